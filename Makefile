@@ -10,12 +10,22 @@ ORACLE_SEED ?= 1
 KILL_SEEDS ?= 1000
 # All targets unless some are named.
 FUZZ_TARGETS ?=
+# The version of cargo-deb, whose fragments are in the package's scripts.
+CARGO_DEB = 3.7.0
+# Workspaces beside the main one.
+APART = fuzz benches benches/books benches/dds benches/guard
 # The features that need more than Rust and a C compiler, which setup.sh installs.
 PLANT = --features capture,dds
 # Tests and packages also have the features that the demo does not need.
 FEATURES = --features fanfare/full
 # Tests of sessions and processes wait more than they compute.
 export RUST_TEST_THREADS ?= $(shell expr 3 '*' `nproc`)
+
+# Fails if a source has not the layout of rustfmt.
+define check-format
+	$(CARGO) fmt --all --check
+	@for folder in $(APART); do (cd $$folder && $(CARGO) fmt --check) || exit 1; done
+endef
 
 .PHONY: help demo test test-kafka test-kills check codegen book deny sbom deb conformance oracle bench bench-peers bench-guard bench-books fuzz soak memcheck asan build setup clean
 
@@ -32,7 +42,7 @@ help:
 	@echo "make deb    a Debian package under target/debian, by cargo-deb"
 	@echo "make conformance  the acceptance definitions of QuickFIX and QuickFIX/n, fetched, against fix acceptor"
 	@echo "make oracle  the FAST codec against a second one, on random templates for five minutes (ORACLE_SECONDS, ORACLE_SEED)"
-	@echo "make bench  the figures of docs/benchmarks.md, as JSON under out/"
+	@echo "make bench  every benchmark of the binary, as JSON under out/; docs/benchmarks.md has their figures"
 	@echo "make bench-peers  FIX, FAST, fan-out and DDS beside QuickFIX C++, /J and /Go, Artio, Philadelphia, fastlib, NATS, Cyclone DDS in C and others, in turns: out/peers.html"
 	@echo "make bench-guard  instructions of ten hot paths, counted by valgrind; fails where one takes 3 % more than it should"
 	@echo "make bench-books  books beside those of hftbacktest and nautilus-model, in one run"
@@ -52,7 +62,7 @@ demo: build
 
 test:
 	@scripts/setup.sh checks
-	$(CARGO) fmt --all --check
+	$(check-format)
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) --locked -- -D warnings
 	$(CARGO) clippy --locked -- -D warnings
 	@CARGO="$(CARGO)" scripts/test.sh --workspace --tests $(FEATURES) --locked
@@ -62,10 +72,11 @@ test:
 
 check:
 	@scripts/setup.sh checks
-	$(CARGO) fmt --all --check
+	$(check-format)
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) --locked -- -D warnings
 	$(CARGO) clippy --locked -- -D warnings
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir target --locked
+	$(CARGO) check --manifest-path benches/Cargo.toml --target-dir target --locked
 	$(CARGO) xtask tidy
 	@command -v cargo-deny >/dev/null || echo "check: without cargo-deny, which make deny installs"
 	@! command -v cargo-deny >/dev/null || $(CARGO) deny --workspace check bans licenses sources
@@ -86,17 +97,24 @@ sbom: setup
 	@mkdir -p target/package && mv crates/fanfare/fanfare.cdx.json target/package/ && rm -f crates/*/fanfare.cdx.json xtask/fanfare.cdx.json
 	@echo target/package/fanfare.cdx.json
 
-deb: setup
-	@command -v cargo-deb >/dev/null || $(CARGO) install --quiet --locked cargo-deb
+# dpkg-shlibdeps, of dpkg-dev, finds the libraries that the package depends on.
+deb:
+	@scripts/setup.sh dpkg-dev
+	@cargo-deb --version 2>/dev/null | grep -q '\b$(subst .,\.,$(CARGO_DEB))$$' \
+		|| $(CARGO) install --quiet --locked cargo-deb --version $(CARGO_DEB)
 	$(CARGO) build --release --locked --package fanfare $(FEATURES)
 	@mkdir -p target/package
 	@$(FANFARE) man target/package/man1
 	@$(FANFARE) completions bash >target/package/fanfare.bash
 	@$(FANFARE) completions zsh >target/package/_fanfare
 	@$(FANFARE) completions fish >target/package/fanfare.fish
+	@rm -f target/debian/*.deb
 	$(CARGO) deb --no-build --locked --package fanfare
+	@dpkg-deb -f target/debian/*.deb Depends | grep -q libpcap \
+		|| { echo "deb: the package does not depend on the libraries of the program" >&2; exit 1; }
 
-test-kafka: setup
+test-kafka:
+	@scripts/setup.sh checks
 	$(CARGO) clippy --package fanfare-gateway --all-targets --features kafka --locked -- -D warnings
 	$(CARGO) test --package fanfare-gateway --lib --features kafka --locked kafka
 	$(CARGO) test --package fanfare --test kafka --features full,kafka --locked
@@ -111,6 +129,7 @@ conformance: setup
 	@CARGO="$(CARGO)" scripts/conformance.sh
 
 oracle: build
+	@scripts/setup.sh checks
 	@python3 -B crates/fanfare/tests/oracle/check.py $(FANFARE) out/oracle $(ORACLE_SEED) 1000000 $(ORACLE_SECONDS)
 
 bench: build
@@ -121,7 +140,7 @@ bench-peers: build
 	@$(CARGO) build --quiet --release --locked --manifest-path benches/Cargo.toml
 	@benches/target/release/fanfare-benches --fanfare $(FANFARE) --home target/peers --out out
 
-bench-guard: setup
+bench-guard:
 	@scripts/guard.sh
 
 bench-books: build
@@ -136,7 +155,7 @@ fuzz: setup
 soak: setup
 	@$(CARGO) bench --quiet --locked --package fanfare-dds --bench soak
 
-memcheck: setup
+memcheck:
 	@scripts/memcheck.sh
 
 asan: setup

@@ -12,6 +12,7 @@ run() {
     cat "$out/$name.json"
 }
 run codec bench codec
+run latency bench latency
 run book bench book
 run fanout bench fanout
 run fanout-saturated bench fanout --saturate
@@ -20,6 +21,8 @@ run fanout-stages bench fanout --stages --rounds 5000
 run scale bench scale
 run market bench market
 run dbn bench dbn
+# Logs have 64 bytes for each event: they are beside the other files, as /tmp may be memory.
+run history bench history --events 20000000 --folder "$out"
 run dds bench dds
 run dds-stalled bench dds --stalled drop
 run dds-disconnect bench dds --stalled disconnect

@@ -3,10 +3,7 @@
 # uses of uninitialised memory, leaks. Stops at the first test binary with a finding.
 set -eu
 cd "$(dirname "$0")/.."
-if ! command -v valgrind >/dev/null; then
-    apt-get -qq update
-    apt-get -qq install -y --no-install-recommends valgrind >/dev/null
-fi
+scripts/setup.sh valgrind
 binaries=$(cargo test --locked --package fanfare-dds --lib --test it --test hostile_bytes \
     --no-run 2>&1 | sed -n 's/^ *Executable.*(\(.*\))$/\1/p')
 [ -n "$binaries" ] || { echo "memcheck: the tests do not build" >&2; exit 1; }

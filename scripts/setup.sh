@@ -1,25 +1,32 @@
 #!/bin/sh
 # Installs what the build needs beyond git, make, a C compiler and rustup's stable Rust: Debian
 # packages that are missing, and the Rust components of the checks. Prints nothing if nothing is
-# missing.
+# missing: setup.sh [checks] [PACKAGE...]
 set -eu
+checks=
+if [ "${1:-}" = checks ]; then
+    checks=yes
+    shift
+fi
 
 # libpcap-dev: packet capture for the latency report.
 # cmake, g++, libclang1-14, libclang-common-14-dev: Cyclone DDS and its bindings for DDS.
+# For the checks alone:
 # python3-venv: the Python programs of the interoperation tests.
 # cyclonedds-dev, cyclonedds-tools: the C program of the tests of DDS, and idlc for its types.
 # libquickfix-dev; default-jdk-headless and maven for QuickFIX/J: the engines of the tests of FIX.
 # fastddsgen, libfastrtps-dev: Fast DDS, for the C++ program of the tests of DDS.
 # chromium, fonts-dejavu-core: the tests of the console's page.
 # prometheus: scrapes the console, and its promtool checks the metrics.
-wanted="libpcap-dev cmake g++ libclang1-14 libclang-common-14-dev python3-venv cyclonedds-dev cyclonedds-tools"
-if [ "${1:-}" = checks ]; then
+wanted="libpcap-dev cmake g++ libclang1-14 libclang-common-14-dev"
+if [ -n "$checks" ]; then
+    wanted="$wanted python3-venv cyclonedds-dev cyclonedds-tools"
     wanted="$wanted libquickfix-dev default-jdk-headless maven fastddsgen libfastrtps-dev prometheus"
     wanted="$wanted chromium fonts-dejavu-core"
 fi
 
 missing=""
-for package in $wanted; do
+for package in $wanted "$@"; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
         missing="$missing $package"
 done
@@ -58,7 +65,7 @@ command -v cargo >/dev/null 2>&1 || {
     echo "setup: cargo is missing: install stable Rust with rustup (https://rustup.rs)" >&2
     exit 1
 }
-if [ "${1:-}" = checks ] && command -v rustup >/dev/null 2>&1; then
+if [ -n "$checks" ] && command -v rustup >/dev/null 2>&1; then
     for component in rustfmt clippy; do
         rustup component list --installed | grep -q "^$component" ||
             rustup component add "$component"

@@ -235,6 +235,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn two_rounds_count_alike() {
+        let mut turns = [5.0, 10.0].into_iter();
+        let contest = Contest {
+            id: "id".to_owned(),
+            title: "title".to_owned(),
+            what: String::new(),
+            source: "",
+            figures: vec![Figure::lower("time", "ns")],
+            contestants: vec![
+                Contestant::new("Fanfare", "", || Ok(vec![10.0])),
+                Contestant::new("Peer", "", move || Ok(turns.next().into_iter().collect())),
+            ],
+            absent: Vec::new(),
+        };
+        let outcome = contest.run(2);
+        let peer = &outcome.rows[1];
+        assert_eq!((peer.median(0), outcome.times(peer, 0)), (7.5, 0.75));
+        assert!(outcome.ahead()[0].contains("Peer is ahead in time (0.75 of Fanfare's)"));
+    }
+
+    #[test]
     fn contestants_take_turns_and_failures_are_told() {
         let (mut round, mut tries) = (0, 0);
         let contest = Contest {

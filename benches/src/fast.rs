@@ -93,11 +93,11 @@ where
         title: format!("FAST: decoding the {name} feed"),
         what: format!(
             "Each decoder reads {MESSAGES} messages of a generated feed from packets in memory. \
-             The visitors of Fanfare and fastlib sum up all values of a message. The structs that \
-             Fanfare generates contain the values, as do the objects of OpenFAST, which allocates \
-             one for each message and each value. OpenFAST accepts the templates as they are; \
-             fastlib does not support integers below 32 bits, or an exponent without a default \
-             value."
+             The visitors of Fanfare and fastlib sum up all values of a message, and so does a \
+             walk through the objects of OpenFAST, which allocates one for each message and each \
+             value. The structs that Fanfare generates contain the values; nothing is summed up \
+             there. OpenFAST accepts the templates as they are; fastlib does not support integers \
+             below 32 bits, or an exponent without a default value."
         ),
         source: "benches/src/fast.rs, benches/peers",
         figures: vec![Figure::lower("message", "ns")],

@@ -39,9 +39,11 @@ pub(crate) fn contests(peers: &Peers) -> Result<Vec<Contest>> {
         let fields = bytes.iter().filter(|byte| **byte == 1).count();
         let size = format!("{} bytes, {fields} fields", bytes.len());
         let what = format!(
-            "The same {name} ({size}) is parsed again and again from memory, its BodyLength(9) \
-             and CheckSum(10) checked (but by simplefix), its fields found. QuickFIX, hotfix, \
-             rustyfix and simplefix copy each field, the others find where fields are."
+            "The same {name} ({size}) is parsed again and again from memory, its fields found, \
+             its BodyLength(9) and CheckSum(10) checked; QuickFIX/Go checks the former only, \
+             QuickFIX/J the latter, simplefix neither. QuickFIX C++ and /J, Philadelphia, hotfix \
+             and simplefix copy each field, QuickFIX/Go and rustyfix put each into a map, the \
+             others find where fields are."
         );
         contests.push(contest(peers, name, bytes, what, false)?);
     }

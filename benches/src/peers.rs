@@ -126,6 +126,9 @@ pub(crate) fn java_program(jars: &Path, classes: &Path, own: &[&str], main: &str
     command
 }
 
+/// What the modules of the programs in Go require; a system's Go may be older.
+const GO: &str = "Go 1.26 and its module proxy are needed";
+
 /// A program in Go; `go.sum` says what it is made of.
 fn go(home: &Path, name: &str) -> Result<PathBuf> {
     let folder = home.join(name);
@@ -136,7 +139,7 @@ fn go(home: &Path, name: &str) -> Result<PathBuf> {
         .arg(&program)
         .arg(".");
     build.env("GOPATH", &folder).env("GOFLAGS", "-mod=readonly");
-    built(build.current_dir(source(name)))?;
+    built(build.current_dir(source(name))).context(GO)?;
     Ok(program)
 }
 

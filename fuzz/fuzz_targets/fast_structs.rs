@@ -11,8 +11,14 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|input: (bool, bool, &[u8])| {
     let (strict, lanes, stream) = input;
     let kernel = LaneKernel::best().filter(|_| lanes);
-    let options = Options { strict, kernel, ..Options::default() };
-    let Some((which, stream)) = stream.split_first() else { return };
+    let options = Options {
+        strict,
+        kernel,
+        ..Options::default()
+    };
+    let Some((which, stream)) = stream.split_first() else {
+        return;
+    };
     match which % 3 {
         0 => both::<simple::Messages>(options, stream),
         1 => both::<complex::Messages>(options, stream),
@@ -25,7 +31,11 @@ where
     F: Feed,
     for<'m> F::Decoded<'m>: Typed,
 {
-    let by_ops = Options { oracle: true, kernel: None, ..options };
+    let by_ops = Options {
+        oracle: true,
+        kernel: None,
+        ..options
+    };
     let program = Program::parse(F::TEMPLATES).expect("it was generated from them");
     let mut oracle = Decoder::with_options(program.clone(), by_ops);
     let mut typed = TypedDecoder::<F>::new(options).expect("the same");

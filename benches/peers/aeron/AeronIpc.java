@@ -66,13 +66,16 @@ public final class AeronIpc {
     }
 
     private static MediaDriver driver(String folder) {
-        return MediaDriver.launch(
+        MediaDriver driver = MediaDriver.launch(
                 new MediaDriver.Context()
                         .aeronDirectoryName(folder)
                         .dirDeleteOnStart(true)
                         .dirDeleteOnShutdown(true)
                         .threadingMode(ThreadingMode.SHARED)
                         .sharedIdleStrategy(new SleepingMillisIdleStrategy(1)));
+        // The driver removes its folder also after an interrupt, with which main does not return.
+        Runtime.getRuntime().addShutdownHook(new Thread(driver::close));
+        return driver;
     }
 
     private void pong() {
@@ -214,6 +217,6 @@ public final class AeronIpc {
 
     private static void fail(String why) {
         System.err.println(why);
-        Runtime.getRuntime().halt(1);
+        System.exit(1);
     }
 }

@@ -1,8 +1,9 @@
 //! Decoders of crates.io, which run in this process.
 //!
-//! Before one is measured, the fields that it finds are compared with those that Fanfare finds.
+//! Before one is measured, the fields that it finds are compared with those that Fanfare finds, and
+//! it must refuse a wrong BodyLength(9) and a wrong CheckSum(10).
 
-use super::timed;
+use super::{messages, timed};
 use crate::contest::Contestant;
 use anyhow::{Context, Result, anyhow, ensure};
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use std::hint::black_box;
 /// Those that are there, each with the configuration of its own benchmark or example.
 ///
 /// # Errors
-/// One refuses the message, or finds other fields.
+/// One refuses the message, finds other fields, or accepts a wrong message.
 pub(super) fn contestants(bytes: &[u8]) -> Result<Vec<Contestant>> {
     let mut decoder = Decoder::new();
     let fields = decoder.decode(bytes)?.fields();
@@ -25,11 +26,11 @@ pub(super) fn contestants(bytes: &[u8]) -> Result<Vec<Contestant>> {
         .map(|field| (field.tag, field.value.to_vec()))
         .collect();
     Ok(vec![
-        ironfix(bytes.to_vec(), &fields)?,
-        fix_codec(bytes.to_vec(), &fields)?,
-        refix(Bytes::copy_from_slice(bytes), &fields)?,
-        rustyfix(bytes.to_vec(), &fields)?,
-        hotfix(bytes.to_vec(), &fields)?,
+        ironfix(bytes, &fields)?,
+        fix_codec(bytes, &fields)?,
+        refix(bytes, &fields)?,
+        rustyfix(bytes, &fields)?,
+        hotfix(bytes, &fields)?,
     ])
 }
 
@@ -43,30 +44,46 @@ fn agree(who: &str, found: &Fields, fields: &Fields, left_out: &[u32]) -> Result
     Ok(())
 }
 
+/// A decoder of bytes that it takes as `B`. `parse` returns whether it accepts them.
+fn contestant<B: From<Vec<u8>> + 'static>(
+    name: &'static str,
+    how: &str,
+    bytes: &[u8],
+    mut parse: impl FnMut(&B) -> bool + 'static,
+) -> Result<Contestant> {
+    for (field, wrong) in messages::wrong(bytes)? {
+        ensure!(!parse(&B::from(wrong)), "{name} accepts a wrong {field}");
+    }
+    let bytes = B::from(bytes.to_vec());
+    Ok(Contestant::new(name, how, move || {
+        timed(|| Ok(parse(black_box(&bytes))))
+    }))
+}
+
 /// Its index is the caller's; it leaves CheckSum(10) out.
-fn ironfix(bytes: Vec<u8>, fields: &Fields) -> Result<Contestant> {
+fn ironfix(bytes: &[u8], fields: &Fields) -> Result<Contestant> {
     let mut index = FieldIndex::with_capacity(fields.len());
-    let message = ironfix_tagvalue::Decoder::new(&bytes).decode_into(&mut index)?;
+    let message = ironfix_tagvalue::Decoder::new(bytes).decode_into(&mut index)?;
     let found: Fields = message
         .fields()
         .map(|field| (field.tag, field.value.to_vec()))
         .collect();
     agree("IronFix", &found, fields, &[10])?;
     let how = "ironfix-tagvalue 0.5.1, decode_into";
-    Ok(Contestant::new("IronFix", how, move || {
-        timed(|| {
-            let mut decoder = ironfix_tagvalue::Decoder::new(black_box(&bytes));
-            let message = decoder.decode_into(&mut index)?;
-            Ok(!black_box(message).msg_type().as_str().is_empty())
-        })
-    }))
+    contestant("IronFix", how, bytes, move |bytes: &Vec<u8>| {
+        let mut decoder = ironfix_tagvalue::Decoder::new(bytes);
+        let Ok(message) = decoder.decode_into(&mut index) else {
+            return false;
+        };
+        !black_box(message).msg_type().as_str().is_empty()
+    })
 }
 
 /// Its checks are calls of their own.
-fn fix_codec(bytes: Vec<u8>, fields: &Fields) -> Result<Contestant> {
+fn fix_codec(bytes: &[u8], fields: &Fields) -> Result<Contestant> {
     let mut decoder = fix_codec_rs::decoder::Decoder::with_capacity(fields.len());
     let message = decoder
-        .decode(&bytes)
+        .decode(bytes)
         .map_err(|error| anyhow!("fix-codec-rs: {error:?}"))?;
     let found: Fields = message
         .fields()
@@ -74,20 +91,19 @@ fn fix_codec(bytes: Vec<u8>, fields: &Fields) -> Result<Contestant> {
         .collect();
     agree("fix-codec-rs", &found, fields, &[])?;
     let how = "0.3.0, decode and both checks";
-    Ok(Contestant::new("fix-codec-rs", how, move || {
-        timed(|| {
-            let message = decoder.decode(black_box(&bytes));
-            let message = message.map_err(|error| anyhow!("{error:?}"))?;
-            Ok(message.validate_body_length().is_ok() && message.validate_checksum().is_ok())
-        })
-    }))
+    contestant("fix-codec-rs", how, bytes, move |bytes: &Vec<u8>| {
+        let Ok(message) = decoder.decode(bytes) else {
+            return false;
+        };
+        message.validate_body_length().is_ok() && message.validate_checksum().is_ok()
+    })
 }
 
 /// A message owns its index.
-fn refix(bytes: Bytes, fields: &Fields) -> Result<Contestant> {
+fn refix(bytes: &[u8], fields: &Fields) -> Result<Contestant> {
     let tokenizer = refix_message::Tokenizer::default();
     let message = tokenizer
-        .tokenize(bytes.clone())
+        .tokenize(Bytes::copy_from_slice(bytes))
         .map_err(|error| anyhow!("refix: {error:?}"))?;
     let found: Fields = message
         .entries()
@@ -95,20 +111,17 @@ fn refix(bytes: Bytes, fields: &Fields) -> Result<Contestant> {
         .collect();
     agree("refix", &found, fields, &[])?;
     let how = "refix-message 0.4.0, Tokenizer";
-    Ok(Contestant::new("refix", how, move || {
-        timed(|| {
-            let message = tokenizer.tokenize(black_box(&bytes).clone());
-            Ok(black_box(message).is_ok())
-        })
-    }))
+    contestant("refix", how, bytes, move |bytes: &Bytes| {
+        black_box(tokenizer.tokenize(bytes.clone())).is_ok()
+    })
 }
 
 /// A fork of fefix; it leaves BodyLength(9) and CheckSum(10) out.
-fn rustyfix(bytes: Vec<u8>, fields: &Fields) -> Result<Contestant> {
+fn rustyfix(bytes: &[u8], fields: &Fields) -> Result<Contestant> {
     let dictionary = rustyfix::Dictionary::fix44().map_err(|error| anyhow!("{error:?}"))?;
     let mut decoder = rustyfix::tagvalue::Decoder::new(dictionary);
     let message = decoder
-        .decode(&bytes)
+        .decode(bytes)
         .map_err(|error| anyhow!("rustyfix: {error:?}"))?;
     let found: Fields = message
         .fields()
@@ -116,18 +129,18 @@ fn rustyfix(bytes: Vec<u8>, fields: &Fields) -> Result<Contestant> {
         .collect();
     agree("rustyfix", &found, fields, &[9, 10])?;
     let how = "0.7.4, the maintained fork of fefix";
-    Ok(Contestant::new("rustyfix", how, move || {
-        timed(|| Ok(black_box(decoder.decode(black_box(&bytes))).is_ok()))
-    }))
+    contestant("rustyfix", how, bytes, move |bytes: &Vec<u8>| {
+        black_box(decoder.decode(bytes)).is_ok()
+    })
 }
 
 /// hotfix copies fields into maps, and accepts only those that its dictionary defines for a
 /// message.
-fn hotfix(bytes: Vec<u8>, fields: &Fields) -> Result<Contestant> {
+fn hotfix(bytes: &[u8], fields: &Fields) -> Result<Contestant> {
     let builder = MessageBuilder::new(Dictionary::fix44(), Config::default());
     let builder = builder.map_err(|error| anyhow!("hotfix: {error:?}"))?;
     let message = builder
-        .build(&bytes)
+        .build(bytes)
         .into_message()
         .context("hotfix: garbled")?;
     let parts = [
@@ -138,12 +151,9 @@ fn hotfix(bytes: Vec<u8>, fields: &Fields) -> Result<Contestant> {
     let found: usize = parts.into_iter().map(count).sum();
     ensure!(found == fields.len(), "hotfix found {found} fields");
     let how = "hotfix-message 0.4.0";
-    Ok(Contestant::new("hotfix", how, move || {
-        timed(|| {
-            let message = black_box(builder.build(black_box(&bytes)));
-            Ok(matches!(message, ParsedMessage::Valid(_)))
-        })
-    }))
+    contestant("hotfix", how, bytes, move |bytes: &Vec<u8>| {
+        matches!(black_box(builder.build(bytes)), ParsedMessage::Valid(_))
+    })
 }
 
 fn count(part: &FieldMap) -> usize {

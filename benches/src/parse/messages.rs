@@ -1,6 +1,6 @@
 //! The messages that all parse.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use fanfare_fix::codec::Encoder;
 use fanfare_fix::tag;
 use fanfare_wire::Decimal;
@@ -39,6 +39,33 @@ pub(super) fn snapshot() -> Result<Vec<u8>> {
     Ok(buf[range].to_vec())
 }
 
+/// Returns a message that a decoder must refuse for each field that it checks: with another
+/// CheckSum(10), and with another BodyLength(9) and the CheckSum(10) of that.
+///
+/// # Errors
+/// The message has no such fields.
+pub(super) fn wrong(message: &[u8]) -> Result<[(&'static str, Vec<u8>); 2]> {
+    let (body, _) = message
+        .split_last_chunk::<{ b"10=000|".len() }>()
+        .context("no CheckSum(10)")?;
+    let msg_type = body.windows(4).position(|bytes| bytes == b"\x0135=");
+    let last_digit = msg_type.and_then(|at| at.checked_sub(1));
+    let mut other = body.to_vec();
+    let digit = last_digit.and_then(|at| other.get_mut(at));
+    // The next digit, or the one before.
+    *digit.context("no BodyLength(9)")? ^= 1;
+    Ok([
+        ("CheckSum(10)", summed(body, 1)),
+        ("BodyLength(9)", summed(&other, 0)),
+    ])
+}
+
+/// Appends a CheckSum(10) that is too much by `more`.
+fn summed(body: &[u8], more: u8) -> Vec<u8> {
+    let sum = body.iter().fold(more, |sum, byte| sum.wrapping_add(*byte));
+    [body, format!("10={sum:03}\x01").as_bytes()].concat()
+}
+
 fn header<'b>(buf: &'b mut [u8], msg_type: &[u8]) -> Encoder<'b> {
     let mut message = Encoder::new(buf, b"FIX.4.4", msg_type);
     message
@@ -47,4 +74,27 @@ fn header<'b>(buf: &'b mut [u8], msg_type: &[u8]) -> Encoder<'b> {
     message.u64(tag::MSG_SEQ_NUM, 1234);
     message.str(tag::SENDING_TIME, "20261120-12:34:56.123");
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_fix::codec::Decoder;
+
+    #[test]
+    fn wrong_messages_differ_in_one_field_and_are_refused() {
+        let order = order().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\x01', "|");
+        assert!(text(&order).starts_with("8=FIX.4.4|9=153|35=D|"));
+        let [(_, other_sum), (_, other_length)] = wrong(&order).unwrap();
+        assert_eq!(other_sum[..order.len() - 4], order[..order.len() - 4]);
+        assert!(text(&other_length).starts_with("8=FIX.4.4|9=152|35=D|"));
+        assert_eq!(
+            other_length[20..order.len() - 7],
+            order[20..order.len() - 7]
+        );
+        let mut decoder = Decoder::new();
+        assert!(decoder.decode(&order).is_ok());
+        assert!(decoder.decode(&other_sum).is_err() && decoder.decode(&other_length).is_err());
+    }
 }

@@ -33,13 +33,13 @@ pub(super) fn contest(peers: &Peers, order: &[u8]) -> Result<Contest> {
     let mut contest = Contest {
         id: "fix_typed".to_owned(),
         title: "FIX: order, typed".to_owned(),
-        what: "An order is read from its bytes, whose BodyLength(9) and CheckSum(10) are checked, \
-               into a struct of ClOrdID, Symbol, Side, TransactTime, OrderQty, OrdType, Price and \
-               TimeInForce, each of the library's own type; and it is built from this struct, with \
-               header and trailer. Lines are the code of a user for both: imports, the struct, \
-               both functions, and what a build script has, without blank lines and comments. \
-               Numbers are doubles in QuickFIX, decimals in Fanfare; fixlite has an integer and a \
-               decimal of a fixed scale."
+        what: "An order is read from its bytes, whose BodyLength(9) and CheckSum(10) are checked \
+               (by QuickFIX/J the latter only), into a struct of ClOrdID, Symbol, Side, \
+               TransactTime, OrderQty, OrdType, Price and TimeInForce, each of the library's own \
+               type; and it is built from this struct, with header and trailer. Lines are the code \
+               of a user for both: imports, the struct, both functions, and what a build script \
+               has, without blank lines and comments. Numbers are doubles in QuickFIX, decimals in \
+               Fanfare; fixlite has an integer and a decimal of a fixed scale."
             .to_owned(),
         source: "benches/src/parse/typed.rs, benches/peers",
         figures: vec![

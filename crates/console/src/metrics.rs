@@ -50,7 +50,7 @@ const BOUNDS: [u32; 17] = [
 /// Renders all counters and histograms for a scraper.
 pub(crate) fn render(counters: &Counters, format: Format) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("fanfare");
-    registry.register_collector(Box::new(Readings::of(counters.snapshot())));
+    registry.register_collector(Box::new(Readings::of(counters.sums())));
     registry.register_collector(Box::new(Histograms::of(counters.histograms())));
     let mut text = String::new();
     encode(&mut text, &registry)?;
@@ -68,7 +68,7 @@ struct Readings(BTreeMap<String, Family>);
 struct Family {
     kind: Kind,
     help: String,
-    /// The values by label. Counters of the same name and owner are one series.
+    /// The values by label.
     series: BTreeMap<String, u64>,
 }
 
@@ -82,8 +82,7 @@ impl Readings {
                 help: sentence(&reading.description),
                 series: BTreeMap::new(),
             });
-            let value = family.series.entry(reading.of).or_insert(0);
-            *value = value.wrapping_add(reading.value);
+            family.series.insert(reading.of, reading.value);
         }
         Self(families)
     }
@@ -121,16 +120,28 @@ impl Collector for Readings {
 
 /// Histograms of durations, by name.
 #[derive(Debug)]
-struct Histograms(BTreeMap<String, Vec<HistogramReading>>);
+struct Histograms(BTreeMap<String, Durations>);
+
+#[derive(Debug)]
+struct Durations {
+    help: String,
+    /// The values by label. Histograms of the same name and owner are one series.
+    series: BTreeMap<String, Distribution>,
+}
 
 impl Histograms {
     fn of(all: Vec<HistogramReading>) -> Self {
-        let mut families = BTreeMap::<String, Vec<HistogramReading>>::new();
+        let mut families = BTreeMap::new();
         for reading in all {
-            families
-                .entry(name(&reading.name))
-                .or_default()
-                .push(reading);
+            let family = families.entry(name(&reading.name));
+            let family = family.or_insert_with(|| Durations {
+                help: sentence(&reading.description),
+                series: BTreeMap::new(),
+            });
+            let values = family.series.entry(reading.of);
+            values
+                .and_modify(|own| own.merge(&reading.distribution))
+                .or_insert(reading.distribution);
         }
         Self(families)
     }
@@ -139,13 +150,11 @@ impl Histograms {
 impl Collector for Histograms {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let (unit, kind) = (Some(&Unit::Seconds), MetricType::Histogram);
-        for (name, all) in &self.0 {
-            let help = all.first().map_or("", |first| &first.description);
-            let mut metric = encoder.encode_descriptor(name, &sentence(help), unit, kind)?;
-            for one in all {
-                let labels: &[(&str, &str)] = &[("agent", &one.of)];
-                let metric = metric.encode_family(&labels)?;
-                encode_histogram(&one.distribution, metric)?;
+        for (name, family) in &self.0 {
+            let mut metric = encoder.encode_descriptor(name, &family.help, unit, kind)?;
+            for (of, values) in &family.series {
+                let labels: &[(&str, &str)] = &[("agent", of)];
+                encode_histogram(values, metric.encode_family(&labels)?)?;
             }
         }
         Ok(())
@@ -264,6 +273,24 @@ mod tests {
         }
         let series = text.lines().filter(|line| line.contains("_bucket{"));
         assert_eq!(series.count(), 18);
+    }
+
+    #[test]
+    fn a_series_that_several_measure_is_there_once() {
+        let counters = Counters::new();
+        for nanos in [5, 1_023] {
+            let ring = counters.add_histogram("dds", "stage_ring", "time in the ring");
+            ring.record(nanos);
+            counters.add("x", "messages").increment(nanos);
+        }
+        let text = render(&counters, Format::OpenMetrics).unwrap();
+        for line in [
+            "fanfare_stage_ring_seconds_count{agent=\"dds\"} 2\n",
+            "fanfare_stage_ring_seconds_bucket{le=\"0.000001024\",agent=\"dds\"} 2\n",
+            "fanfare_x_total 1028\n",
+        ] {
+            assert_eq!(text.matches(line).count(), 1, "{line} in {text}");
+        }
     }
 
     #[test]

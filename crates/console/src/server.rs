@@ -6,7 +6,7 @@ use crate::listen::{Doors, Listeners, Visitor};
 use crate::patient::Patient;
 use crate::token::Token;
 use fanfare_engine::counters::{Counter, Kind};
-use fanfare_engine::tls::{Identity, TlsError, TlsServer};
+use fanfare_engine::tls::{Identity, NewCertificate, TlsError, TlsServer};
 use fanfare_gateway::{ConsoleConfig, ConsoleTls};
 use fanfare_operator::Operator;
 use hyper::server::conn::http1;
@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
+use tokio_rustls::TlsAcceptor;
 
 /// The timeout for the head of a request, and for the silence between two requests.
 const HEAD: Duration = Duration::from_secs(30);
@@ -26,12 +27,15 @@ const HEAD: Duration = Duration::from_secs(30);
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The longest time for which a peer may not read a response.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest time for which the end waits for commands under way.
+const ENDING: Duration = Duration::from_secs(5);
 /// The longest head of a request, in bytes.
 const HEAD_BYTES: usize = 16 << 10;
 /// The pause of the listener after an error of the system, which would recur at once.
 const REST: Duration = Duration::from_millis(100);
 
-/// A running console. Dropping it closes all its connections.
+/// A running console. Dropping it closes all its connections, and waits for the commands under way,
+/// 5 s at most.
 pub struct Console {
     address: SocketAddr,
     tls: Option<TlsServer>,
@@ -91,12 +95,14 @@ impl Console {
         self.tls.is_some()
     }
 
-    /// Reloads the certificate and its key, for new connections.
+    /// Reads the certificate and its key again, if its connections are encrypted. They are not in
+    /// use until they are adopted.
     ///
     /// # Errors
-    /// They cannot be used; the former ones remain in use.
-    pub fn reload(&self) -> Result<(), TlsError> {
-        self.tls.as_ref().map_or(Ok(()), TlsServer::reload)
+    /// They cannot be used.
+    pub fn read_certificate(&self) -> Result<Option<NewCertificate>, ConsoleError> {
+        let read = self.tls.as_ref().map(TlsServer::read_again);
+        Ok(read.transpose()?)
     }
 }
 
@@ -206,19 +212,8 @@ impl Server {
             let shared = Arc::clone(&self.shared);
             tokio::spawn(async move {
                 match visitor {
-                    Visitor::Tcp(stream, peer, None) => {
-                        talk(&shared, Patient::new(stream, PATIENCE), peer).await;
-                    }
-                    Visitor::Unix(stream) => {
-                        talk(&shared, Patient::new(stream, PATIENCE), Peer::Owner).await;
-                    }
-                    // Below TLS, which has a buffer that takes bytes at once.
-                    Visitor::Tcp(stream, peer, Some(tls)) => {
-                        let hands = tls.accept(Patient::new(stream, PATIENCE));
-                        if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, hands).await {
-                            talk(&shared, stream, peer).await;
-                        }
-                    }
+                    Visitor::Tcp(stream, peer, tls) => welcome(&shared, stream, peer, tls).await,
+                    Visitor::Unix(stream) => welcome(&shared, stream, Peer::Owner, None).await,
                 }
                 drop(seat);
             });
@@ -226,7 +221,22 @@ impl Server {
     }
 }
 
-/// Serves one connection until it ends.
+/// Serves one connection until it ends, with its encryption.
+async fn welcome<S>(shared: &Arc<Shared>, stream: S, peer: Peer, tls: Option<TlsAcceptor>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    // Below TLS, which has a buffer that takes bytes at once.
+    let stream = Patient::new(stream, PATIENCE);
+    let Some(tls) = tls else {
+        return talk(shared, stream, peer).await;
+    };
+    if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await {
+        talk(shared, stream, peer).await;
+    }
+}
+
+/// Serves one connection as it is until it ends.
 async fn talk<S>(shared: &Arc<Shared>, stream: S, peer: Peer)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -252,8 +262,8 @@ fn serve(runtime: Runtime, doors: Doors, server: Server, stopped: oneshot::Recei
             () = server.run(listeners) => {}
         }
     });
-    // A command that still waits must not delay the end of the gateway.
-    runtime.shutdown_background();
+    // The audit file, which ends after the console, has a line of each command under way.
+    runtime.shutdown_timeout(ENDING);
 }
 
 #[cfg(test)]

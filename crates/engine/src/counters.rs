@@ -20,6 +20,7 @@ pub use windows::{Windowed, Windows};
 use crate::pad::Padded;
 use histogram::Cells;
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -136,6 +137,22 @@ impl Counters {
         self.lock().iter().map(read).collect()
     }
 
+    /// Returns one reading for each owner and name, with the sum of their counters, in the order in
+    /// which the first of each was added. Sums wrap at 2^64.
+    #[must_use]
+    pub fn sums(&self) -> Vec<Reading> {
+        let (mut sums, mut places) = (Vec::<Reading>::new(), HashMap::new());
+        for reading in self.snapshot() {
+            let key = (reading.of.clone(), reading.name.clone());
+            let place = *places.entry(key).or_insert(sums.len());
+            match sums.get_mut(place) {
+                Some(sum) => sum.value = sum.value.wrapping_add(reading.value),
+                None => sums.push(reading),
+            }
+        }
+        sums
+    }
+
     /// Adds a histogram of nanoseconds, of an agent, a line or a topic.
     #[must_use]
     pub fn add_histogram(
@@ -235,5 +252,23 @@ mod tests {
         .expect("no panic");
         let values: Vec<u64> = counters.snapshot().iter().map(|r| r.value).collect();
         assert_eq!(values, [20, 9]);
+    }
+
+    #[test]
+    fn counters_of_one_owner_and_name_are_one_sum() {
+        let counters = Counters::new();
+        let add = |of, name| counters.add_of(of, name, Kind::Count, "messages");
+        for (counter, value) in [
+            (add("", "x"), 3),
+            (add("a", "x"), 5),
+            (add("", "x"), u64::MAX),
+            (add("", "y"), 7),
+            (add("", "x"), 0),
+        ] {
+            counter.increment(value);
+        }
+        let sums = counters.sums();
+        let sums: Vec<_> = sums.iter().map(|sum| (&*sum.name, sum.value)).collect();
+        assert_eq!(sums, [("x", 2), ("x", 5), ("y", 7)]);
     }
 }

@@ -142,7 +142,7 @@ impl LogLevels {
     /// # Errors
     /// An entry names no level, or no target of this log.
     pub fn apply(&self, list: &str) -> Result<(), LevelError> {
-        let mut all = Vec::new();
+        let mut all: Vec<(Option<&str>, LogLevel)> = Vec::new();
         for entry in list.split(',').map(str::trim) {
             let (target, level) = match entry.split_once('=') {
                 None => (None, entry),
@@ -153,8 +153,15 @@ impl LogLevels {
             }
             all.push((target, level.parse()?));
         }
-        all.into_iter()
-            .try_for_each(|(target, level)| self.set(target, level))
+        // Each target is stored once: other threads never see the level of an earlier entry.
+        for (name, own) in self.0.iter() {
+            let is_it = |target: Option<&str>| target.is_none_or(|target| target == *name);
+            let last = all.iter().rfind(|(target, _)| is_it(*target));
+            if let Some((_, level)) = last {
+                own.store(*level as u8, Ordering::Relaxed);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the targets with their levels, in a fixed order.
@@ -210,6 +217,21 @@ mod tests {
             "unknown log target \"stars\": expected one of session, feed, dds"
         );
         assert!(levels.apply(&seen_elsewhere.to_string()).is_ok());
+    }
+
+    #[test]
+    fn later_entries_win_and_earlier_ones_are_never_in_force() {
+        let levels = LogLevels::new(&["session", "feed"]);
+        levels.apply("session=debug,error,feed=warn").unwrap();
+        assert_eq!(levels.to_string(), "session=error,feed=warn");
+        levels.apply("feed=error").unwrap();
+        std::thread::scope(|scope| {
+            let applied = scope.spawn(|| (0..50_000).try_for_each(|_| levels.apply("info,error")));
+            while !applied.is_finished() {
+                assert!(!levels.is_on("session", LogLevel::Info));
+            }
+            applied.join().unwrap().unwrap();
+        });
     }
 
     #[test]

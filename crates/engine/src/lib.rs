@@ -12,6 +12,7 @@
 //! | [`host`] | FIX initiators and acceptors with their sockets, in ten lines |
 //! | [`journal`] | the message store in mapped files, which is also the send buffer |
 //! | [`ring`] | messages from thread to thread: broadcast by policy, and one to one |
+//! | [`lines`] | whole lines to a file that may refuse them |
 //! | [`rotate`] | files of lines that end at a size or each day, kept and compressed |
 //! | [`settings`] | the settings files of QuickFIX users, and what a host runs of them |
 //! | [`clock`] | monotonic time and UTC, one reading a duty cycle |
@@ -34,6 +35,7 @@ pub mod idle;
 pub mod journal;
 pub mod levels;
 pub mod limits;
+pub mod lines;
 pub mod outbound;
 pub mod pad;
 pub mod poll;

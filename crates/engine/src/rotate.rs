@@ -6,6 +6,7 @@
 //! rename at most. Work that a process leaves unfinished is completed by the next one that opens
 //! the file. Files with other names, such as those of `logrotate`, are not touched.
 
+use crate::lines::is_same;
 use crate::private;
 use crate::zone;
 use fanfare_fix::session::{TimeOfDay, Zone};
@@ -132,6 +133,8 @@ pub struct RotatedFile {
     daily: Option<DailyClock>,
     /// Whether the time of day has come.
     is_due: bool,
+    /// Whether the file is another one than at the last call of `take_change`.
+    is_changed: bool,
     keeper: Keeper,
 }
 
@@ -152,6 +155,7 @@ impl RotatedFile {
             max_bytes: if ends { rotation.max_bytes } else { u64::MAX },
             daily: daily.map(DailyClock::new),
             is_due: false,
+            is_changed: false,
             keeper: Keeper::new(path, &rotation),
         };
         if own.keeper.work.is_left() {
@@ -189,7 +193,7 @@ impl RotatedFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             renamed => renamed?,
         }
-        (self.file, self.written) = open(&self.path)?;
+        self.reopen()?;
         self.is_due = false;
         self.keeper.poke()
     }
@@ -199,8 +203,16 @@ impl RotatedFile {
     /// # Errors
     /// The file cannot be opened: writing continues in the open file.
     pub fn reopen(&mut self) -> io::Result<()> {
-        (self.file, self.written) = open(&self.path)?;
+        let (file, written) = open(&self.path)?;
+        self.is_changed |= !is_same(&self.file, &file);
+        (self.file, self.written) = (file, written);
         Ok(())
+    }
+
+    /// Returns whether [`roll`](Self::roll) or [`reopen`](Self::reopen) has begun another file
+    /// since the last call.
+    pub const fn take_change(&mut self) -> bool {
+        std::mem::replace(&mut self.is_changed, false)
     }
 
     /// Returns once why an ended file could not be compressed or removed.
@@ -558,13 +570,17 @@ mod tests {
         let path = folder.0.join("a.log");
         let mut file = RotatedFile::open(&path, small(10, 0)).unwrap();
         put(&mut file, NOW, "one\n");
+        file.reopen().unwrap();
+        assert!(!file.take_change());
         fs::rename(&path, folder.0.join("a.log.1")).unwrap();
         put(&mut file, NOW, "two\n");
         file.reopen().unwrap();
+        assert_eq!([file.take_change(), file.take_change()], [true, false]);
         put(&mut file, NOW, "three\n");
         fs::remove_file(&path).unwrap();
         // The file to rename is missing.
         file.roll(NOW).unwrap();
+        assert!(file.take_change());
         put(&mut file, NOW, "four\n");
         let text = |name: &str| fs::read_to_string(folder.0.join(name)).unwrap();
         assert_eq!(text("a.log.1"), "one\ntwo\n");

@@ -38,6 +38,13 @@ pub struct TlsServer {
     certificates: Arc<Certificates<ServerConfig>>,
 }
 
+/// A server's certificate and key that have been read again, and are not in use yet.
+#[derive(Debug)]
+pub struct NewCertificate {
+    server: TlsServer,
+    config: ServerConfig,
+}
+
 /// Certificates loaded from files, with the function that loads them.
 struct Certificates<C> {
     read: Box<ReadFiles<C>>,
@@ -61,9 +68,12 @@ impl<C> Certificates<C> {
     }
 
     fn reload(&self) -> Result<(), TlsError> {
-        let config = (self.read)()?;
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+        self.adopt((self.read)()?);
         Ok(())
+    }
+
+    fn adopt(&self, config: C) {
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
     }
 }
 
@@ -177,6 +187,16 @@ impl TlsServer {
         self.certificates.reload()
     }
 
+    /// Reads the files as [`reload`](Self::reload) does, without using them.
+    ///
+    /// # Errors
+    /// See [`TlsError`].
+    pub fn read_again(&self) -> Result<NewCertificate, TlsError> {
+        let config = (self.certificates.read)()?;
+        let server = self.clone();
+        Ok(NewCertificate { server, config })
+    }
+
     /// Returns the configuration loaded last, for streams of another kind.
     #[must_use]
     pub fn config(&self) -> Arc<ServerConfig> {
@@ -191,6 +211,13 @@ impl TlsServer {
         let connection = ServerConnection::new(self.certificates.current());
         let connection = connection.map_err(io::Error::other)?;
         Ok(TlsStream::new(stream, connection.into()))
+    }
+}
+
+impl NewCertificate {
+    /// Uses the certificate for new connections.
+    pub fn adopt(self) {
+        self.server.certificates.adopt(self.config);
     }
 }
 

@@ -43,8 +43,8 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// An open ticker plant: FIX and FAST market data in, decoded once, fanned out to FIX sessions, DDS
-/// topics and files, with the latency measured and shown.
+/// An open ticker plant: FIX, FAST and DBN market data in, decoded once, fanned out to FIX
+/// sessions, DDS topics, DBN clients, Kafka and files, with the latency measured and shown.
 ///
 /// Exit status: 0 done, 1 failed (one sentence on stderr states why), 2 wrong usage.
 #[derive(Parser)]

@@ -1,5 +1,6 @@
 //! Errors: the specification's codes, and where they arose.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::ids::FieldId;
@@ -64,7 +65,8 @@ pub enum ErrorCode {
     Truncated,
     /// A limit of [`crate::Limits`] is exceeded.
     Limit,
-    /// A line of JSON, or a FIX message, cannot be read as a message.
+    /// A line of JSON, or a FIX message, cannot be read as a message; or a message to be encoded
+    /// has more than its template.
     Input,
     /// A record was decoded with other templates than it shall be encoded with.
     Foreign,
@@ -171,6 +173,30 @@ impl fmt::Display for TemplateError {
 
 impl std::error::Error for TemplateError {}
 
+/// Which of [`crate::Limits`] is exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound {
+    Message,
+    Text,
+    Entries,
+    Fields,
+    Texts,
+    References,
+}
+
+impl Bound {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Message => "limit exceeded: message too long",
+            Self::Text => "limit exceeded: text too long",
+            Self::Entries => "limit exceeded: too many entries",
+            Self::Fields => "limit exceeded: too many fields",
+            Self::Texts => "limit exceeded: too many bytes of text",
+            Self::References => "limit exceeded: references nested too deeply",
+        }
+    }
+}
+
 /// How many levels of sequences an error path tells the entry of.
 pub(crate) const PATH_DEPTH: usize = 8;
 
@@ -188,6 +214,8 @@ pub struct CodecError {
     pub field: Option<FieldId>,
     /// The template identifier in the stream that no template has (D9), where it was read.
     pub template_id: Option<u32>,
+    /// The limit that is exceeded ([`ErrorCode::Limit`]), where it is one of the codec.
+    bound: Option<Bound>,
     entries: [u32; PATH_DEPTH],
     depth: u8,
     of_entry: bool,
@@ -203,6 +231,7 @@ impl CodecError {
             template: None,
             field: None,
             template_id: None,
+            bound: None,
             entries: [0; PATH_DEPTH],
             depth: 0,
             of_entry: false,
@@ -226,13 +255,33 @@ impl CodecError {
         error
     }
 
+    /// Returns the error for what exceeds a limit.
+    #[must_use]
+    pub(crate) const fn beyond(bound: Bound, offset: usize) -> Self {
+        let mut error = Self::new(ErrorCode::Limit, offset);
+        error.bound = Some(bound);
+        error
+    }
+
     /// Returns the error where a limit cut the bytes: they are not truncated.
     #[must_use]
     pub(crate) fn cut_by_limit(mut self) -> Self {
         if self.code == ErrorCode::Truncated {
             self.code = ErrorCode::Limit;
+            self.bound = Some(Bound::Message);
         }
         self
+    }
+
+    /// Returns what is wrong, in a few words: of D9 with the identifier that was read, of
+    /// [`ErrorCode::Limit`] which limit it was. Allocates for D9 alone.
+    #[must_use]
+    pub fn text(&self) -> Cow<'static, str> {
+        match (self.template_id, self.bound) {
+            (Some(id), _) => format!("{} {id}", self.code.text()).into(),
+            (None, Some(bound)) => bound.text().into(),
+            (None, None) => self.code.text().into(),
+        }
     }
 
     /// Returns the error at an offset that is greater by a number of bytes.
@@ -315,9 +364,8 @@ impl Failure {
 
 impl fmt::Display for CodecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.code.text();
-        write!(f, "{} at byte {}: {text}", self.code, self.offset)?;
-        self.template_id.map_or(Ok(()), |id| write!(f, " {id}"))
+        let text = self.text();
+        write!(f, "{} at byte {}: {text}", self.code, self.offset)
     }
 }
 

@@ -36,6 +36,7 @@
 // Generated code names this crate as its users do.
 extern crate self as fanfare_fast;
 
+mod bits;
 pub mod builtin;
 mod cell;
 pub mod codegen;

@@ -8,6 +8,10 @@ use crate::visitor::Visitor;
 /// One message: its fields in the order of the template, absent ones included. It is a
 /// [`Visitor`], so a decoder fills it; filled again, it allocates only where it outgrows all
 /// messages before.
+///
+/// A program can fill one too, for an [`Encoder`](crate::Encoder), which refuses what is not in its
+/// template; a group, a sequence or an entry needs its end. An integer is held as its 64 bits, of
+/// which the type of the field says whether they are signed: −1 for a uInt64 is 2⁶⁴ − 1.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Message {
     template: Option<u32>,
@@ -57,6 +61,11 @@ impl Message {
     #[inline(always)]
     pub(crate) fn content<'m>(&'m self, node: &'m Node) -> Content<'m> {
         node.content(&self.bytes)
+    }
+
+    /// Returns how many bytes of memory the message has.
+    pub(crate) fn capacity(&self) -> usize {
+        self.nodes.capacity() * size_of::<Node>() + self.bytes.capacity()
     }
 
     /// Forgets the contents, not the memory.

@@ -208,6 +208,12 @@ impl Node {
         self.tag() == Tag::Entry as u8
     }
 
+    /// Returns whether it is an entry of this sequence.
+    #[inline(always)]
+    pub(crate) const fn is_entry_of(&self, sequence: FieldId) -> bool {
+        self.head == Self::entry(sequence, 0).head
+    }
+
     #[inline(always)]
     pub(crate) const fn is_absent(&self) -> bool {
         self.tag() == Tag::Absent as u8

@@ -47,6 +47,7 @@ pub struct Record {
     /// The sequence is present, with this number of entries once it is complete.
     has_sequence: bool,
     count: u32,
+    /// Nothing of the message is missing.
     is_complete: bool,
     /// Held as rows, and in `message` as well.
     is_viewed: bool,
@@ -85,6 +86,7 @@ impl Record {
     /// Forgets the contents, not the memory.
     pub const fn clear(&mut self) {
         self.form = Form::Empty;
+        self.is_complete = false;
     }
 
     /// Returns the value of a field of the message; of one in its sequence, that in the entry of
@@ -95,7 +97,8 @@ impl Record {
     pub fn get<'r>(&'r self, program: &'r Program, field: FieldId, entry: usize) -> Cell<'r> {
         match self.form {
             Form::Rows => self.in_rows(program, field, entry),
-            _ => self.in_message(program, field, entry),
+            Form::Message => self.in_message(program, field, entry),
+            Form::Empty => Cell::Absent,
         }
     }
 
@@ -152,6 +155,9 @@ impl Record {
     /// Returns the message with its names, tags and paths; `None` if it is empty. What is in rows
     /// is made a [`Message`] as well, which takes longer than decoding it did, and only once.
     pub fn view<'r>(&'r mut self, program: &'r Program) -> Option<MessageView<'r>> {
+        if self.form == Form::Empty {
+            return None;
+        }
         if self.form == Form::Rows && !self.is_viewed {
             self.fill_message(program);
             self.is_viewed = true;
@@ -168,7 +174,7 @@ impl Record {
         } else if let Some(view) = self
             .message
             .view(program)
-            .filter(|_| self.form != Form::Empty)
+            .filter(|_| self.form == Form::Message)
         {
             view.visit(visitor);
         }
@@ -217,6 +223,12 @@ impl Record {
         self.program == 0 || self.program == program.fingerprint()
     }
 
+    /// Returns whether the record holds a message of which nothing is missing.
+    #[inline(always)]
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.is_complete
+    }
+
     /// Returns the message, if it is not held in rows.
     pub(crate) const fn message(&self) -> &Message {
         &self.message
@@ -225,6 +237,7 @@ impl Record {
     /// Returns the message, to be filled field by field.
     pub(crate) fn as_message(&mut self, program: &Program) -> &mut Message {
         self.form = Form::Message;
+        self.is_complete = false;
         self.program = program.fingerprint();
         &mut self.message
     }
@@ -253,6 +266,7 @@ impl From<Message> for Record {
     fn from(message: Message) -> Self {
         Self {
             form: Form::Message,
+            is_complete: true,
             message,
             ..Self::default()
         }

@@ -1,5 +1,6 @@
 //! Messages from values that are known by field: what generators and bridges use.
 
+use crate::bits::visit_group;
 use crate::error::{CodecError, ErrorCode};
 use crate::message::Message;
 use crate::program::{Field, FieldId, FieldKind, IntOp, Op, Program, TemplateProgram};
@@ -28,7 +29,8 @@ pub trait Source {
     /// Returns the value of a field that is no group, sequence or reference.
     fn scalar(&mut self, field: &Field) -> Scalar<'_>;
 
-    /// Returns whether an optional group is there.
+    /// Returns whether an optional group is there, or a bit group that has a mandatory constant
+    /// otherwise.
     fn group(&mut self, field: &Field) -> bool {
         false
     }
@@ -77,8 +79,9 @@ impl Message {
             let field = program.field(id);
             match field.kind() {
                 FieldKind::Group => {
-                    if field.optional() && !source.group(field) {
-                        self.absent(field);
+                    let constant = matches!(program.op(id), Op::Bits(op) if is_constant(&op.whole));
+                    if (field.optional() || constant) && !source.group(field) {
+                        self.constant_or_absent(program, field);
                         continue;
                     }
                     self.begin_group(field);
@@ -162,7 +165,7 @@ impl Message {
     /// A field of which nothing is known: a mandatory constant has its value all the same.
     pub(crate) fn constant_or_absent(&mut self, program: &Program, field: &Field) {
         match *program.op(field.id()) {
-            Op::Int(op) if op.operator == OperatorKind::Constant && !op.optional => {
+            Op::Int(op) if is_constant(&op) => {
                 let bits = op.initial.unwrap_or_default();
                 if op.ty.is_signed() {
                     self.signed(field, bits as i64);
@@ -186,16 +189,24 @@ impl Message {
                 Some(value) => self.decimal(field, value),
                 None => self.absent(field),
             },
+            Op::Bits(op) if is_constant(&op.whole) => {
+                let bits = op.whole.initial.unwrap_or_default();
+                visit_group(program, &op, bits, self);
+            }
             _ => self.absent(field),
         }
     }
 }
 
+fn is_constant(op: &IntOp) -> bool {
+    op.operator == OperatorKind::Constant && !op.optional
+}
+
 /// Returns the value of a decimal whose parts are mandatory constants.
 fn constant(exponent: IntOp, mantissa: IntOp) -> Option<Decimal> {
-    let value = |op: IntOp| match op.operator {
-        OperatorKind::Constant if !op.optional => op.initial.map(|bits| bits as i64),
-        _ => None,
+    let value = |op: IntOp| match is_constant(&op) {
+        true => op.initial.map(|bits| bits as i64),
+        false => None,
     };
     Some(Decimal {
         mantissa: value(mantissa)?,

@@ -177,7 +177,8 @@ pub fn parse_decimal(text: &str) -> Result<Decimal, ErrorCode> {
     }
     let mut exponent = zeros as i64 - fraction.len() as i64;
     // Trailing zeros stay in the mantissa as far as they fit, for they are digits of the text.
-    while exponent > -(fraction.len() as i64) && mantissa != 0 && mantissa * 10 < 1 << 63 {
+    let least = (-(fraction.len() as i64)).max(i64::from(*EXPONENTS.start()));
+    while exponent > least && mantissa != 0 && mantissa * 10 < 1 << 63 {
         mantissa *= 10;
         exponent -= 1;
     }
@@ -315,6 +316,15 @@ mod tests {
         assert_eq!(
             parse_decimal(&format!("1{}", "0".repeat(63))).and_then(normalised),
             Ok(decimal(1, 63))
+        );
+        // More than 63 places, but with zeros at the end.
+        assert_eq!(
+            parse_decimal(&format!("1.{}", "0".repeat(64))),
+            Ok(decimal(1_000_000_000_000_000_000, -18))
+        );
+        assert_eq!(
+            parse_decimal(&format!("0.{}10", "0".repeat(62))),
+            Ok(decimal(1, -63))
         );
         for bad in ["", ".", "-", "1.", "1.2.3", "1e5", "--1"] {
             assert_eq!(parse_decimal(bad), Err(ErrorCode::D11), "{bad}");

@@ -18,11 +18,14 @@ use crate::replay::config::Replay;
 use crate::replay::feed_config::FileFeed;
 use crate::rotation_config::RotationConfig;
 use crate::start_error::StartError;
-use crate::users::{Lists, Source, UserSet, UserTables, without_text};
+use crate::users::{Lists, Source, UserSet, UserTables, parsed_from, read_from, without_text};
+use fanfare_engine::cpu::pin_to;
 use fanfare_engine::tls::TlsServer;
 use fanfare_fix::session::MAX_HEADER_FIELD;
 use serde::Deserialize;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
 
 /// The configuration of a gateway.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -40,8 +43,9 @@ pub struct Config {
     pub threads: Threads,
     /// What a thread does when there is no work.
     pub idle: Idle,
-    /// The processors of the threads, in the order ingress, worker 0, worker 1, …. If empty,
-    /// threads are not pinned.
+    /// The processors of the threads, in the order of the threads: that of ingress, those of the
+    /// workers unless they share it, then those of DBN, of topics and of DDS. Threads beyond the
+    /// list are not pinned.
     pub pin: Vec<usize>,
     /// The capacity of the ring between ingress and workers in bytes, a power of two.
     pub ring_bytes: usize,
@@ -222,9 +226,18 @@ impl Config {
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
         let mut config: Self = toml::from_str(text).map_err(|error| parse_error(text, &error))?;
         config.files = feed::config::take_files(&mut config.feeds)?;
-        UserSet::check_tables(&config.user_source(), Some(text))?;
+        parsed_from(text, &mut config.users, &mut config.lists);
+        UserSet::check_tables(&config.user_source())?;
         config.check()?;
         Ok(config)
+    }
+
+    /// Records the file from which the configuration was parsed, for errors in its users and lists
+    /// that are found when the files that it names are read.
+    #[must_use]
+    pub fn of_file(mut self, file: &Path) -> Self {
+        read_from(file, &mut self.users, &mut self.lists);
+        self
     }
 
     /// Returns whether users are configured, so that others cannot log on to a port that is not
@@ -358,12 +371,12 @@ impl Config {
     }
 }
 
-/// Formats a parse error with the line of the text, unless the text contains passwords.
+/// Formats a parse error with the line of the text, unless the text contains secrets.
 fn parse_error(text: &str, error: &toml::de::Error) -> ConfigError {
-    // A key may be misspelt, so the name of the table and the prefix of a hash are searched for as
-    // well.
-    let has_passwords = ["password", "user", "$argon2"];
-    if !has_passwords.iter().any(|hint| text.contains(hint)) {
+    // A key may be misspelt, so the names of the tables and the prefix of a hash are searched for
+    // as well.
+    let has_secrets = ["password", "secret", "user", "kafka", "$argon2"];
+    if !has_secrets.iter().any(|hint| text.contains(hint)) {
         return ConfigError::Parse(error.to_string().trim().into());
     }
     let (line, why) = without_text(text, error);
@@ -443,16 +456,12 @@ impl Config {
     /// Returns the keys that differ in another configuration and that a running gateway cannot
     /// change.
     pub(crate) fn fixed_keys_changed(&self, other: &Self) -> Vec<&'static str> {
-        let address = |side: &PortConfig| side.address();
+        let (producers, consumers) = (&self.producers, &self.consumers);
         let keys = [
-            (
-                "producers.port",
-                address(&self.producers) == address(&other.producers),
-            ),
-            (
-                "consumers.port",
-                address(&self.consumers) == address(&other.consumers),
-            ),
+            ("producers.bind", producers.bind == other.producers.bind),
+            ("producers.port", producers.port == other.producers.port),
+            ("consumers.bind", consumers.bind == other.consumers.bind),
+            ("consumers.port", consumers.port == other.consumers.port),
             ("workers", self.workers == other.workers),
             ("threads", self.threads == other.threads),
             ("idle", self.idle == other.idle),
@@ -466,8 +475,8 @@ impl Config {
             ("fan_out", self.fan_out == other.fan_out),
             ("mode", self.mode == other.mode),
             ("message_log", self.message_log == other.message_log),
-            ("producers.tls", self.producers.tls == other.producers.tls),
-            ("consumers.tls", self.consumers.tls == other.consumers.tls),
+            ("producers.tls", producers.tls == other.producers.tls),
+            ("consumers.tls", consumers.tls == other.consumers.tls),
             ("dds", self.dds == other.dds),
             (
                 "feed",
@@ -490,17 +499,39 @@ impl Config {
         changed.map(|(key, _)| key).collect()
     }
 
-    /// Reads the templates, dictionaries, certificates and users that the configuration names.
-    /// Opens no socket.
+    /// Reads the templates, dictionaries, certificates and users that the configuration names, and
+    /// checks that threads can be pinned. Opens no socket.
     ///
     /// # Errors
-    /// Returns an error for the first file that is missing or unusable.
+    /// Returns an error for the first file that is missing or unusable, or for `pin`.
     pub fn check_files(&self) -> Result<(), StartError> {
+        self.check_pin()?;
         self.feeds.iter().try_for_each(feed::check)?;
         self.read_certificates()?;
-        UserSet::load(&self.user_source(), None)?;
+        UserSet::load(&self.user_source())?;
         Ok(())
     }
+
+    /// Checks that threads can be pinned to the processors of `pin`.
+    pub(crate) fn check_pin(&self) -> Result<(), StartError> {
+        if self.pin.is_empty() {
+            return Ok(());
+        }
+        let refused = first_refused(&self.pin)?;
+        let rule = "must be processors on which this process may run";
+        range("pin", refused.unwrap_or_default(), refused.is_none(), rule)?;
+        Ok(())
+    }
+}
+
+/// Pins a thread to each of these processors in turn, and returns the first one that is refused.
+/// The processors of the calling thread do not show it, because it may itself be pinned.
+fn first_refused(cpus: &[usize]) -> io::Result<Option<usize>> {
+    thread::scope(|scope| {
+        let find = move || cpus.iter().copied().find(|&cpu| pin_to(cpu).is_err());
+        let tried = thread::Builder::new().spawn_scoped(scope, find)?.join();
+        Ok(tried.unwrap_or_default())
+    })
 }
 
 impl Default for Config {
@@ -677,10 +708,14 @@ mod tests {
     fn what_a_reload_does_not_change_is_named() {
         let old = Config::default();
         assert!(old.fixed_keys_changed(&old).is_empty());
-        let text = "workers = 2\n[limits]\nlogon_timeout_s = 3\n[producers]\nport = 3000\n\
+        let text = "workers = 2\n[limits]\nlogon_timeout_s = 3\n\
+                    [producers]\nport = 3000\nbind = \"127.0.0.2\"\n\
                     sessions = [{ sender = \"A\", target = \"B\" }]\n[consumers]\nport = 4\n";
         let new = Config::from_toml(text).unwrap();
-        assert_eq!(old.fixed_keys_changed(&new), ["consumers.port", "workers"]);
+        assert_eq!(
+            old.fixed_keys_changed(&new),
+            ["producers.bind", "consumers.port", "workers"]
+        );
     }
 
     #[test]

@@ -93,7 +93,8 @@ impl Gateway {
         guests: Vec<Box<dyn Agent>>,
     ) -> Result<Self, StartError> {
         config.check()?;
-        let users = UserBook::new(UserSet::load(&config.user_source(), None)?);
+        config.check_pin()?;
+        let users = UserBook::new(UserSet::load(&config.user_source())?);
         let counters = Counters::new();
         let (notices, mut received) = notice::channel();
         let rules = |name, port| {
@@ -211,10 +212,10 @@ impl Gateway {
     /// checked before any of it takes effect.
     ///
     /// The changes apply to connections from then on, and to the requests of sessions that are
-    /// logged on. Sessions whose user is gone, or may no longer connect from their address, are
-    /// logged out, and the call waits until they have ended. A feed with another mapping adopts it
-    /// between two datagrams, and its instruments recover by snapshots that contain all messages so
-    /// far.
+    /// logged on. Sessions whose user is gone, has another key for DBN or may no longer connect
+    /// from their address are logged out, and the call waits until they have ended. A feed with
+    /// another mapping adopts it between two datagrams, and its instruments recover by snapshots
+    /// that contain all messages so far.
     ///
     /// # Errors
     /// Returns an error if a part cannot be used. Nothing is changed then.

@@ -153,7 +153,7 @@ impl GatewayHandle {
         config.check()?;
         let wanted = in_force.with_changes_of(config);
         wanted.check()?;
-        let users = UserSet::load(&wanted.user_source(), None)?;
+        let users = UserSet::load(&wanted.user_source())?;
         let certificates = wanted.read_certificates()?;
         let mappings = self.0.mappings.read(&wanted.feeds);
         let mappings = mappings.map_err(FeedError::from)?;
@@ -198,7 +198,7 @@ impl GatewayHandle {
         let mut in_force = self.config();
         let wanted = in_force.with_users_of(config);
         wanted.check()?;
-        let users = UserSet::load(&wanted.user_source(), None)?;
+        let users = UserSet::load(&wanted.user_source())?;
         let mut reloaded = Reloaded::between(&in_force, &wanted, &self.0.users.read(), &users);
         reloaded.logged_out = self.adopt(users);
         *in_force = wanted;
@@ -209,13 +209,23 @@ impl GatewayHandle {
     /// Replaces the users, and logs out the sessions that are no longer permitted. Returns their
     /// number.
     fn adopt(&self, users: UserSet) -> usize {
+        let dbn = self.0.started.dbn.as_ref();
+        let is_open = dbn.is_some_and(|dbn| dbn.takes_strangers(users.has_users()));
+        // Before the exchange, upon which their thread ends them.
+        let mut of_dbn = self.dbn_sessions(|seat| !users.admits_dbn(seat, is_open));
         if *self.0.users.read() != users {
             self.0.users.replace(Arc::new(users));
         }
         let users = self.0.users.read();
-        let seats = self.0.roster.seats(|seat| !users.admits(seat));
-        self.end(&seats, &[], Some(REVOKED));
-        seats.len()
+        // Those that have authenticated between the two.
+        let later = self.dbn_sessions(|seat| {
+            let is_known = of_dbn.iter().any(|own| own.session == seat.session);
+            !is_known && !users.admits_dbn(seat, is_open)
+        });
+        of_dbn.extend(later);
+        let seats = self.sessions(|seat| !users.admits(seat));
+        self.await_ends(&seats, &of_dbn, Some(REVOKED));
+        seats.len() + of_dbn.len()
     }
 
     /// Returns the sessions that `wanted` accepts.
@@ -229,7 +239,8 @@ impl GatewayHandle {
     }
 
     /// Ends sessions: with a Logout that has this Text(58), with an error record, or without
-    /// either. Waits until they have ended. Returns the number that have not.
+    /// either. Waits until they have ended, and disconnects those that have not in time. Returns
+    /// their number.
     pub(crate) fn end(
         &self,
         seats: &[Arc<Seat>],
@@ -242,6 +253,17 @@ impl GatewayHandle {
                 None => DbnEnd::Disconnect,
             });
         }
+        self.await_ends(seats, of_dbn, text)
+    }
+
+    /// Ends sessions of FIX as [`end`](Self::end) does. Waits for them, and for clients of DBN that
+    /// are ending.
+    fn await_ends(
+        &self,
+        seats: &[Arc<Seat>],
+        of_dbn: &[Arc<DbnSeat>],
+        text: Option<&str>,
+    ) -> usize {
         let until = Instant::now() + PATIENCE;
         let mut left: Vec<(&Arc<Seat>, bool)> = seats.iter().map(|seat| (seat, false)).collect();
         loop {

@@ -125,9 +125,10 @@ impl PortAgent {
                     self.refused(address, why);
                 }
             }
-            Passage::Refused(incoming, why) => {
+            Passage::Refused(incoming, user, why) => {
                 let (id, address) = (incoming.id(), incoming.address());
-                self.records.refused(id, "", address, &why);
+                let name = user.as_deref().unwrap_or_default();
+                self.records.refused(id, name, address, &why);
                 self.refused(address, why);
             }
             Passage::Denied(incoming, user, why) => self.deny(incoming, user, why, now),
@@ -173,22 +174,12 @@ impl PortAgent {
         let most = user.map_or(usize::MAX, |user| user.sessions_at_a_time);
         let seated = match self.records.roster.take(seat, most) {
             Ok(seated) => seated,
-            Err(most) => {
+            Err(why) => {
                 drop(claim);
-                self.deny(incoming, name, Denied::TooManySessions(most), now);
+                self.deny(incoming, name, why, now);
                 return Ok(());
             }
         };
-        // After the place on the roster, for the same reason.
-        if self.rules.look() {
-            self.apply_rules();
-        }
-        let rules = Arc::clone(self.rules.now());
-        if rules.stopped.has(&id, &name) {
-            drop((seated, claim));
-            self.deny(incoming, name, Denied::Stopped, now);
-            return Ok(());
-        }
         if !self.door.still_admits(seated.seat()) {
             return Err(Refusal::UnknownSession(id));
         }
@@ -202,7 +193,7 @@ impl PortAgent {
         let _ = store.set_next_sender(numbers.sender);
         let _ = store.set_next_target(numbers.target);
         let admission = Admission {
-            queue_bytes: rules.queue_bytes,
+            queue_bytes: self.rules.now().queue_bytes,
             reset: numbers.reset,
             guard: Some(Box::new((seated, claim, host.count()))),
             ..Admission::new(config, Store::Memory(store))

@@ -33,8 +33,8 @@ pub struct ProgramLog {
     pub to: LogTo,
     /// The form of a line.
     pub format: LogFormat,
-    /// The levels, as [`LogLevels::apply`] parses them.
-    pub level: String,
+    /// The levels, as [`LogLevels::apply`] parses them. A target without one has `info`.
+    pub level: Option<String>,
     /// When a file is rotated, and how many are kept.
     pub rotate: RotationConfig,
 }
@@ -66,7 +66,7 @@ impl Default for ProgramLog {
         Self {
             to: LogTo::Stderr,
             format: LogFormat::Text,
-            level: "info".to_owned(),
+            level: None,
             rotate: RotationConfig::default(),
         }
     }
@@ -97,8 +97,10 @@ impl ProgramLog {
     /// # Errors
     /// Returns `Range`, naming the first key that is out of range.
     pub fn check(&self) -> Result<(), ConfigError> {
-        if let Err(why) = LogLevels::new(&LOG_TARGETS).apply(&self.level) {
-            range("log.level", &self.level, false, &why.to_string())?;
+        if let Some(level) = &self.level
+            && let Err(why) = LogLevels::new(&LOG_TARGETS).apply(level)
+        {
+            range("log.level", level, false, &why.to_string())?;
         }
         let is_named = self.to != LogTo::File(PathBuf::new());
         range(

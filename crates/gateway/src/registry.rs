@@ -1,12 +1,14 @@
 //! The sessions that are live, and the sequence numbers of those that ended. Consulted when a
 //! session logs on or ends, never per message.
 
-use fanfare_fix::session::SessionId;
+use fanfare_fix::session::{SessionId, SubIds};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The approximate size of a session besides its CompIDs, in bytes.
 const OVERHEAD: usize = 256;
+/// The approximate size of its SubIDs and LocationIDs besides their texts, if it has any.
+const SUB_OVERHEAD: usize = 160;
 
 /// The sessions of one port, shared by its agents.
 #[derive(Clone)]
@@ -170,7 +172,19 @@ impl Sessions {
 const FRESH: Numbers = Numbers::new(1, 1);
 
 fn size(id: &SessionId) -> usize {
-    id.sender.len() + id.target.len() + OVERHEAD
+    let sub = id.sub.as_deref().map_or(0, sub_size);
+    id.sender.len() + id.target.len() + sub + OVERHEAD
+}
+
+fn sub_size(sub: &SubIds) -> usize {
+    let texts = [
+        &sub.sender,
+        &sub.sender_location,
+        &sub.target,
+        &sub.target_location,
+        &sub.qualifier,
+    ];
+    texts.map(|text| text.len()).iter().sum::<usize>() + SUB_OVERHEAD
 }
 
 impl Drop for Claim {
@@ -224,8 +238,12 @@ mod tests {
     }
 
     fn end_with(registry: &Registry, target: &str, sender: u64) {
-        let _claim = registry.claim(id(target)).unwrap();
-        registry.keep(&id(target), Numbers::new(sender, 1));
+        end(registry, &id(target), sender);
+    }
+
+    fn end(registry: &Registry, id: &SessionId, sender: u64) {
+        let _claim = registry.claim(id.clone()).unwrap();
+        registry.keep(id, Numbers::new(sender, 1));
     }
 
     fn known(registry: &Registry, target: &str) -> bool {
@@ -246,15 +264,38 @@ mod tests {
 
     #[test]
     fn bytes_are_bounded_too() {
-        let registry = Registry::new(usize::MAX, 100_000);
-        for i in 0..1000 {
-            end_with(&registry, &format!("{i}{}", "x".repeat(1000)), 9);
+        let long = |i: u32| format!("{i}{}", "x".repeat(1000));
+        let with_sub = |sub| SessionId {
+            sub: Some(Box::new(sub)),
+            ..id("A")
+        };
+        let of_comp_id = |i| id(&long(i));
+        let of_sub_id = |i| {
+            with_sub(SubIds {
+                target: long(i).into(),
+                ..SubIds::default()
+            })
+        };
+        let of_location_id = |i| {
+            with_sub(SubIds {
+                sender_location: long(i).into(),
+                ..SubIds::default()
+            })
+        };
+        for of in [
+            &of_comp_id as &dyn Fn(u32) -> SessionId,
+            &of_sub_id,
+            &of_location_id,
+        ] {
+            let registry = Registry::new(usize::MAX, 100_000);
+            (0..1000).for_each(|i| end(&registry, &of(i), 9));
+            let sessions = registry.lock();
+            assert!(sessions.idle_bytes <= 100_000);
+            assert!((50..100).contains(&sessions.idle.len()));
+            assert_eq!(sessions.known.len(), sessions.idle.len());
+            let sizes = sessions.idle.values().map(|id| size(id));
+            assert_eq!(sizes.sum::<usize>(), sessions.idle_bytes);
         }
-        let sessions = registry.lock();
-        assert!(sessions.idle_bytes <= 100_000 && sessions.idle.len() > 50);
-        assert_eq!(sessions.known.len(), sessions.idle.len());
-        let sizes = sessions.idle.values().map(|id| size(id));
-        assert_eq!(sizes.sum::<usize>(), sessions.idle_bytes);
     }
 
     #[test]

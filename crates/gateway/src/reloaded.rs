@@ -1,7 +1,7 @@
 //! The outcome of a reload.
 
 use crate::config::Config;
-use crate::users::{User, UserSet};
+use crate::users::UserSet;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
@@ -36,12 +36,12 @@ pub struct Changes {
 }
 
 impl Changes {
-    fn between<'a, T: PartialEq + 'a>(
-        before: impl Iterator<Item = (&'a str, &'a T)>,
-        after: impl Iterator<Item = (&'a str, &'a T)>,
+    fn between<'a, T: PartialEq>(
+        before: impl Iterator<Item = (&'a str, T)>,
+        after: impl Iterator<Item = (&'a str, T)>,
     ) -> Self {
         let mut changes = Self::default();
-        let mut before: HashMap<&str, &T> = before.collect();
+        let mut before: HashMap<&str, T> = before.collect();
         for (name, now) in after {
             match before.remove(name) {
                 None => changes.added.push(name.to_owned()),
@@ -63,11 +63,13 @@ impl Reloaded {
         users: &UserSet,
         new_users: &UserSet,
     ) -> Self {
-        fn by_name(users: &UserSet) -> impl Iterator<Item = (&str, &User)> {
-            users.users().map(|user| (&*user.name, &**user))
-        }
+        let [before, after] = [users, new_users].map(|users| {
+            // A user's key may change in its file, with the same table.
+            let named = users.with_keys();
+            named.map(|(user, key)| (&*user.name, (user, key)))
+        });
         Self {
-            users: Changes::between(by_name(users), by_name(new_users)),
+            users: Changes::between(before, after),
             lists: Changes::between(users.lists(), new_users.lists()),
             keys: changed_keys(config, new),
             ..Self::default()

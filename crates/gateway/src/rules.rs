@@ -2,7 +2,6 @@
 
 use crate::registry::Registry;
 use crate::users::door::DoorRules;
-use crate::which::Stopped;
 use crate::{Config, Pair, PortConfig};
 use fanfare_engine::host::PortOptions;
 use fanfare_engine::tls::{TlsError, TlsServer};
@@ -21,8 +20,6 @@ pub(crate) struct PortRules {
     pub(crate) template: session::Config,
     pub(crate) queue_bytes: usize,
     pub(crate) door: DoorRules,
-    /// The sessions that operators keep out.
-    pub(crate) stopped: Stopped,
 }
 
 /// The time that a shutdown waits for the response to a Logout, in nanoseconds.
@@ -73,7 +70,6 @@ impl PortRules {
                 most_waiting: limits.not_logged_on,
                 most_waiting_of_address: limits.not_logged_on_per_address,
             },
-            stopped: Stopped::default(),
         }
     }
 
@@ -118,10 +114,7 @@ impl PortRules {
             tls: self.config.tls.clone(),
             ..port.clone()
         };
-        Self {
-            stopped: self.stopped.clone(),
-            ..Self::with(&config, &port, tls, self.registry.clone())
-        }
+        Self::with(&config, &port, tls, self.registry.clone())
     }
 }
 

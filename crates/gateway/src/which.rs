@@ -1,11 +1,11 @@
 //! The selection of sessions by operators.
 
-use crate::users::PortName;
-use crate::users::roster::Seat;
 use fanfare_fix::session::SessionId;
 use fanfare_wire::text::Escaped;
 use std::fmt;
-use std::sync::Arc;
+
+/// The name of the DBN port.
+pub(crate) const DBN: &str = "dbn";
 
 /// The sessions that a command applies to: those that match all criteria. CompIDs may be as they
 /// are, or as commands print them, [`Escaped`].
@@ -15,13 +15,14 @@ pub(crate) struct Which {
     pub(crate) sender: Option<String>,
     pub(crate) target: Option<String>,
     pub(crate) user: Option<String>,
-    pub(crate) port: Option<PortName>,
+    /// The name of the port.
+    pub(crate) port: Option<String>,
 }
 
 impl Which {
-    /// Returns whether a session matches.
-    pub(crate) fn is(&self, seat: &Seat) -> bool {
-        self.port.is_none_or(|port| port == seat.port) && self.is_of(&seat.id, &seat.user)
+    /// Returns whether sessions of this port match.
+    pub(crate) fn is_at(&self, port: &str) -> bool {
+        self.port.as_deref().is_none_or(|own| own == port)
     }
 
     /// Returns whether the session of a user matches, whatever its port.
@@ -32,20 +33,33 @@ impl Which {
         self.session.as_deref().is_none_or(is_session)
             && self.sender.as_deref().is_none_or(|it| is(it, &id.target))
             && self.target.as_deref().is_none_or(|it| is(it, &id.sender))
-            && self.user.as_deref().is_none_or(|it| it == user)
+            && self.is_user(user)
+    }
+
+    /// Returns whether a session of DBN matches, which has a number and no CompIDs.
+    pub(crate) fn is_of_dbn(&self, number: u64, user: &str) -> bool {
+        let is_session = |wanted: &str| wanted == number.to_string();
+        self.is_at(DBN)
+            && self.session.as_deref().is_none_or(is_session)
+            && self.sender.is_none()
+            && self.target.is_none()
+            && self.is_user(user)
+    }
+
+    fn is_user(&self, user: &str) -> bool {
+        self.user.as_deref().is_none_or(|wanted| wanted == user)
     }
 }
 
 /// Formats the selection as an operator writes it.
 impl fmt::Display for Which {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let port = self.port.map(PortName::name);
         let fields = [
             ("session", self.session.as_deref()),
             ("sender", self.sender.as_deref()),
             ("target", self.target.as_deref()),
             ("user", self.user.as_deref()),
-            ("port", port),
+            ("port", self.port.as_deref()),
         ];
         let mut between = "";
         for (name, value) in fields {
@@ -64,17 +78,6 @@ fn shown(value: &str) -> String {
     match is_plain {
         true => value.to_owned(),
         false => Escaped::text(value).to_string(),
-    }
-}
-
-/// The sessions that operators keep out, whatever the configuration.
-#[derive(Clone, Default)]
-pub(crate) struct Stopped(pub(crate) Arc<[Which]>);
-
-impl Stopped {
-    /// Returns whether the session of a user is kept out.
-    pub(crate) fn has(&self, id: &SessionId, user: &str) -> bool {
-        self.0.iter().any(|which| which.is_of(id, user))
     }
 }
 
@@ -108,5 +111,29 @@ mod tests {
             ..Which::default()
         };
         assert_eq!(which.to_string(), "user=a\\nb");
+    }
+
+    #[test]
+    fn a_session_of_dbn_is_named_by_its_number_and_has_no_comp_ids() {
+        let text = |text: &str| Some(text.to_owned());
+        let is = |which: Which| which.is_of_dbn(12, "desk");
+        let of = |session, user, port| Which {
+            session,
+            user,
+            port,
+            ..Which::default()
+        };
+        assert!(is(of(text("12"), None, None)));
+        assert!(is(of(None, text("desk"), text(DBN))));
+        assert!(!is(of(text("1"), None, None)));
+        assert!(!is(of(None, text("other"), None)));
+        assert!(!is(of(None, text("desk"), text("consumers"))));
+        for (sender, target) in [(text("12"), None), (None, text("12"))] {
+            assert!(!is(Which {
+                sender,
+                target,
+                ..Which::default()
+            }));
+        }
     }
 }

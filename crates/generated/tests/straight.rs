@@ -194,6 +194,8 @@ where
             encoders: Encoders {
                 oracle: Encoder::with_options(program.clone(), scalar(options)),
                 typed: TypedEncoder::new::<F>(options).unwrap(),
+                of_good_ones: Encoder::with_options(program.clone(), scalar(options)),
+                restoring: TypedEncoder::new::<F>(options).unwrap(),
                 message: Message::new(),
                 dice: Rng::with_seed(7),
                 counts: (0, 0),
@@ -249,6 +251,9 @@ where
 struct Encoders {
     oracle: Encoder,
     typed: TypedEncoder,
+    /// Encodes what the next one encodes, which restores what it had where that fails.
+    of_good_ones: Encoder,
+    restoring: TypedEncoder,
     message: Message,
     dice: Rng,
     /// How many messages were encoded, and how many could not be.
@@ -259,6 +264,8 @@ impl Encoders {
     fn reset(&mut self) {
         self.oracle.reset();
         self.typed.reset();
+        self.of_good_ones.reset();
+        self.restoring.reset();
     }
 
     /// Encodes a struct, and the message of its values.
@@ -282,8 +289,17 @@ impl Encoders {
         if result.is_err() {
             self.counts.1 += 1;
             assert_eq!(bytes, b"before");
-            self.reset();
+            self.oracle.reset();
+            self.typed.reset();
         }
+        // It goes on as if the messages that failed had not been there.
+        let [mut bytes, mut expected] = [b"before".to_vec(), b"before".to_vec()];
+        let result = self.restoring.encode_or_restore(&decoded, &mut bytes);
+        if result.is_ok() {
+            let expected_result = self.of_good_ones.encode(&self.message, &mut expected);
+            assert_eq!(expected_result, result);
+        }
+        assert_eq!(bytes, expected);
     }
 
     /// Encodes a struct with some members of other values, many of which no field can have.

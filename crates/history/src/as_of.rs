@@ -81,6 +81,10 @@ impl AsOf {
         for instrument in lost {
             books.view.open(InstrumentId(instrument)).lose();
         }
+        if number + 1 < from {
+            // Nothing can be read of the events between.
+            books.view.lose_all();
+        }
         books.take_run();
         Ok(books)
     }
@@ -99,6 +103,12 @@ impl AsOf {
                 seen.show(instrument, self.source_of(instrument), &mut each);
             }
         }
+    }
+
+    /// Returns the instruments whose books are not known until they are shown, as events were lost.
+    pub fn lost(&self) -> impl Iterator<Item = InstrumentId> {
+        let is_lost = move |number| self.view.get(number).is_some_and(|seen| seen.is_lost());
+        self.view.numbers().filter(move |number| is_lost(*number))
     }
 
     /// Returns the ordinal of the segment being read.
@@ -121,12 +131,25 @@ impl AsOf {
 
     /// Takes over the run of the reader, which has the feeds of the books.
     fn take_run(&mut self) {
-        if let Some(run) = self.reader.run()
-            && *run != self.run
-        {
-            self.run = run.clone();
+        let run = self.reader.run().filter(|run| **run != self.run).cloned();
+        if let Some(run) = run {
+            // The record of the run, or the border to it, could not be read.
+            let is_unsure = self.reader.take_unsure() || run.number == self.run.number;
+            self.run = run;
             self.view = View::new(self.run.books());
             self.of_all.clear();
+            if is_unsure {
+                self.lose_known();
+            }
+        }
+    }
+
+    /// Records that no book is known until it is shown: it may have begun before the new view.
+    fn lose_known(&mut self) {
+        for (number, _) in self.reader.directory().iter() {
+            if number.0 < MOST_INSTRUMENTS {
+                self.view.open(number).lose();
+            }
         }
     }
 

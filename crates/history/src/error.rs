@@ -89,6 +89,12 @@ impl LogError {
         matches!(self, Self::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)
     }
 
+    /// Returns whether a segment is missing, or nothing of it can be read: readers continue after
+    /// it.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_missing() || matches!(self, Self::BadSegment { .. })
+    }
+
     /// Returns whether the disk is full, or a quota is used up: writing may succeed later.
     pub fn is_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};

@@ -7,7 +7,7 @@
 //! | 16 | ordinal of the segment (u64) |
 //! | 24 | number of the first event (u64) |
 //! | 32 | time of the log (u64): the latest `ts_recv` before it, 0 if there is none |
-//! | 40 | run of the plant that wrote it (u64) |
+//! | 40 | run of the plant that wrote it (u64), from 1; 0 if a repair found none |
 //! | 48 | 1 if it was compacted (u64), 0 (u64) |
 //!
 //! | offset | header of a block, 40 bytes |
@@ -177,7 +177,8 @@ impl BlockHeader {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Kind {
-    /// Events of one message, 64 bytes each.
+    /// Events of one message, 64 bytes each. After a [`Kind::Part`], the rest is in the next such
+    /// record.
     Events = 1,
     /// An instrument, in the form of `Instrument::write`.
     Instrument = 2,
@@ -191,6 +192,10 @@ pub(crate) enum Kind {
     Raw = 6,
     /// The time at which or after which every later event of a trade arrived (u64).
     Watermark = 7,
+    /// The record of events that begins with this number (u64), and follows, does not end its
+    /// message. Fanfare 0.1.0 does not write it: each record of a long message looks like a message
+    /// of its own.
+    Part = 8,
 }
 
 impl Kind {
@@ -203,6 +208,7 @@ impl Kind {
             5 => Self::End,
             6 => Self::Raw,
             7 => Self::Watermark,
+            8 => Self::Part,
             _ => return None,
         })
     }

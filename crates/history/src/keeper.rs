@@ -70,6 +70,9 @@ const TURN: usize = 4096;
 /// Bytes of the records of a compacted block.
 const BLOCK: usize = 1 << 20;
 
+/// The room for the records about the next events, and those events.
+const AHEAD: usize = BLOCK / 8;
+
 /// Follows a log, writes checkpoints, compacts full segments and removes old ones.
 ///
 /// A log has one, beside its writer, on a thread of its own, as a call may wait for the disk. If it
@@ -398,6 +401,7 @@ pub(crate) fn compact(
         block: Block::new(header.first, header.time),
         compressor: Compressor::new(level).map_err(io())?,
         room: Vec::new(),
+        is_ahead: false,
     };
     let (mut room, mut unpacker) = (Vec::new(), Unpacker::new().map_err(io())?);
     let mut is_whole = true;
@@ -436,6 +440,8 @@ struct Packer {
     block: Block,
     compressor: Compressor,
     room: Vec<u8>,
+    /// Whether the last record is about the next events.
+    is_ahead: bool,
 }
 
 impl Packer {
@@ -455,10 +461,18 @@ impl Packer {
         bytes: &[u8],
         out: &mut impl Write,
     ) -> std::io::Result<()> {
+        // A reader that begins with the events reads the records about them, too: one block has
+        // both.
+        let is_ahead = matches!(kind, Some(Kind::Part | Kind::Watermark));
+        let more = match is_ahead && !self.is_ahead {
+            true => AHEAD,
+            false => bytes.len(),
+        };
         // A record that is longer has a block of its own.
-        if self.block.len() + bytes.len() > BLOCK {
+        if self.block.len() + more > BLOCK {
             self.flush(out)?;
         }
+        self.is_ahead = is_ahead;
         match kind {
             Some(Kind::Events) => {
                 let events = bytes.as_chunks::<{ Event::SIZE }>().0;

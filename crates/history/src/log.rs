@@ -38,7 +38,8 @@ pub struct SegmentInfo {
     pub first: u64,
     /// The time of the log before it, 0 if there is none.
     pub time: u64,
-    /// The run of the plant that wrote it.
+    /// The run of the plant that wrote it; 0 if its header and the record of its run are, or were,
+    /// damaged.
     pub run: u64,
     /// Bytes on disk.
     pub bytes: u64,
@@ -87,32 +88,27 @@ impl Log {
         name.is_some_and(folder::is_of_log) && folder.0.is_some() && folder.0 == folder.1
     }
 
-    /// Returns the segments, the oldest first.
+    /// Returns the segments, the oldest first. One whose header is damaged begins with its first
+    /// whole block.
     ///
     /// # Errors
     /// A segment cannot be read.
     pub fn segments(&self) -> Result<Vec<SegmentInfo>, LogError> {
         let ordinals = folder::list(&self.folder)?.segments.into_keys();
-        let segments = ordinals.map(|ordinal| info(ordinal, Segment::open(&self.folder, ordinal)?));
+        let segments = ordinals.map(|ordinal| info(Segment::open_rest(&self.folder, ordinal)?));
         segments.collect()
     }
 
-    /// Returns the segments without those that are damaged or have been removed meanwhile, the
-    /// oldest first.
+    /// Returns the segments without those of which nothing can be read, or that have been removed
+    /// meanwhile, the oldest first.
     ///
     /// # Errors
     /// The folder, or a segment, cannot be read for another reason.
     pub fn readable_segments(&self) -> Result<Vec<SegmentInfo>, LogError> {
-        let mut all = Vec::new();
-        for ordinal in folder::list(&self.folder)?.segments.into_keys() {
-            match Segment::open(&self.folder, ordinal) {
-                Ok(segment) => all.push(info(ordinal, segment)?),
-                Err(LogError::BadSegment { .. } | LogError::Version { .. }) => {}
-                Err(error) if error.is_missing() => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(all)
+        let ordinals = folder::list(&self.folder)?.segments.into_keys();
+        let opened = place::readable(&self.folder, ordinals);
+        let known = opened.filter(|opened| !matches!(opened, Err(LogError::Version { .. })));
+        known.map(|opened| info(opened?)).collect()
     }
 
     /// Returns the numbers of the events after which all books are on the disk.
@@ -123,11 +119,12 @@ impl Log {
         Ok(folder::list(&self.folder)?.views)
     }
 
-    /// Returns the beginning of the log. A reader that starts at an earlier time begins there.
-    /// [`Begin::check`] returns an error if retention has removed the events of that time.
+    /// Returns the beginning of the log: a segment in front of it of which nothing can be read
+    /// counts as removed. A reader that starts at an earlier time begins there. [`Begin::check`]
+    /// returns an error if retention has removed the events of that time.
     ///
     /// # Errors
-    /// The first segment cannot be read.
+    /// No segment can be read.
     pub fn begins(&self) -> Result<Begin, LogError> {
         place::begin(&self.folder)
     }
@@ -257,11 +254,12 @@ impl Log {
         verify::verify(&self.folder, progress)
     }
 }
+
 /// Returns the description of an open segment.
-fn info(ordinal: u64, segment: Segment) -> Result<SegmentInfo, LogError> {
+fn info(segment: Segment) -> Result<SegmentInfo, LogError> {
     let header = segment.header;
     Ok(SegmentInfo {
-        ordinal,
+        ordinal: header.ordinal,
         first: header.first,
         time: header.time,
         run: header.run,

@@ -2,7 +2,7 @@
 
 use crate::block::{Unpacker, later};
 use crate::error::LogError;
-use crate::folder::{self, Listing};
+use crate::folder;
 use crate::format::{BlockHeader, Kind, Records, u64_at};
 use crate::run::Run;
 use crate::segment::{Found, Segment};
@@ -111,20 +111,60 @@ impl Tail {
     }
 }
 
-/// Returns the beginning of the log of a folder.
+/// Returns the beginning of the log of a folder: its first segment of which something can be read.
 pub(crate) fn begin(folder: &Path) -> Result<Begin, LogError> {
-    let Some(ordinal) = folder::list(folder)?.segments.into_keys().next() else {
+    let segments = folder::list(folder)?.segments;
+    let Some(&oldest) = segments.keys().next() else {
         return Err(LogError::NoLog(folder.to_owned()));
     };
-    let header = Segment::open(folder, ordinal)?.header;
+    let header = match readable(folder, segments.into_keys()).next() {
+        Some(segment) => segment?.header,
+        None => Segment::open_rest(folder, oldest)?.header,
+    };
     Ok(Begin {
         number: header.first,
         time: header.time,
     })
 }
 
-/// Reads the last segment of a folder to its end.
+/// Opens those of these segments of which something can be read.
+pub(crate) fn readable(
+    folder: &Path,
+    ordinals: impl Iterator<Item = u64>,
+) -> impl Iterator<Item = Result<Segment, LogError>> {
+    let opened = ordinals.map(move |ordinal| Segment::open_rest(folder, ordinal));
+    opened.filter(|opened| !opened.as_ref().is_err_and(LogError::is_lost))
+}
+
+/// Returns the run of the first of these segments that names one; `None` if none does.
+fn named_run(folder: &Path, ordinals: impl Iterator<Item = u64>) -> Result<Option<u64>, LogError> {
+    for segment in readable(folder, ordinals) {
+        let run = segment?.header.run;
+        if run > 0 {
+            return Ok(Some(run));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether a segment that names no run is of this one: the segments around it are.
+pub(crate) fn is_within(folder: &Path, ordinal: u64, run: u64) -> Result<bool, LogError> {
+    let segments = folder::list(folder)?.segments;
+    let behind = segments.range(ordinal + 1..).map(|(ordinal, _)| *ordinal);
+    Ok(named_run(folder, behind)? == Some(run))
+}
+
+/// Reads the last segment of a folder of which something can be read, to its end.
 pub(crate) fn tail(folder: &Path) -> Result<Tail, LogError> {
+    let ordinals = folder::list(folder)?.segments.into_keys();
+    match readable(folder, ordinals.rev()).next() {
+        Some(segment) => read_to_end(segment?),
+        None => tail_to_write(folder),
+    }
+}
+
+/// Reads the last segment of a folder, whose header a writer needs, to its end.
+pub(crate) fn tail_to_write(folder: &Path) -> Result<Tail, LogError> {
     let listing = folder::list(folder)?;
     let Some(&ordinal) = listing.segments.keys().next_back() else {
         return Ok(Tail {
@@ -132,7 +172,13 @@ pub(crate) fn tail(folder: &Path) -> Result<Tail, LogError> {
             ..Tail::default()
         });
     };
-    read_to_end(Segment::open(folder, ordinal)?)
+    let mut tail = read_to_end(Segment::open(folder, ordinal)?)?;
+    if let Some(run) = tail.run.as_mut().filter(|run| run.number == 0) {
+        // A repaired segment that names no run may have one of its own.
+        let before = named_run(folder, listing.segments.into_keys().rev())?;
+        run.number = before.unwrap_or(0) + 1;
+    }
+    Ok(tail)
 }
 
 /// Reads a segment to its end, and returns it as the end of a log.
@@ -201,29 +247,29 @@ impl Tail {
     }
 }
 
-/// Returns the ordinal of the segment in which the event with a number is, or would be: the last
-/// one that does not begin after it. A number that is gone is an error.
-pub(crate) fn segment_of(folder: &Path, listing: &Listing, number: u64) -> Result<u64, LogError> {
-    let (mut found, mut oldest) = (None, None);
+/// Opens the segment in which the event with a number is, or would be: the last one that does not
+/// begin after it. A number that is gone is an error.
+pub(crate) fn segment_of(folder: &Path, number: u64) -> Result<Segment, LogError> {
+    let mut found = None;
     // From the newest on: most readers read recent events.
-    for &ordinal in listing.segments.keys().rev() {
-        let header = Segment::open(folder, ordinal)?.header;
-        oldest = Some((header.first, header.time));
+    for segment in readable(folder, folder::list(folder)?.segments.into_keys().rev()) {
+        let segment = segment?;
         // Segments without events begin with the same number as the one after them.
-        if header.first < number {
-            found = Some(ordinal);
+        let is_before = segment.header.first < number;
+        found = Some(segment);
+        if is_before {
             break;
         }
     }
-    let first = listing.segments.keys().next();
-    match (found, oldest, first) {
-        (Some(ordinal), ..) => Ok(ordinal),
-        (None, Some((first, _)), Some(&ordinal)) if first == number => Ok(ordinal),
-        (None, Some((first, time)), _) => Err(LogError::Gone {
-            wanted: number,
-            first,
-            time,
-        }),
-        _ => Err(LogError::NoLog(folder.to_owned())),
+    if let Some(segment) = found
+        && segment.header.first <= number
+    {
+        return Ok(segment);
     }
+    let begin = begin(folder)?;
+    Err(LogError::Gone {
+        wanted: number,
+        first: begin.number,
+        time: begin.time,
+    })
 }

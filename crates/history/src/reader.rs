@@ -3,9 +3,9 @@
 use crate::block::{Unpacker, later};
 use crate::error::LogError;
 use crate::folder;
-use crate::format::{BlockHeader, Kind, Records, u64_at};
+use crate::format::{BlockHeader, Kind, Records, SegmentHeader, u64_at};
 use crate::known::Known;
-use crate::place::{Border, Start, begin, segment_of, tail};
+use crate::place::{Border, Start, begin, is_within, readable, segment_of, tail};
 use crate::raw::{Raw, RawDelivery};
 use crate::run::Run;
 use crate::segment::{Found, Segment};
@@ -39,11 +39,20 @@ pub struct Reader {
     time: u64,
     /// The watermark before the next event.
     watermark: Option<u64>,
+    /// The first number of the last record of events that does not end its message.
+    part: Option<u64>,
     directory: Directory,
     run: Option<Run>,
     /// Whether the segment is a new one, and of another run.
     is_new_segment: bool,
     is_restarted: bool,
+    /// Whether the record of the segment's run is yet to be read.
+    awaits_run: bool,
+    /// Whether the segment does not name its run.
+    is_unnamed: bool,
+    /// Whether the border to the run is not where it seems to be, because a segment beside it does
+    /// not name its run.
+    is_unsure: bool,
     /// Whether instruments were removed that the caller may have copies of.
     is_pruned: bool,
     /// The time of the folder's last change when no later segment was found in it.
@@ -74,13 +83,13 @@ impl Reader {
         number: u64,
         border: Border,
     ) -> Result<Self, LogError> {
-        let listing = folder::list(folder)?;
+        let first = begin(folder)?.number;
         // Instruments that are in no checkpoint are found from the first segment on.
         let from = match known.number {
-            0 => begin(folder)?.number.min(number),
+            0 => first.min(number),
             checkpoint => checkpoint + 1,
         };
-        let mut segment = Segment::open(folder, segment_of(folder, &listing, from)?)?;
+        let mut segment = segment_of(folder, from.max(first))?;
         if number < segment.header.first {
             let (first, time) = (segment.header.first, segment.header.time);
             return Err(LogError::Gone {
@@ -89,9 +98,15 @@ impl Reader {
                 time,
             });
         }
+        let is_unnamed = name_first(folder, &mut segment, &known)?;
         hop(&mut segment, from)?;
         let mut reader = Self {
             folder: folder.to_owned(),
+            awaits_run: match &known.run {
+                // The books of the checkpoint are not those of a segment that names no run.
+                Some(run) => segment.header.run == 0 || run.number < segment.header.run,
+                None => segment.header.run > 0,
+            },
             segment,
             records: Vec::new(),
             at: 0,
@@ -100,10 +115,13 @@ impl Reader {
             border,
             time: 0,
             watermark: None,
+            part: None,
             directory: known.directory,
             run: known.run,
             is_new_segment: false,
             is_restarted: false,
+            is_unnamed,
+            is_unsure: false,
             is_pruned: false,
             listed: None,
             unpacker: Unpacker::new().map_err(LogError::io(folder))?,
@@ -158,6 +176,11 @@ impl Reader {
     /// Returns the instruments, if some were removed since the last call.
     pub(crate) fn pruned(&mut self) -> Option<&Directory> {
         mem::take(&mut self.is_pruned).then_some(&self.directory)
+    }
+
+    /// Returns once whether the border to the run is uncertain.
+    pub(crate) const fn take_unsure(&mut self) -> bool {
+        mem::replace(&mut self.is_unsure, false)
     }
 
     /// Returns the run of the plant that wrote the last record read; `None` before the first one.
@@ -245,30 +268,31 @@ impl Reader {
             let rest = self.records.get(self.at..).unwrap_or(&[]);
             let mut records = Records(rest);
             let Some((kind, bytes)) = records.next() else {
-                match self.next_block()? {
-                    true if mem::take(&mut self.is_new_segment) => {
-                        if mem::take(&mut self.is_restarted) {
-                            each(Delivery::Restart);
-                        }
-                        return Ok(count + 1);
-                    }
-                    true => continue,
-                    false => {
-                        count += usize::from(self.take_hole(&mut each)?);
-                        break;
-                    }
+                if !self.next_block()? {
+                    count += usize::from(self.take_hole(&mut each)?);
+                    break;
                 }
+                if mem::take(&mut self.is_new_segment) {
+                    if mem::take(&mut self.is_restarted) {
+                        each(Delivery::Restart);
+                    }
+                    return Ok(count + 1);
+                }
+                continue;
             };
+            if self.awaits_run && kind != Some(Kind::Run) {
+                self.assume_run();
+                return Ok(count + 1);
+            }
             let len = rest.len() - records.0.len();
             let taken = match kind {
                 Some(Kind::Events) => {
                     let place = (&mut self.next, self.end, &mut self.watermark);
-                    take_events(bytes, place, &self.directory, &mut each)
+                    let is_part = self.part == Some(u64_at(bytes, 0));
+                    take_events(bytes, is_part, place, &self.directory, &mut each)
                 }
-                Some(Kind::Watermark) => {
-                    self.watermark = Some(u64_at(bytes, 0));
-                    true
-                }
+                Some(Kind::Part) => take_number(bytes, &mut self.part),
+                Some(Kind::Watermark) => take_number(bytes, &mut self.watermark),
                 Some(Kind::Lost) => {
                     let last = u64_at(bytes, 8);
                     self.take_lost(last, &mut each)
@@ -282,10 +306,10 @@ impl Reader {
                     let run = Run::read(bytes);
                     self.at += len;
                     count += 1;
-                    match self.take_run(run) {
-                        true => return Ok(count),
-                        false => continue,
+                    if self.take_run(run) {
+                        return Ok(count);
                     }
+                    continue;
                 }
                 Some(Kind::Raw) => take_raw(
                     bytes,
@@ -335,16 +359,46 @@ impl Reader {
         Ok(is_hole)
     }
 
-    /// Takes over the run of the following records; returns false if it is the same run.
+    /// Takes over the run of the following records, if it can be read. Returns whether it is
+    /// another one, or was awaited.
     fn take_run(&mut self, run: Option<Run>) -> bool {
-        let Some(run) = run.filter(|run| self.run.as_ref() != Some(run)) else {
+        let Some(run) = run else {
             return false;
         };
-        if let Some(before) = &self.run {
+        let is_new = mem::take(&mut self.awaits_run) || self.run.as_ref() != Some(&run);
+        if let Some(before) = self.run.as_ref().filter(|_| is_new) {
             self.is_pruned |= run.prune(before, &mut self.directory);
         }
         self.run = Some(run);
-        true
+        is_new
+    }
+
+    /// Continues with the feeds of the run before, because the record of the segment's run cannot
+    /// be read. As a run of its own, it has none of the books before it.
+    fn assume_run(&mut self) {
+        let before = self.run.take().unwrap_or_default();
+        let SegmentHeader { run, time, .. } = self.segment.header;
+        self.run = Some(Run {
+            number: before.number.max(run),
+            start: time,
+            ..before
+        });
+        self.awaits_run = false;
+    }
+
+    /// Takes over the run of the segment from its first block, of which no event is read.
+    fn take_run_ahead(&mut self, header: &BlockHeader) {
+        if !self.awaits_run {
+            return;
+        }
+        let block = self.segment.block(header);
+        let is_read = self.unpacker.records(header, block, &mut self.records);
+        let run = Run::leading(&self.records).filter(|_| is_read);
+        self.records.clear();
+        self.take_run(run);
+        if self.awaits_run {
+            self.assume_run();
+        }
     }
 
     /// Takes the next whole block; returns false at the end of what is written so far.
@@ -354,11 +408,12 @@ impl Reader {
                 return Ok(false);
             }
             match self.segment.look()? {
+                Found::Block(header) if header.first >= self.end && header.events > 0 => {
+                    // It is taken when reading continues from there.
+                    self.take_run_ahead(&header);
+                    return Ok(false);
+                }
                 Found::Block(header) => {
-                    if header.first >= self.end && header.events > 0 {
-                        // It is taken when reading continues from there.
-                        return Ok(false);
-                    }
                     self.take_block(&header);
                     return Ok(true);
                 }
@@ -394,12 +449,25 @@ impl Reader {
     /// Continues with the next segment, if there is one, and nothing was added to this one before
     /// it.
     fn next_segment(&mut self) -> Result<bool, LogError> {
-        let Some(next) = self.open_next()?.filter(|next| !self.is_beyond(next)) else {
+        let Some(mut next) = self.open_next()?.filter(|next| !self.is_beyond(next)) else {
             return Ok(false);
         };
         if !matches!(self.segment.look()?, Found::Block(_)) {
+            let own = self.segment.header.run;
+            // A run that neither its segment nor those around it name counts as another one.
+            let is_other = match next.header.run {
+                0 => own == 0 || !is_within(&self.folder, next.header.ordinal, own)?,
+                run => run != own,
+            };
+            let is_unnamed = is_other && next.header.run == 0;
+            if !is_other {
+                next.header.run = own;
+            }
+            self.is_unsure |= is_other && (self.is_unnamed || is_unnamed);
+            self.is_unnamed = is_unnamed;
             self.is_new_segment = true;
-            self.is_restarted |= next.header.run != self.segment.header.run;
+            self.is_restarted |= is_other;
+            self.awaits_run |= is_other;
             self.segment = next;
             self.listed = None;
         }
@@ -409,12 +477,13 @@ impl Reader {
     /// Opens the next segment; `None` if this is the last one so far.
     fn open_next(&mut self) -> Result<Option<Segment>, LogError> {
         match Segment::open(&self.folder, self.segment() + 1) {
-            Err(error) if error.is_missing() => self.open_later(),
+            // A damaged one may be searched to its end: only when the folder has changed.
+            Err(error) if error.is_lost() => self.open_later(),
             next => next.map(Some),
         }
     }
 
-    /// Opens the first segment after a missing one behind this one, if there is any.
+    /// Opens the first segment behind this one of which something can be read, if there is any.
     fn open_later(&mut self) -> Result<Option<Segment>, LogError> {
         let changed = fs::metadata(&self.folder).and_then(|metadata| metadata.modified());
         let changed = changed.map_err(LogError::io(&self.folder))?;
@@ -423,13 +492,14 @@ impl Reader {
             return Ok(None);
         }
         let (own, segments) = (self.segment(), folder::list(&self.folder)?.segments);
-        let Some((&ordinal, _)) = segments.range(own + 1..).next() else {
+        let behind = segments.range(own + 1..).map(|(ordinal, _)| *ordinal);
+        let later = readable(&self.folder, behind).next().transpose()?;
+        let Some(later) = later else {
             self.listed = Some(changed);
             return Ok(None);
         };
-        let later = Segment::open(&self.folder, ordinal)?;
         // If this one is missing too, retention was faster.
-        match ordinal == own + 1 || segments.contains_key(&own) {
+        match later.header.ordinal == own + 1 || segments.contains_key(&own) {
             true => Ok(Some(later)),
             false => Err(LogError::Gone {
                 wanted: self.next,
@@ -457,10 +527,18 @@ fn lose_up_to(number: u64, next: &mut u64, each: &mut impl FnMut(Delivery<'_>)) 
     }
 }
 
-/// Takes the events of a record; returns false if the first of them is at `end` or after it.
+/// Takes the number of a record about the next events. Returns true, as it is at no end.
+fn take_number(bytes: &[u8], number: &mut Option<u64>) -> bool {
+    *number = Some(u64_at(bytes, 0));
+    true
+}
+
+/// Takes the events of a record; returns false if the first of them is at `end` or after it. Those
+/// of a part do not end their message.
 #[inline]
 fn take_events(
     bytes: &[u8],
+    is_part: bool,
     (next, end, watermark): (&mut u64, u64, &mut Option<u64>),
     directory: &Directory,
     each: &mut impl FnMut(Delivery<'_>),
@@ -490,7 +568,7 @@ fn take_events(
         }
         any = true;
     }
-    if any {
+    if any && !is_part {
         each(Delivery::End(directory));
     }
     true
@@ -525,6 +603,22 @@ pub(crate) fn number_of(folder: &Path, start: Start) -> Result<u64, LogError> {
     }
 }
 
+/// Names the run of the first segment of a reader, if its header does not; returns whether that run
+/// is only assumed.
+fn name_first(folder: &Path, segment: &mut Segment, known: &Known) -> Result<bool, LogError> {
+    if segment.header.run > 0 {
+        return Ok(false);
+    }
+    // The first run of a log is 1.
+    let run = known.run.as_ref().map_or(1, |run| run.number);
+    let is_begun = known.run.is_some() && segment.header.first <= known.number;
+    let is_within = is_within(folder, segment.header.ordinal, run)?;
+    if is_begun || is_within {
+        segment.header.run = run;
+    }
+    Ok(!is_within)
+}
+
 /// Skips the blocks before the one with an event.
 fn hop(segment: &mut Segment, number: u64) -> Result<(), LogError> {
     while let Found::Block(header) = segment.peek()?
@@ -551,11 +645,12 @@ fn hop_to_time(segment: &mut Segment, time: u64) -> Result<(), LogError> {
 
 /// Returns the number of the first event at `time` or later, or of the next one.
 fn number_at(folder: &Path, time: u64) -> Result<u64, LogError> {
-    let listing = folder::list(folder)?;
-    let mut from = listing.segments.keys().next().copied();
-    for &ordinal in listing.segments.keys().rev() {
-        if Segment::open(folder, ordinal)?.header.time < time {
-            from = Some(ordinal);
+    let segments = folder::list(folder)?.segments;
+    let mut from = segments.keys().next().copied();
+    for segment in readable(folder, segments.keys().rev().copied()) {
+        let header = segment?.header;
+        if header.time < time {
+            from = Some(header.ordinal);
             break;
         }
     }
@@ -563,8 +658,8 @@ fn number_at(folder: &Path, time: u64) -> Result<u64, LogError> {
         return Err(LogError::NoLog(folder.to_owned()));
     };
     let (mut room, mut unpacker) = (Vec::new(), Unpacker::new().map_err(LogError::io(folder))?);
-    for &ordinal in listing.segments.range(from..).map(|(ordinal, _)| ordinal) {
-        let mut segment = Segment::open(folder, ordinal)?;
+    for segment in readable(folder, segments.range(from..).map(|(ordinal, _)| *ordinal)) {
+        let mut segment = segment?;
         hop_to_time(&mut segment, time)?;
         loop {
             match segment.look()? {

@@ -6,7 +6,7 @@ use crate::format::SegmentHeader;
 use crate::keeper::{Damaged, compact};
 use crate::known::Known;
 use crate::lock::Lock;
-use crate::place::{Tail, read_to_end};
+use crate::place::{Tail, is_within, read_to_end};
 use crate::segment::Segment;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,9 @@ pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
             None => Some(fill(folder, ordinal, &end)?),
         };
         done.extend(repaired);
+        let before = end.run.take();
         end = read_to_end(Segment::open(folder, ordinal)?)?;
+        end.run = end.run.filter(|run| run.number > 0).or(before);
     }
     for view in listing.views {
         if !matches!(Known::read(folder, view), Ok(Some(_))) {
@@ -107,11 +109,11 @@ fn mend(
     let (mut segment, has_header) = match Segment::open_file(&path) {
         Ok(segment) => (segment, true),
         Err(LogError::BadSegment { .. }) => {
-            let header = header(ordinal, before, is_compacted);
-            let mut segment = Segment::open_with(&path, header)?;
-            if before.ordinal == 0 {
-                // Retention has removed the segments before it.
-                segment.begin_with_first_block()?;
+            let named = header(ordinal, before, is_compacted);
+            let mut segment = Segment::open_with(&path, SegmentHeader { run: 0, ..named })?;
+            segment.begin_with_first_block()?;
+            if segment.header.run == 0 && is_within(folder, ordinal, named.run)? {
+                segment.header.run = named.run;
             }
             (segment, false)
         }

@@ -1,6 +1,6 @@
 //! A run of the plant: from its start to its end, with its feeds.
 
-use crate::format::{u32_at, u64_at};
+use crate::format::{Kind, Records, u32_at, u64_at};
 use fanfare_market::BookConfig;
 use fanfare_market::book::BookKind;
 use fanfare_market::instruments::Directory;
@@ -44,6 +44,10 @@ impl Run {
     /// Removes the instruments whose numbers belong to another feed than in the run before; returns
     /// whether there were any.
     pub(crate) fn prune(&self, before: &Self, directory: &mut Directory) -> bool {
+        // The same run, whose record could not be read before.
+        if before.number == self.number && before.feeds.is_empty() {
+            return false;
+        }
         let is_same = |(own, old): (&FeedInfo, &FeedInfo)| own.place() == old.place();
         let mut both = self.feeds.iter().zip(&before.feeds);
         if self.feeds.len() == before.feeds.len() && both.all(is_same) {
@@ -83,6 +87,14 @@ impl Run {
                 out.extend_from_slice(&word.to_le_bytes());
             }
             out.extend_from_slice(name);
+        }
+    }
+
+    /// Reads the run with which the records of a segment begin; `None` if they do not.
+    pub(crate) fn leading(records: &[u8]) -> Option<Self> {
+        match Records(records).next() {
+            Some((Some(Kind::Run), bytes)) => Self::read(bytes),
+            _ => None,
         }
     }
 

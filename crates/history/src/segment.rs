@@ -1,8 +1,10 @@
 //! A segment of a log, read block by block while another process may be writing it.
 
+use crate::block::Unpacker;
 use crate::error::LogError;
 use crate::folder;
 use crate::format::{BLOCK_HEADER, BlockHeader, NoHeader, SEGMENT_HEADER, SegmentHeader};
+use crate::run::Run;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -53,6 +55,28 @@ impl Segment {
         }
     }
 
+    /// Opens a segment as [`Self::open`] does. One whose header is damaged begins with its first
+    /// whole block.
+    ///
+    /// # Errors
+    /// It does not exist, cannot be read, or has neither a header nor a whole block.
+    pub(crate) fn open_rest(folder: &Path, ordinal: u64) -> Result<Self, LogError> {
+        let (path, why) = match Self::open(folder, ordinal) {
+            Err(LogError::BadSegment { path, why }) => (path, why),
+            other => return other,
+        };
+        let header = SegmentHeader {
+            ordinal,
+            is_compacted: path.extension().is_some_and(|end| end == "logz"),
+            ..SegmentHeader::default()
+        };
+        let mut segment = Self::open_with(&path, header)?;
+        match segment.begin_with_first_block()? {
+            true => Ok(segment),
+            false => Err(LogError::BadSegment { path, why }),
+        }
+    }
+
     /// Opens a segment whose header is damaged, with this one instead.
     pub(crate) fn open_with(path: &Path, header: SegmentHeader) -> Result<Self, LogError> {
         let file = File::open(path).map_err(LogError::io(path))?;
@@ -88,15 +112,25 @@ impl Segment {
         }
     }
 
-    /// Takes the first number and the time of a damaged header from the first whole block.
-    pub(crate) fn begin_with_first_block(&mut self) -> Result<(), LogError> {
-        if matches!(self.look()?, Found::Block(_)) || self.resync()? {
-            if let Found::Block(block) = self.look()? {
-                (self.header.first, self.header.time) = (block.first, block.time);
-            }
-            self.at = SEGMENT_HEADER as u64;
+    /// Takes the first number, the time and, if it is there, the run of a damaged header from the
+    /// first whole block; returns false if there is none.
+    pub(crate) fn begin_with_first_block(&mut self) -> Result<bool, LogError> {
+        if !matches!(self.look()?, Found::Block(_)) && !self.resync()? {
+            return Ok(false);
         }
-        Ok(())
+        let Found::Block(block) = self.look()? else {
+            return Ok(false);
+        };
+        let mut unpacker = Unpacker::new().map_err(LogError::io(&self.path))?;
+        let mut records = Vec::new();
+        if unpacker.records(&block, self.block(&block), &mut records)
+            && let Some(run) = Run::leading(&records)
+        {
+            self.header.run = run.number;
+        }
+        (self.header.first, self.header.time) = (block.first, block.time);
+        self.at = SEGMENT_HEADER as u64;
+        Ok(true)
     }
 
     /// Returns the number of bytes of the file.

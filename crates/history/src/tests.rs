@@ -2,9 +2,12 @@
 
 mod checkpoints;
 mod damage;
+mod headers;
 mod iter;
+mod parts;
 mod raw;
 mod retention;
+mod runs;
 mod watermarks;
 
 use crate::folder;

@@ -3,7 +3,7 @@
 use crate::block::Unpacker;
 use crate::error::LogError;
 use crate::folder;
-use crate::format::{Kind, Records, u64_at};
+use crate::format::{Kind, Records, SEGMENT_HEADER, u64_at};
 use crate::known::Known;
 use crate::segment::{Found, Segment};
 use fanfare_market::Event;
@@ -118,20 +118,8 @@ where
 impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
     /// Checks a segment; returns false if the check is to end.
     fn segment(&mut self, ordinal: u64, is_last: bool) -> Result<bool, LogError> {
-        let mut segment = match Segment::open(self.folder, ordinal) {
-            Ok(segment) => segment,
-            Err(LogError::BadSegment { path, why }) => {
-                let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
-                self.damage(path, 0, bytes, why);
-                return Ok(true);
-            }
-            Err(LogError::Version { path, .. }) => {
-                let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
-                self.damage(path, 0, bytes, VERSION);
-                return Ok(true);
-            }
-            Err(error) if error.is_missing() => return self.missing(ordinal).map(|()| true),
-            Err(error) => return Err(error),
+        let Some(mut segment) = self.open(ordinal)? else {
+            return Ok(true);
         };
         self.found.segments += 1;
         self.reach(segment.header.first);
@@ -174,6 +162,28 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
         }
         self.found.bytes += segment.len()?;
         Ok(true)
+    }
+
+    /// Opens a segment, and records a damaged header; `None` if nothing of it can be read.
+    fn open(&mut self, ordinal: u64) -> Result<Option<Segment>, LogError> {
+        let (path, what) = match Segment::open(self.folder, ordinal) {
+            Ok(segment) => return Ok(Some(segment)),
+            Err(LogError::BadSegment { path, why }) => {
+                match Segment::open_rest(self.folder, ordinal) {
+                    Err(error) if error.is_lost() => (path, why),
+                    opened => {
+                        self.damage(path, 0, SEGMENT_HEADER as u64, why);
+                        return opened.map(Some);
+                    }
+                }
+            }
+            Err(LogError::Version { path, .. }) => (path, VERSION),
+            Err(error) if error.is_missing() => return self.missing(ordinal).map(|()| None),
+            Err(error) => return Err(error),
+        };
+        let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        self.damage(path, 0, bytes, what);
+        Ok(None)
     }
 
     /// Records a missing segment, if it was not removed by retention: that leaves none before it.

@@ -5,7 +5,7 @@ use crate::error::LogError;
 use crate::folder;
 use crate::format::{Kind, SEGMENT_HEADER, SegmentHeader};
 use crate::lock::Lock;
-use crate::place::{Start, Tail, tail};
+use crate::place::{Start, Tail, tail_to_write};
 use crate::raw::Raw;
 use crate::run::{FeedInfo, Run};
 use fanfare_market::Event;
@@ -132,7 +132,7 @@ impl Writer {
             folder::remove(&unfinished)?;
         }
         let unbegun = folder::remove_unbegun(folder)?;
-        let mut tail = tail(folder)?;
+        let mut tail = tail_to_write(folder)?;
         let torn = tail.cut()? + unbegun;
         if tail.ordinal == 0 {
             tail.next = config.first.max(1);
@@ -161,7 +161,12 @@ impl Writer {
         rescue(&mut writer)?;
         writer.commit()?;
         (opened.next, opened.time) = (writer.next(), writer.block.clock());
-        writer.run = run;
+        // Restarts of a replayed plant that were rescued are runs, too.
+        opened.run = writer.run.number + 1;
+        writer.run = Run {
+            number: opened.run,
+            ..run
+        };
         writer.next_segment()?;
         Ok((writer, opened))
     }
@@ -241,6 +246,17 @@ impl Writer {
     /// The disk takes nothing, and 3 MiB wait for it: nothing was appended. See [`Self::commit`].
     #[inline]
     pub fn events(&mut self, events: &[[u8; Event::SIZE]]) -> Result<(), LogError> {
+        self.part(events, false)
+    }
+
+    /// Appends some events of one message as [`Self::events`] does. `continues` is set if others of
+    /// the message follow: readers receive one [`Delivery::End`](fanfare_market::Delivery::End) for
+    /// all of them.
+    ///
+    /// # Errors
+    /// Those of [`Self::events`].
+    #[inline]
+    pub fn part(&mut self, events: &[[u8; Event::SIZE]], continues: bool) -> Result<(), LogError> {
         self.make_room(events.len() * Event::SIZE)?;
         let next = self.block.next();
         let number = |event: &[u8; Event::SIZE]| crate::format::u64_at(event, 0);
@@ -256,6 +272,11 @@ impl Writer {
             && let Some(time) = self.watermark.take()
         {
             self.block.record(Kind::Watermark, &time.to_le_bytes(), 0);
+        }
+        if let Some(first) = new.first().map(number)
+            && continues
+        {
+            self.block.record(Kind::Part, &first.to_le_bytes(), 0);
         }
         self.block.events(new);
         Ok(())

@@ -181,10 +181,11 @@ pub fn rate(count: u64, seconds: f64) -> f64 {
     }
 }
 
-/// Returns the middle value, the upper one of two; NaN for none.
+/// Returns the middle value, the mean of both for an even number of values; NaN for none.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+    f64::midpoint(at(values.len().saturating_sub(1) / 2), at(values.len() / 2))
 }
 
 /// Returns the smallest value that at least `percent` percent of them do not exceed; NaN for none.
@@ -285,6 +286,14 @@ mod tests {
         figures.add("p50_us", f64::NAN);
         figures.add("rate_per_s", f64::INFINITY);
         assert_eq!(figures.to_json()["figures"], json!({}));
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_is_between_both_middle_values() {
+        let of = |values: &[f64]| median(values.to_vec());
+        assert_eq!((of(&[1.0, 2.0]), of(&[9.0, 3.0, 1.0, 2.0])), (1.5, 2.5));
+        assert_eq!((of(&[3.0]), of(&[9.0, 1.0, 2.0])), (3.0, 2.0));
+        assert!(of(&[]).is_nan());
     }
 
     #[test]

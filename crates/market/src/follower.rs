@@ -206,19 +206,26 @@ impl Follower {
         self.course.market.show(ts_recv, instrument, send);
     }
 
-    /// Processes a message of the replay's response.
+    /// Processes the messages of the replay's response that have this number: all of a packet, if
+    /// that is its number.
     pub fn replayed(
         &mut self,
         now: u64,
         number: u32,
         received: u64,
-        record: &Record,
+        records: &[Record],
         send: &mut impl FnMut(&Event),
     ) {
-        if self.course.expects(now, number) {
+        if !self.course.expects(now, number) {
+            return;
+        }
+        for (place, record) in records.iter().enumerate() {
             let mapped = Mapped::fast(&mut self.mapper, &mut self.table, received, record);
-            self.course
-                .part(now, Some(number), &mapped, Part::WHOLE, send);
+            let part = Part {
+                is_first: place == 0,
+                is_last: place + 1 == records.len(),
+            };
+            self.course.part(now, Some(number), &mapped, part, send);
         }
     }
 

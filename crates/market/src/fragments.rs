@@ -186,7 +186,8 @@ impl Fragments {
         self.discard_all();
     }
 
-    /// Processes a message without a snapshot.
+    /// Processes a message without a snapshot, or one that could not be mapped, of which
+    /// [`MapError::outcome`](crate::mapping::MapError::outcome) is known.
     #[inline]
     pub fn pass(&mut self, outcome: &Outcome) {
         let has_lost = outcome.does == Some(Does::Snapshot);

@@ -256,6 +256,50 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_for_users_has_every_name() {
+        let page = include_str!("../../../docs/mapping.md");
+        let (_, page) = page.split_once("\n## Events as JSON\n").unwrap();
+        let (page, _) = page.split_once("\n## ").unwrap();
+        let words: Vec<_> = page.split('`').skip(1).step_by(2).collect();
+        let has = |word: &str| assert!(words.contains(&word), "{word}");
+        let name = Name {
+            symbol: b"A",
+            id: SecurityId::Number(7),
+            source: IdSource::parse(b"8").unwrap(),
+        };
+        let known = Instrument {
+            instrument: InstrumentId(3),
+            definition: Definition {
+                name,
+                ..Definition::default()
+            },
+            revision: 1,
+            status: 17,
+        };
+        for kind in Kind::ALL {
+            let full = Event {
+                kind,
+                id: 1,
+                entry: b'0',
+                level: 1,
+                price: Price::from_units(1),
+                size: 1,
+                rpt_seq: 1,
+                ts_event: 1,
+                ts_recv: 1,
+                flags: Flags::LAST.with(Flags::SNAPSHOT),
+                ..Event::EMPTY
+            };
+            has(kind.name());
+            fields(&full, Some(&known), &mut |name, _| has(name));
+        }
+        let actions = (0..=5).filter_map(Action::from_number);
+        for own in actions.chain([Action::Fill]) {
+            has(action(own));
+        }
+    }
+
+    #[test]
     fn an_event_says_what_is_known_alone() {
         let name = Name {
             symbol: b"A\"\x01\xff\n",

@@ -119,7 +119,7 @@ fn trades_that_wait_when_the_channel_begins_anew_are_passed_on() {
             "recovering: RptSeq 1 to 6 are missing",
             "Trade 8 71",
             "Clear 0 9223372036854775807",
-            "recovering: a picture is missing",
+            "recovering: a snapshot is missing",
         ]
     );
     let (stats, recovery) = (market.stats(), market.recovery_stats());
@@ -145,7 +145,7 @@ fn a_book_that_is_crossed_is_cleared_and_recovers_with_a_picture() {
             "live",
             "Level 2 60",
             "Clear 0 9223372036854775807",
-            "recovering: a picture is missing, after a fault",
+            "recovering: a snapshot is missing, after a fault",
             "Clear 2 9223372036854775807",
             "Level 2 70",
             "Level 3 80",
@@ -171,7 +171,7 @@ fn what_a_book_refuses_is_not_passed_on_and_trades_behind_it_are() {
             "live",
             "Trade 2 71",
             "Clear 0 9223372036854775807",
-            "recovering: a picture is missing, after a fault",
+            "recovering: a snapshot is missing, after a fault",
         ]
     );
 }
@@ -241,7 +241,7 @@ fn a_gap_a_silence_and_a_reset_are_told() {
             "stale",
             "live",
             "Clear 0 9223372036854775807",
-            "recovering: a picture is missing",
+            "recovering: a snapshot is missing",
         ]
     );
 }
@@ -255,7 +255,7 @@ fn without_numbers_of_instruments_pictures_say_what_they_contain() {
     assert_eq!(
         log.0,
         [
-            "recovering: a picture is missing",
+            "recovering: a snapshot is missing",
             "Clear 0 9223372036854775807",
             "Level 0 70",
             "Level 0 80",

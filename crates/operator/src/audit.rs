@@ -6,14 +6,15 @@
 
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::counters::{Counter, Counters};
+use fanfare_engine::lines::{Lines, ends_within_a_line, is_same};
 use fanfare_engine::stop::Reload;
-use fanfare_fix::session::Now;
+use fanfare_fix::session::{Now, SECOND};
 use fanfare_wire::text::Escaped;
 use fanfare_wire::{Precision, UtcTimestamp};
 use serde_json::{Map, Value};
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +26,8 @@ use std::time::SystemTime;
 const CAPACITY: usize = 16_384;
 /// Lines written in one duty cycle.
 const TURN: usize = 512;
+/// The pause after a failed write while no line comes, in nanoseconds.
+const AGAIN: u64 = SECOND / 2;
 /// The longest value in a line, in bytes.
 const LONGEST: usize = 1024;
 
@@ -58,14 +61,18 @@ impl AuditFile {
             lines: sender,
             left_out: Arc::clone(&left_out),
         };
+        let mut out = Lines::new(open(path)?, lost);
+        if ends_within_a_line(path) {
+            out.end_line();
+        }
         let writer = AuditWriter {
-            out: open(path)?,
+            out,
             path: path.to_owned(),
             lines,
             left_out,
-            untold: 0,
             buffer: Vec::new(),
             trouble: None,
+            again: 0,
             written: counters.add("audit_lines", "lines written to the audit file"),
             lost: counters.add("audit_lost", "lines missing from the audit file"),
             tell: Box::new(tell),
@@ -174,6 +181,13 @@ pub fn iso_of(at: UtcTimestamp) -> String {
     )
 }
 
+/// Makes the line in the place of lost ones.
+fn lost(lines: u64) -> Vec<u8> {
+    let mut line = Vec::new();
+    AuditLine::new("lost").with("lines", lines).write(&mut line);
+    line
+}
+
 fn open(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.append(true).create(true).mode(0o600).open(path)
@@ -182,14 +196,14 @@ fn open(path: &Path) -> io::Result<File> {
 /// Writes the lines, on a thread that may wait for the disk.
 pub struct AuditWriter {
     path: PathBuf,
-    out: File,
+    out: Lines<File>,
     lines: Receiver<AuditLine>,
     left_out: Arc<AtomicU64>,
-    /// The number of lost lines that no line of the file reports yet.
-    untold: u64,
     buffer: Vec<u8>,
     /// The error of the file, as last reported.
     trouble: Option<String>,
+    /// The monotonic time of the next attempt after a failed write, unless lines come before.
+    again: u64,
     written: Counter,
     lost: Counter,
     tell: Box<dyn FnMut(String) + Send>,
@@ -197,52 +211,34 @@ pub struct AuditWriter {
 }
 
 impl AuditWriter {
-    fn turn(&mut self) -> usize {
+    /// Writes the lines that wait, at `now`. Returns their number.
+    fn turn(&mut self, now: u64) -> usize {
         let mut count = 0;
         self.buffer.clear();
         for line in self.lines.try_iter().take(TURN) {
             line.write(&mut self.buffer);
             count += 1;
         }
-        let lost = self.left_out.swap(0, Ordering::Relaxed);
-        self.lose(lost);
-        if count == 0 && (self.untold == 0 || self.trouble.is_some()) {
-            return 0;
+        self.out.leave_out(self.left_out.swap(0, Ordering::Relaxed));
+        if count > 0 || now >= self.again {
+            self.write(now);
         }
-        self.write(count);
         count
     }
 
-    fn lose(&mut self, lines: u64) {
-        if lines > 0 {
-            self.untold += lines;
-            self.lost.increment(lines);
-        }
-    }
-
-    /// Writes the lines of the buffer, preceded by a line that counts those lost before.
-    fn write(&mut self, count: usize) {
-        let mut bytes = Vec::new();
-        if self.trouble.is_some() {
-            // The last line may have been cut.
-            bytes.push(b'\n');
-        }
-        if self.untold > 0 {
-            AuditLine::new("lost")
-                .with("lines", self.untold)
-                .write(&mut bytes);
-        }
-        bytes.append(&mut self.buffer);
-        match self.out.write_all(&bytes) {
+    /// Writes the lines of the buffer, and what the file did not accept before.
+    fn write(&mut self, now: u64) {
+        let outcome = self.out.put(&self.buffer);
+        self.written.set(self.out.written());
+        self.lost.set(self.out.lost());
+        match outcome {
             Ok(()) => {
-                self.untold = 0;
-                self.written.increment(count as u64);
                 if self.trouble.take().is_some() {
                     self.tell("writable again".to_owned());
                 }
             }
             Err(error) => {
-                self.lose(count as u64);
+                self.again = now.saturating_add(AGAIN);
                 self.fail(error.to_string());
             }
         }
@@ -262,7 +258,16 @@ impl AuditWriter {
     /// Continues in a new file of the name, if the old one was renamed.
     fn reopen(&mut self) {
         match open(&self.path) {
-            Ok(file) => self.out = file,
+            Ok(file) => {
+                let is_other = !is_same(self.out.get_ref(), &file);
+                self.out.switch(|out| {
+                    *out = file;
+                    is_other
+                });
+                if is_other && ends_within_a_line(&self.path) {
+                    self.out.end_line();
+                }
+            }
             Err(error) => self.tell(format!("{error}; the old file stays open")),
         }
     }
@@ -280,15 +285,16 @@ impl Agent for AuditWriter {
         "audit"
     }
 
-    fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
         if self.reload.is_due() {
             self.reopen();
         }
-        Ok(self.turn())
+        Ok(self.turn(now.mono))
     }
 
     fn on_close(&mut self, _now: Now) {
-        while self.turn() > 0 {}
+        // The last turn, without lines, is one more attempt.
+        while self.turn(u64::MAX) > 0 {}
     }
 }
 
@@ -330,6 +336,14 @@ mod tests {
         audit.send(|| AuditLine::new("reload").with("outcome", outcome));
     }
 
+    /// Makes the writer continue in this file.
+    fn continue_in(writer: &mut AuditWriter, path: &Path) {
+        writer.out.switch(|out| {
+            *out = open(path).unwrap();
+            true
+        });
+    }
+
     fn total(counters: &Counters, name: &str) -> u64 {
         let all = counters.snapshot().into_iter();
         let named = all.filter(|reading| reading.name == name);
@@ -343,7 +357,7 @@ mod tests {
         for _ in 0..CAPACITY + 100 {
             reloaded(&audit, "x");
         }
-        while writer.turn() > 0 {}
+        while writer.turn(0) > 0 {}
         let lost: Vec<Value> = place.lines();
         let lost = lost.iter().filter(|line| line["event"] == "lost");
         assert_eq!(
@@ -358,18 +372,65 @@ mod tests {
     fn a_disk_that_is_full_costs_lines_and_no_more() {
         let place = Place::new("disk");
         let (audit, mut writer, _, counters) = begin(&place);
-        writer.out = open(Path::new("/dev/full")).unwrap();
+        continue_in(&mut writer, Path::new("/dev/full"));
         reloaded(&audit, "one");
-        assert_eq!(writer.turn(), 1);
+        assert_eq!(writer.turn(0), 1);
         assert!(writer.trouble.is_some());
-        writer.out = open(&place.0).unwrap();
+        continue_in(&mut writer, &place.0);
         reloaded(&audit, "two");
-        assert_eq!(writer.turn(), 1);
+        assert_eq!(writer.turn(0), 1);
         let lines = place.lines();
         assert_eq!(lines[0]["lines"], "1");
         assert_eq!(lines[1]["outcome"], "two");
         assert_eq!(total(&counters, "audit_lost"), 1);
+        assert_eq!(total(&counters, "audit_lines"), 1);
         assert!(writer.trouble.is_none());
+    }
+
+    #[test]
+    fn what_is_lost_is_told_without_a_further_line() {
+        let place = Place::new("told");
+        let (audit, mut writer, ..) = begin(&place);
+        let fill = |writer: &mut AuditWriter, now| {
+            continue_in(writer, Path::new("/dev/full"));
+            reloaded(&audit, "x");
+            assert_eq!(writer.turn(now), 1);
+            continue_in(writer, &place.0);
+        };
+        fill(&mut writer, 5);
+        for (now, told) in [(5, 0), (4 + AGAIN, 0), (5 + AGAIN, 1)] {
+            assert_eq!(writer.turn(now), 0);
+            assert_eq!(place.lines().len(), told, "{now}");
+        }
+        assert!(writer.trouble.is_none());
+        fill(&mut writer, 6 + AGAIN);
+        writer.on_close(fanfare_engine::clock::Clock::new().read());
+        let told = place.lines();
+        assert_eq!(told.len(), 2);
+        assert!(told.iter().all(|line| line["lines"] == "1"), "{told:?}");
+    }
+
+    #[test]
+    fn a_file_that_ends_within_a_line_goes_on_with_the_next_one() {
+        let place = Place::new("within");
+        let cut_off = || std::fs::write(&place.0, "{\"time").unwrap();
+        let last = || {
+            let text = std::fs::read_to_string(&place.0).unwrap();
+            let line: Value = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
+            line["outcome"].clone()
+        };
+        cut_off();
+        let (audit, mut writer, reload, _) = begin(&place);
+        let now = fanfare_engine::clock::Clock::new().read();
+        reloaded(&audit, "one");
+        writer.do_work(now).unwrap();
+        assert_eq!(last(), "one");
+        std::fs::remove_file(&place.0).unwrap();
+        cut_off();
+        reload.request();
+        reloaded(&audit, "two");
+        writer.do_work(now).unwrap();
+        assert_eq!(last(), "two");
     }
 
     #[test]

@@ -70,16 +70,17 @@ pub fn python(home: &Path, packages: &str, module: &str) -> Result<PathBuf, Abse
     let python = home.join("bin/python");
     let mut probe = Command::new(&python);
     let probed = probe.args(["-c", &format!("import {module}")]).output();
-    if probed.is_ok_and(|out| out.status.success()) {
-        return Ok(python);
+    if !probed.is_ok_and(|out| out.status.success()) {
+        // The system's Python may be another one by now.
+        let _ = fs::remove_file(home.join(MADE_OF));
     }
-    run(Command::new("python3").args(["-m", "venv"]).arg(home))?;
-    let mut pip = Command::new(&python);
-    pip.args(["-m", "pip", "install", "--quiet"]);
-    fetch(
-        pip.arg("--disable-pip-version-check")
-            .args(packages.split(' ')),
-    )?;
+    once(home, &[], &[packages], || {
+        run(Command::new("python3").args(["-m", "venv"]).arg(home))?;
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "install", "--quiet"]);
+        pip.arg("--disable-pip-version-check");
+        fetch(pip.args(packages.split(' ')))
+    })?;
     Ok(python)
 }
 
@@ -91,7 +92,7 @@ pub fn python(home: &Path, packages: &str, module: &str) -> Result<PathBuf, Abse
 pub fn npm(home: &Path, project: &Path) -> Result<PathBuf, Absent> {
     let _reserved = reserve(home)?;
     let files = ["package.json", "package-lock.json"].map(|name| project.join(name));
-    once(home, &[&files[0], &files[1]], || {
+    once(home, &[&files[0], &files[1]], &[], || {
         for file in &files {
             let name = file.file_name().unwrap_or_default();
             let copied = fs::copy(file, home.join(name));
@@ -112,7 +113,7 @@ pub fn npm(home: &Path, project: &Path) -> Result<PathBuf, Absent> {
 pub fn jars(home: &Path, pom: &Path) -> Result<PathBuf, Absent> {
     let _reserved = reserve(home)?;
     let jars = home.join("jars");
-    once(home, &[pom], || {
+    once(home, &[pom], &[], || {
         let mut maven = Command::new("mvn");
         maven.args(["--batch-mode", "--quiet", "--file"]).arg(pom);
         maven.args(["dependency:copy-dependencies", "-DincludeScope=runtime"]);
@@ -123,13 +124,15 @@ pub fn jars(home: &Path, pom: &Path) -> Result<PathBuf, Absent> {
     Ok(jars)
 }
 
-/// Returns a folder with the classes of one Java source file that uses `jars`.
+/// Returns a folder with the classes of one Java source file that uses `jars`, a folder that
+/// [`jars`] returned.
 ///
 /// # Errors
 /// See [`Absent`].
 pub fn java(home: &Path, source: &Path, jars: &Path) -> Result<PathBuf, Absent> {
     let _reserved = reserve(home)?;
-    once(home, &[source], || {
+    let made_of = jars.with_file_name(MADE_OF);
+    once(home, &[source, &made_of], &[], || {
         let mut javac = Command::new("javac");
         javac.arg("-classpath").arg(jars.join("*"));
         run(javac.arg("-d").arg(home).arg(source))
@@ -144,7 +147,7 @@ pub fn java(home: &Path, source: &Path, jars: &Path) -> Result<PathBuf, Absent> 
 pub fn cpp(home: &Path, source: &Path, options: &[&str]) -> Result<PathBuf, Absent> {
     let _reserved = reserve(home)?;
     let program = home.join("peer");
-    once(home, &[source], || {
+    once(home, &[source], options, || {
         let mut compiler = Command::new("g++");
         run(compiler.arg("-o").arg(&program).arg(source).args(options))
     })?;
@@ -173,7 +176,7 @@ pub fn cargo(home: &Path, package: &Path, program: &str) -> Result<PathBuf, Abse
 pub fn unpack(home: &Path, archives: &[PathBuf], suffix: &str) -> Result<(), Absent> {
     let _reserved = reserve(home)?;
     let sources: Vec<&Path> = archives.iter().map(PathBuf::as_path).collect();
-    once(home, &sources, || {
+    once(home, &sources, &[suffix], || {
         for archive in archives {
             let mut jar = Command::new("jar");
             let names = run(jar.arg("tf").arg(archive))?;
@@ -186,10 +189,15 @@ pub fn unpack(home: &Path, archives: &[PathBuf], suffix: &str) -> Result<(), Abs
     })
 }
 
-/// Runs a step in a new folder unless it has succeeded there before with the same sources.
+/// The file of a folder that says what its content is made of.
+const MADE_OF: &str = "made-of";
+
+/// Runs a step in a new folder unless it has succeeded there before with the same sources and
+/// options.
 fn once(
     home: &Path,
     sources: &[&Path],
+    options: &[&str],
     make: impl FnOnce() -> Result<String, Absent>,
 ) -> Result<(), Absent> {
     let cannot = |what: &Path, error: &io::Error| Absent(format!("{}: {error}", what.display()));
@@ -198,8 +206,11 @@ fn once(
         let bytes = fs::read(source).map_err(|error| cannot(source, &error))?;
         bytes.hash(&mut hasher);
     }
+    for option in options {
+        option.hash(&mut hasher);
+    }
     let stamp = hasher.finish().to_string();
-    let stamp_file = home.join("made-of");
+    let stamp_file = home.join(MADE_OF);
     if fs::read_to_string(&stamp_file).is_ok_and(|known| known == stamp) {
         return Ok(());
     }
@@ -247,4 +258,33 @@ fn run(command: &mut Command) -> Result<String, Absent> {
     let why = lines.find(fault).unwrap_or(last);
     let why: String = why.chars().take(MOST_OF_A_REASON).collect();
     Err(Absent(format!("{name} failed: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_repeated_for_other_sources_and_options_alone() {
+        let folder = std::env::temp_dir().join(format!("fanfare-peers-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (source, home) = (folder.join("source"), folder.join("home"));
+        let is_made = |text: &str, options: &[&str]| {
+            fs::write(&source, text).unwrap();
+            let mut is_made = false;
+            let made = once(&home, &[&source], options, || {
+                is_made = true;
+                Ok(String::new())
+            });
+            made.unwrap();
+            is_made
+        };
+        assert!(is_made("source", &["package==1"]));
+        assert!(!is_made("source", &["package==1"]));
+        assert!(is_made("source", &["package==2"]));
+        assert!(is_made("source", &["package", "==2"]));
+        assert!(is_made("another", &["package", "==2"]));
+        assert!(!is_made("another", &["package", "==2"]));
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -2,8 +2,8 @@
 //!
 //! A value in a message may hold anything: an escape sequence that moves the cursor of a terminal,
 //! a line end that forges a line of a log, a mark that turns the direction of writing. Text of a
-//! peer is printed through [`Escaped`], [`JsonString`] or [`SafeJson`] alone; no other module has a
-//! list of unsafe characters.
+//! peer is printed through [`Escaped`], [`JsonString`] or [`SafeJson`] alone, and text that another
+//! program has escaped through [`Shown`]; no other module has a list of unsafe characters.
 
 use core::fmt::{self, Display, Write};
 
@@ -84,6 +84,30 @@ impl Display for Escaped<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Text whose [unsafe characters](is_unsafe) are escaped as [`Escaped`] does. Backslashes stay
+/// unchanged, so that text that was escaped before is the same.
+///
+/// ```
+/// use fanfare_wire::text::{Escaped, Shown};
+/// let once = Escaped::text("D\\1\n").to_string();
+/// assert_eq!(Shown(&once).to_string(), once);
+/// assert_eq!(Shown("a\u{1b}[2J").to_string(), r"a\u{1b}[2J");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown<'a>(
+    /// The text.
+    pub &'a str,
+);
+
+impl Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_plain = |char| !is_unsafe(char);
+        in_runs(f, self.0, is_plain, |f, char| {
+            write!(f, "{}", char.escape_default())
+        })
     }
 }
 
@@ -215,6 +239,13 @@ mod tests {
             let shown = Escaped::new(&bytes).to_string();
             prop_assert!(!shown.chars().any(is_unsafe), "{shown:?}");
             prop_assert_eq!(unescaped(&shown), bytes);
+        }
+
+        #[test]
+        fn what_is_escaped_is_shown_as_it_is(text in nasty()) {
+            prop_assert!(!Shown(&text).to_string().chars().any(is_unsafe), "{text:?}");
+            let escaped = Escaped::text(&text).to_string();
+            prop_assert_eq!(Shown(&escaped).to_string(), escaped);
         }
 
         #[test]

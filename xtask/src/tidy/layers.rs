@@ -1,38 +1,39 @@
 //! Checks that wire, fix, fast, feed and market are sans-I/O: no socket, file, thread or clock in
 //! their sources.
 
+use super::cycles::module;
+use super::uses::uses;
 use super::{File, Finding};
 
 const SANS_IO: [&str; 5] = ["wire", "fix", "fast", "feed", "market"];
-const OUTSIDE: [&str; 7] = [
-    "std::net",
-    "std::fs",
-    "std::thread",
-    "std::process",
-    "std::env",
-    "Instant::now",
-    "SystemTime",
+const OUTSIDE: [&[&str]; 7] = [
+    &["std", "net"],
+    &["std", "fs"],
+    &["std", "thread"],
+    &["std", "process"],
+    &["std", "env"],
+    &["Instant", "now"],
+    &["SystemTime"],
 ];
 
 pub(crate) fn check(file: &File) -> Vec<Finding> {
     let sans_io = file.crate_name().is_some_and(|c| SANS_IO.contains(&c));
-    let in_src = file.path.iter().nth(2).is_some_and(|p| p == "src");
-    if !sans_io || !in_src {
+    if !sans_io || module(&file.path).is_none() {
         return Vec::new();
     }
+    let uses = uses(&file.text);
+    let exports = uses.exports.iter().map(|(_, path)| path);
     let mut found = Vec::new();
-    for (i, line) in file.text.lines().enumerate() {
-        // Unit tests are at the end of a file and are exempt.
-        if matches!(line.trim(), "#[cfg(test)]" | "#[test]") {
-            break;
-        }
-        let code = line.split("//").next().unwrap_or("");
-        for word in OUTSIDE.iter().filter(|w| code.contains(**w)) {
-            found.push(Finding::new(
-                &file.path,
-                i + 1,
-                format!("`{word}` in a sans-I/O crate"),
-            ));
+    for path in uses.paths.iter().chain(exports) {
+        for outside in OUTSIDE {
+            let mut parts = path.segments.windows(outside.len());
+            if parts.any(|part| part == outside) {
+                found.push(Finding::new(
+                    &file.path,
+                    path.line,
+                    format!("`{}` in a sans-I/O crate", outside.join("::")),
+                ));
+            }
         }
     }
     found
@@ -43,36 +44,54 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    fn found(path: &str, text: &str) -> usize {
-        check(&File {
+    /// Returns the lines of the findings.
+    fn found(path: &str, text: &str) -> Vec<usize> {
+        let found = check(&File {
             path: PathBuf::from(path),
             text: text.to_owned(),
-        })
-        .len()
+        });
+        found.iter().map(|finding| finding.line).collect()
     }
 
     #[test]
     fn a_socket_in_a_sans_io_crate_is_found() {
-        assert_eq!(
-            found("crates/fix/src/a.rs", "use std::net::TcpStream;\n"),
-            1
-        );
-        assert_eq!(
-            found("crates/engine/src/a.rs", "use std::net::TcpStream;\n"),
-            0
-        );
+        let text = "use std::net::TcpStream;\n";
+        assert_eq!(found("crates/fix/src/a.rs", text), [1]);
+        assert!(found("crates/engine/src/a.rs", text).is_empty());
+    }
+
+    #[test]
+    fn every_way_to_name_what_is_outside_is_found() {
+        for text in [
+            "\npub use std::fs;",
+            "use std::{\nfs::File, sync::Arc};",
+            "fn f() {\nstd::thread::spawn(g) }",
+            "use std::time::Instant; fn f() {\nInstant::now() }",
+            "use std::time::{Duration,\nSystemTime};",
+        ] {
+            assert_eq!(found("crates/fix/src/a.rs", text), [2], "{text}");
+        }
+        let both = "use std::{fs, net};";
+        assert_eq!(found("crates/fix/src/a.rs", both), [1, 1]);
+    }
+
+    #[test]
+    fn what_stands_behind_tests_is_found() {
+        let text = "#[cfg(test)]\nmod tests;\n\nfn f(s: std::net::TcpStream) {}\n";
+        assert_eq!(found("crates/fix/src/a.rs", text), [4]);
     }
 
     #[test]
     fn tests_and_comments_are_free() {
-        assert_eq!(found("crates/fix/src/a.rs", "// no std::fs here\n"), 0);
-        assert_eq!(
-            found(
-                "crates/fix/src/a.rs",
-                "#[cfg(test)]\nmod t { use std::fs; }\n"
-            ),
-            0
-        );
-        assert_eq!(found("crates/fix/tests/a.rs", "use std::fs;\n"), 0);
+        for text in [
+            "// no std::fs here\n",
+            "#[cfg(test)]\nmod t { use std::fs; }\n",
+            "#[test]\nfn f() { std::env::var(\"A\") }\n",
+        ] {
+            assert!(found("crates/fix/src/a.rs", text).is_empty(), "{text}");
+        }
+        for path in ["crates/fix/src/a/tests.rs", "crates/fix/tests/a.rs"] {
+            assert!(found(path, "use std::fs;\n").is_empty(), "{path}");
+        }
     }
 }

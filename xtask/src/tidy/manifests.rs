@@ -93,7 +93,7 @@ fn check_one(path: &Path, name: &str, text: &str) -> Vec<Finding> {
             continue;
         };
         let used = rest.split(['.', ' ', '=']).next().unwrap_or("");
-        if section == "[dependencies]" && !may.contains(&used) {
+        if is_built_from(section) && !may.contains(&used) {
             found.push(Finding::new(
                 path,
                 i + 1,
@@ -104,6 +104,11 @@ fn check_one(path: &Path, name: &str, text: &str) -> Vec<Finding> {
     found
 }
 
+/// Returns whether the crate is built from what the section names, on any platform.
+fn is_built_from(section: &str) -> bool {
+    section.ends_with("dependencies]") && !section.ends_with("dev-dependencies]")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,16 +117,24 @@ mod tests {
 
     #[test]
     fn an_arrow_against_the_layers_is_found() {
-        let up = format!("[dependencies]\nfanfare-engine.workspace = true\n{LINTS}");
-        assert_eq!(
-            check_one(Path::new("crates/fix/Cargo.toml"), "fix", &up).len(),
-            1
-        );
-        let down = format!("[dependencies]\nfanfare-wire.workspace = true\n{LINTS}");
-        assert_eq!(
-            check_one(Path::new("crates/fix/Cargo.toml"), "fix", &down),
-            []
-        );
+        let found = |section: &str, used: &str| {
+            let text = format!("{section}\nfanfare-{used}.workspace = true\n{LINTS}");
+            check_one(Path::new("crates/fix/Cargo.toml"), "fix", &text).len()
+        };
+        for section in [
+            "[dependencies]",
+            "[build-dependencies]",
+            "[target.'cfg(unix)'.dependencies]",
+        ] {
+            assert_eq!(found(section, "engine"), 1, "{section}");
+            assert_eq!(found(section, "wire"), 0, "{section}");
+        }
+        for section in [
+            "[dev-dependencies]",
+            "[target.'cfg(unix)'.dev-dependencies]",
+        ] {
+            assert_eq!(found(section, "engine"), 0, "{section}");
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ mod layers;
 mod manifests;
 mod source;
 mod text;
+mod tokens;
+mod uses;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -226,6 +226,8 @@ export const token = {
   get: () => sessionStorage.getItem(KEPT),
   set: (value: string) => sessionStorage.setItem(KEPT, value),
   forget: () => sessionStorage.removeItem(KEPT),
+  /** Whether a gateway can have it; a header cannot carry every other text. */
+  fits: (value: string) => /^[!-~]{16,256}$/.test(value),
 };
 
 /** Whether the gateway answers only those who bring a token. */

@@ -1,7 +1,7 @@
 // One instrument: its ladder, trades and state, now or as of any moment of the log.
 
 import * as api from "./api";
-import type { Book, Books, Level } from "./api";
+import type { Book, Books, Instrument, Level } from "./api";
 import { attribute, fill, h, text } from "./dom";
 import { clock, counted, moment, NONE, whole } from "./format";
 import { stateMark } from "./state";
@@ -12,10 +12,35 @@ const DEPTHS = [5, 10, 20, 50];
 /** So many positions has the slider. */
 const STEPS = 10_000;
 
+/** The parameters of an address that say which book, and as of which moment; empty: now. */
+const PARAMETERS = ["symbol", "feed", "security_id", "number", "at"] as const;
+
+export type Wanted = Record<(typeof PARAMETERS)[number], string>;
+
+/** The book in an address. */
+export function wantedIn(query: URLSearchParams): Wanted {
+  const values = PARAMETERS.map((name) => [name, query.get(name) ?? ""]);
+  return Object.fromEntries(values) as Wanted;
+}
+
+/** The present book of an instrument. Several may have one symbol: its ID and number tell which. */
+export function wantedOf(one: Instrument): Wanted {
+  const { feed, security_id } = one;
+  const symbol = one.symbol || security_id;
+  return { symbol, feed, security_id, number: String(one.number), at: "" };
+}
+
+/** The address of a book, so that it can be sent to somebody. */
+export function addressOf(wanted: Wanted): string {
+  const given = Object.entries(wanted).filter(([, value]) => value !== "");
+  return `#/instruments?${new URLSearchParams(given)}`;
+}
+
 export class BookPart {
   readonly element = h("section", { class: "book", "aria-label": "Selected instrument" });
   readonly #plant: Plant;
   readonly #title = h("h2", {});
+  readonly #others = h("div", {});
   readonly #state = h("p", { class: "says", role: "status" });
   readonly #ladder = h("div", { class: "ladder" });
   readonly #trades = h("div", {});
@@ -28,10 +53,9 @@ export class BookPart {
     { id: "depth" },
     ...DEPTHS.map((depth) => h("option", { selected: depth === 10 }, String(depth))),
   );
-  #symbol = "";
-  #feed = "";
-  /** As of which moment; empty: now. */
-  #at = "";
+  #wanted = wantedIn(new URLSearchParams());
+  /** Whether the address says which book. */
+  #isOfAddress = false;
   #isAsking = false;
   #isStale = false;
 
@@ -48,6 +72,7 @@ export class BookPart {
         this.#title,
         h("p", {}, h("label", { for: "depth" }, "Levels "), this.#depth),
       ),
+      this.#others,
       this.#state,
       this.#time.element,
       this.#wrong,
@@ -61,37 +86,45 @@ export class BookPart {
     this.#time.end();
   }
 
-  choose(symbol: string, feed: string, at: string): void {
-    if (symbol === this.#symbol && feed === this.#feed && at === this.#at) {
-      return;
-    }
-    this.#symbol = symbol;
-    this.#feed = feed;
-    this.#at = at;
-    this.#ask();
+  /** Shows the book of the address, if that has one. */
+  choose(wanted: Wanted): void {
+    this.#isOfAddress = wanted.symbol !== "";
+    this.#take(wanted);
   }
 
-  update(): void {
-    this.#time.range(this.#plant.log);
-    if (this.#at === "") {
+  /** Shows this book, unless the address has another one. */
+  suggest(wanted: Wanted): void {
+    if (!this.#isOfAddress) {
+      this.#take(wanted);
+    }
+  }
+
+  #take(wanted: Wanted): void {
+    if (addressOf(wanted) !== addressOf(this.#wanted)) {
+      this.#wanted = wanted;
       this.#ask();
     }
   }
 
-  /** Another moment, which the address has, so that it can be sent to somebody. */
-  #go(at: string): void {
-    this.#at = at;
-    const query = new URLSearchParams({ symbol: this.#symbol, feed: this.#feed });
-    if (at !== "") {
-      query.set("at", at);
+  update(): void {
+    this.#time.range(this.#plant.log, this.#plant.missing("log"));
+    if (this.#wanted.at === "") {
+      this.#ask();
     }
-    history.replaceState(null, "", `#/instruments?${query}`);
+  }
+
+  /** Another moment, which the address has. */
+  #go(at: string): void {
+    this.#wanted = { ...this.#wanted, at };
+    this.#isOfAddress = true;
+    history.replaceState(null, "", addressOf(this.#wanted));
     this.#ask();
   }
 
   /** One question at a time: while the slider moves, those between are left out. */
   #ask(): void {
-    if (this.#symbol === "") {
+    const wanted = this.#wanted;
+    if (wanted.symbol === "") {
       return;
     }
     if (this.#isAsking) {
@@ -100,17 +133,12 @@ export class BookPart {
     }
     this.#isAsking = true;
     this.#isStale = false;
-    const query = {
-      symbol: this.#symbol,
-      feed: this.#feed,
-      depth: this.#depth.value,
-      at: this.#at,
-    };
-    const asked = `${this.#symbol} ${this.#at}`;
+    const { symbol, feed, security_id, at } = wanted;
+    const query = { symbol, feed, security_id, depth: this.#depth.value, at };
     api
       .get<Books>("books", query)
-      .then((books) => this.#show(books, asked))
-      .catch((error: Error) => this.#failed(error))
+      .then((books) => this.#show(books, wanted))
+      .catch((error: Error) => this.#failed(error, wanted))
       .finally(() => {
         this.#isAsking = false;
         if (this.#isStale) {
@@ -119,38 +147,40 @@ export class BookPart {
       });
   }
 
-  #failed(error: Error): void {
+  #failed(error: Error, { symbol, at }: Wanted): void {
     const is404 = error instanceof api.Refused && error.status === 404;
     // A gateway that is gone is told above; the live book is asked for again.
-    if (error instanceof api.Refused && error.status === 0 && this.#at === "") {
+    if (error instanceof api.Refused && error.status === 0 && at === "") {
       return;
     }
     this.#without(
-      is404 ? `The instrument ${this.#symbol} is unknown.` : `The book is not available: ${error.message}.`,
+      symbol,
+      is404 ? `The instrument ${symbol} is unknown.` : `The book is not available: ${error.message}.`,
     );
   }
 
   /** Shows why there is no book, and nothing of the book before. */
-  #without(why: string): void {
+  #without(symbol: string, why: string): void {
     this.#content.hidden = false;
-    fill(this.#title, ` ${this.#symbol}`, () => [this.#symbol]);
+    fill(this.#title, ` ${symbol}`, () => [symbol]);
     fill(this.#wrong, why, () => [empty(why)]);
     this.#ladder.hidden = true;
-    for (const part of [this.#state, this.#trades, this.#values]) {
+    for (const part of [this.#others, this.#state, this.#trades, this.#values]) {
       fill(part, "", () => []);
     }
   }
 
-  #show(books: Books, asked: string): void {
-    const [book] = books.books;
+  #show(books: Books, wanted: Wanted): void {
+    const own = books.books.find((one) => String(one.number) === wanted.number);
+    const book = own ?? books.books[0];
     fill(this.#wrong, "", () => []);
     this.#ladder.hidden = false;
     this.#content.hidden = false;
-    this.#content.dataset["asked"] = asked;
+    this.#content.dataset["asked"] = `${wanted.symbol} ${wanted.at}`;
     this.#content.dataset["number"] = String(books.number);
     this.#time.show(books);
     if (!book) {
-      this.#without("The instrument is unknown at that time.");
+      this.#without(wanted.symbol, "The instrument is unknown at that time.");
       return;
     }
     const id =
@@ -161,11 +191,18 @@ export class BookPart {
       book.symbol || book.security_id,
       h("small", {}, `${id} ${book.feed}`),
     ]);
+    this.#showOthers(own ? 1 : books.books.length);
     const key = `${book.state} ${JSON.stringify(book.lacks)} ${book.rpt_seq} ${book.trading}`;
     fill(this.#state, key, () => [stateMark(book.state), `: ${explained(book)}`]);
     fill(this.#ladder, JSON.stringify([book.bids, book.offers, book.levels]), () => [ladder(book)]);
     fill(this.#trades, JSON.stringify(book.trades), () => trades(book));
     fill(this.#values, JSON.stringify(book.values), () => values(book));
+  }
+
+  /** Says so if what is shown is one of several that may be meant. */
+  #showOthers(count: number): void {
+    const says = `This is the first of ${whole(count)} instruments of this name; the list has all.`;
+    fill(this.#others, String(count), () => [count > 1 && h("p", { class: "about" }, says)]);
   }
 }
 
@@ -343,23 +380,15 @@ class TimePart {
     clearTimeout(this.#timer);
   }
 
-  /** The log reaches from here to there. */
-  range(log: api.Log | null): void {
+  /** The log reaches from here to there; without one, `missing` is why it is not known. */
+  range(log: api.Log | null, missing: string | null): void {
     const has = log !== null && log.from !== null && log.to !== null;
     this.#tools.hidden = !has;
-    fill(this.#none, String(has), () =>
-      has
-        ? []
-        : [
-            h(
-              "p",
-              { class: "about" },
-              log === null
-                ? "This gateway keeps no log of market events; [history] in its configuration enables it."
-                : "The log is empty.",
-            ),
-          ],
-    );
+    const none = log
+      ? "The log is empty."
+      : (missing ??
+        "This gateway keeps no log of market events; [history] in its configuration enables it.");
+    fill(this.#none, has ? "" : none, () => [!has && h("p", { class: "about" }, none)]);
     if (!has || !log.from || !log.to) {
       return;
     }

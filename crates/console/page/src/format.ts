@@ -5,6 +5,8 @@ const THIN = "\u202f";
 
 /** What is not known. */
 export const NONE = "\u2013";
+/** What is asked for. */
+export const WAITING = "Waiting for the answer of the gateway …";
 
 /** A whole number with thousands apart. */
 export function whole(value: number | null | undefined): string {

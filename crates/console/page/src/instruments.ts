@@ -2,7 +2,7 @@
 
 import * as api from "./api";
 import type { Instrument } from "./api";
-import { BookPart } from "./book";
+import { addressOf, BookPart, wantedIn, wantedOf } from "./book";
 import { attribute, fill, h, text } from "./dom";
 import { clock, counted, whole } from "./format";
 import type { Plant } from "./plant";
@@ -37,15 +37,13 @@ class Instruments implements View {
   );
   readonly #count = h("p", { class: "count", role: "status" });
   readonly #none = h("div", {});
-  readonly #rows: Rows<Instrument>;
+  readonly #rows: Rows<Listed>;
   readonly #book: BookPart;
   readonly #split: HTMLElement;
   readonly #absent = h("div", {});
   readonly #unlisten: () => void;
   #asked = 0;
   #turn = 0;
-  #symbol = "";
-  #feed = "";
 
   constructor(plant: Plant, query: URLSearchParams) {
     this.#plant = plant;
@@ -96,13 +94,11 @@ class Instruments implements View {
   }
 
   moved(query: URLSearchParams): void {
-    this.#symbol = query.get("symbol") ?? "";
-    this.#feed = query.get("feed") ?? "";
     const state = query.get("state");
     if (state !== null && state in STATES) {
       this.#state.value = state;
     }
-    this.#book.choose(this.#symbol, this.#feed, query.get("at") ?? "");
+    this.#book.choose(wantedIn(query));
     this.#ask();
   }
 
@@ -114,7 +110,8 @@ class Instruments implements View {
 
   update(): void {
     const none =
-      this.#plant.status !== null && this.#plant.feeds.every((feed) => feed.instruments === 0);
+      this.#plant.missing("lines") === null &&
+      this.#plant.feeds.every((feed) => feed.instruments === 0);
     this.#split.hidden = none;
     fill(this.#absent, String(none), () =>
       none
@@ -151,7 +148,7 @@ class Instruments implements View {
   }
 
   #show(total: number, found: Instrument[]): void {
-    this.#rows.set(found);
+    this.#rows.set(listed(found));
     const some = found.length < total ? `the first ${whole(found.length)} of ` : "";
     text(this.#count, some + counted(total, "instrument"));
     this.#rows.element.hidden = total === 0;
@@ -159,13 +156,30 @@ class Instruments implements View {
       total === 0 ? [empty("No instrument matches.")] : [],
     );
     const [first] = found;
-    if (this.#symbol === "" && first) {
-      this.#book.choose(first.symbol || first.security_id, first.feed, "");
+    if (first) {
+      this.#book.suggest(wantedOf(first));
     }
   }
 }
 
-class InstrumentRow implements Row<Instrument> {
+/** An instrument, and whether its symbol is that of another one, too. */
+interface Listed {
+  instrument: Instrument;
+  isOneOfSeveral: boolean;
+}
+
+function listed(found: Instrument[]): Listed[] {
+  const count = new Map<string, number>();
+  for (const { symbol } of found) {
+    count.set(symbol, (count.get(symbol) ?? 0) + 1);
+  }
+  return found.map((instrument) => {
+    const isOneOfSeveral = instrument.symbol !== "" && (count.get(instrument.symbol) ?? 0) > 1;
+    return { instrument, isOneOfSeveral };
+  });
+}
+
+class InstrumentRow implements Row<Listed> {
   readonly element: HTMLElement;
   readonly #link = h("a", {});
   readonly #state = h("span", { class: "cell", role: "cell" });
@@ -182,14 +196,10 @@ class InstrumentRow implements Row<Instrument> {
     );
   }
 
-  show(one: Instrument): void {
+  show({ instrument: one, isOneOfSeveral }: Listed): void {
     const name = one.symbol || one.security_id;
-    text(this.#link, name);
-    attribute(
-      this.#link,
-      "href",
-      `#/instruments?${new URLSearchParams({ symbol: name, feed: one.feed })}`,
-    );
+    text(this.#link, isOneOfSeveral ? `${name} ${one.security_id}` : name);
+    attribute(this.#link, "href", addressOf(wantedOf(one)));
     fill(this.#state, one.state, () => [stateMark(one.state)]);
     text(this.#updated, clock(one.updated));
   }

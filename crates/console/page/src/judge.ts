@@ -30,9 +30,12 @@ interface Rule {
 
 const RULES: Rule[] = [
   {
-    counters: ["gaps"],
+    counters: ["gaps", "edge_unbrought"],
     severity: "act",
-    what: ["message of a feed was on no line", "messages of a feed were on no line"],
+    what: [
+      "message of a feed was on no line, or came from no gateway",
+      "messages of a feed were on no line, or came from no gateway",
+    ],
     means:
       "The books concerned recover from snapshots or a replay, and are not live until then.",
     todo: "Check the network of both lines, and the datagrams that the kernel dropped.",
@@ -96,6 +99,17 @@ const RULES: Rule[] = [
     means: "The subscriber did not acknowledge in time.",
     todo: "Check the subscriber's host and network.",
     view: "notices",
+  },
+  {
+    counters: ["overrun", "samples_overwritten", "edge_lapped"],
+    severity: "watch",
+    what: [
+      "message was overwritten before it was published to DDS",
+      "messages were overwritten before they were published to DDS",
+    ],
+    means: "The thread that publishes is behind the feed.",
+    todo: "Give the thread a processor of its own, or configure a larger ring.",
+    view: "stages",
   },
   {
     counters: ["incompatible"],
@@ -170,10 +184,10 @@ export function judge(plant: Plant): Finding[] {
 
 /** Parts of the state that the gateway cannot tell. */
 function refusals(plant: Plant): Finding[] {
-  return [...plant.refusals].map(([what, why]) => ({
+  return [...plant.refusals].map(([what, title]) => ({
     id: `refused ${what}`,
     severity: "watch",
-    title: `\`${what}\` is not available: ${why}`,
+    title,
     means: "The page shows the rest.",
     todo: what === "log" ? "fanfare history verify names what is damaged." : "See the log of the program.",
     view: "notices",

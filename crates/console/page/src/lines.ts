@@ -5,7 +5,7 @@ import { Chart } from "./chart";
 import { fill, h, text } from "./dom";
 import { bytes, counted, nanos, NONE, percent, rate, since, whole } from "./format";
 import type { Plant } from "./plant";
-import { empty, marked, section, type View } from "./view";
+import { marked, nothing, section, type View } from "./view";
 
 export function lines(plant: Plant): View {
   return new Lines(plant);
@@ -28,14 +28,15 @@ class Lines implements View {
 
   update(): void {
     const { feeds } = this.#plant;
+    const missing = this.#plant.missing("lines");
     const key = feeds.map((feed) => feed.channel).join("|");
-    fill(this.#body, `feeds ${key}`, () => {
+    fill(this.#body, feeds.length > 0 ? `feeds ${key}` : `none ${missing}`, () => {
       this.end();
       this.#feeds.clear();
       if (feeds.length === 0) {
         const todo =
           "Overview has the messages of producers; docs/gateway.md describes how a feed is received.";
-        return [empty("This gateway receives no feed.", todo)];
+        return [nothing(missing, "This gateway receives no feed.", todo)];
       }
       return feeds.map((feed) => {
         const part = new FeedPart(feed);

@@ -8,7 +8,7 @@ import { judge } from "./judge";
 import { lines } from "./lines";
 import { notices } from "./notices";
 import { overview } from "./overview";
-import { Plant } from "./plant";
+import { Plant, type Connection } from "./plant";
 import { sessions } from "./sessions";
 import { stages } from "./stages";
 import type { MakeView, View } from "./view";
@@ -45,7 +45,8 @@ class Page {
   #path = "";
   #query = "";
   #view: View | null = null;
-  #isLocked = false;
+  /** The refusal for which the token is asked for. */
+  #lockedBy: Connection | null = null;
 
   constructor() {
     const links = VIEWS.map(([path, name]) => {
@@ -101,7 +102,7 @@ class Page {
     const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
     const found = VIEWS.find(([name]) => name === path) ?? VIEWS[0]!;
     const asked = new URLSearchParams(query);
-    if (found[0] === this.#path && this.#view?.moved && query !== this.#query) {
+    if (found[0] === this.#path && this.#view?.moved) {
       this.#query = query;
       this.#view.moved(asked);
       this.#view.update();
@@ -123,7 +124,6 @@ class Page {
     }
     this.#view?.end();
     this.#view = null;
-    this.#body.replaceChildren();
     this.#open(found[2], asked);
     if (!isFirst) {
       scrollTo(0, 0);
@@ -147,14 +147,13 @@ class Page {
   #update(): void {
     const { connection } = this.#plant;
     if (connection.is === "locked") {
-      if (!this.#isLocked || connection.wrong) {
+      // Only a new refusal makes the form anew: what is typed into it stays.
+      if (this.#lockedBy !== connection) {
+        this.#lockedBy = connection;
         this.#lock(connection.wrong);
       }
     } else {
-      if (this.#isLocked) {
-        this.#isLocked = false;
-        this.#body.replaceChildren();
-      }
+      this.#lockedBy = null;
       if (this.#view === null) {
         const [, , make] = VIEWS.find(([name]) => name === this.#path) ?? VIEWS[0]!;
         this.#open(make, new URLSearchParams(this.#query));
@@ -169,7 +168,6 @@ class Page {
 
   /** Asks for the token. */
   #lock(wrong: boolean): void {
-    this.#isLocked = true;
     this.#view?.end();
     this.#view = null;
     const input = h("input", {
@@ -177,13 +175,18 @@ class Page {
       type: "password",
       autocomplete: "off",
       required: true,
-      minlength: 16,
-      maxlength: 256,
       "aria-describedby": "token-about",
     });
+    const refusal = h("p", { class: "wrong", role: "alert" });
+    const refuse = (why: string) => refusal.replaceChildren(shape("act"), ` ${why}`);
     const signIn = (event: Event) => {
       event.preventDefault();
-      token.set(input.value.trim());
+      const given = input.value.trim();
+      if (!token.fits(given)) {
+        refuse("A token has 16 to 256 printable ASCII characters without spaces.");
+        return;
+      }
+      token.set(given);
       this.#plant.connection = { is: "beginning" };
       this.#plant.wake();
     };
@@ -204,15 +207,12 @@ class Page {
           input,
           h("button", { type: "submit", class: "main" }, "Sign in"),
         ),
-        wrong &&
-          h(
-            "p",
-            { class: "wrong", role: "alert" },
-            shape("act"),
-            " The gateway refuses this token.",
-          ),
+        refusal,
       ),
     );
+    if (wrong) {
+      refuse("The gateway refuses this token.");
+    }
     input.focus();
   }
 

@@ -7,7 +7,7 @@ import { showFindings } from "./findings";
 import { judge } from "./judge";
 import type { Plant } from "./plant";
 import { Rows, type Row } from "./rows";
-import { empty, section, type View } from "./view";
+import { empty, nothing, section, type View } from "./view";
 
 export function notices(plant: Plant): View {
   return new Notices(plant);
@@ -84,7 +84,8 @@ class Notices implements View {
     );
     const word = this.#search.value.trim().toLowerCase();
     const all = this.#plant.notices;
-    const key = `${word} ${this.#trouble.checked}`;
+    const missing = this.#plant.missing("notices");
+    const key = `${word} ${this.#trouble.checked} ${missing}`;
     if (key === this.#shown && all === this.#all) {
       return;
     }
@@ -102,11 +103,12 @@ class Notices implements View {
         : `${whole(some.length)} of ${counted(all.length, "notice")}`,
     );
     this.#rows.element.hidden = some.length === 0;
-    fill(this.#none, `${some.length === 0} ${all.length === 0}`, () => {
+    fill(this.#none, `${some.length === 0} ${all.length === 0} ${missing}`, () => {
       if (some.length > 0) {
         return [];
       }
-      return [empty(all.length === 0 ? "There are no notices yet." : "No notice matches.")];
+      const none = () => nothing(missing, "There are no notices yet.");
+      return [all.length === 0 ? none() : empty("No notice matches.")];
     });
   }
 }

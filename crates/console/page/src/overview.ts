@@ -1,5 +1,6 @@
 // Is all well? And the figures that tell it.
 
+import type { Feed } from "./api";
 import { Chart, type Drawn } from "./chart";
 import { fill, h, shape } from "./dom";
 import { bytes, clock, counted, nanos, NONE, rate, since, whole } from "./format";
@@ -11,6 +12,9 @@ import { Figure, section, type View } from "./view";
 
 /** How many notices are shown here. */
 const NOTICES = 6;
+
+/** A figure as it is now. */
+type Told = [id: string, name: string, value: string, about: string];
 
 /** The one sentence that says how it is. */
 function headline(found: Finding[]): [string, "good" | "act" | "watch"] {
@@ -78,10 +82,17 @@ class Overview implements View {
     showFindings(this.#findings, found);
     this.#showFigures();
     this.#showCharts();
+    this.#showNotices();
+  }
+
+  #showNotices(): void {
     const latest = this.#plant.notices.slice(0, NOTICES);
-    fill(this.#notices, `n${latest[0]?.id ?? ""}`, () =>
+    const missing = this.#plant.missing("notices");
+    // A notice may come behind a later one, and a process that starts begins with the first.
+    const key = [this.#plant.opened, missing, ...latest.map((one) => one.id)].join();
+    fill(this.#notices, key, () =>
       latest.length === 0
-        ? [h("li", { class: "empty" }, "There are no notices yet.")]
+        ? [h("li", { class: "empty" }, missing ?? "There are no notices yet.")]
         : latest.map((one) =>
             h(
               "li",
@@ -94,75 +105,106 @@ class Overview implements View {
     );
   }
 
-  #set(name: string, about: string, value: string, id: string): void {
-    let figure = this.#figures.get(name);
-    if (!figure) {
-      figure = new Figure(name, about, id);
-      this.#figures.set(name, figure);
-      this.#grid.append(figure.element);
+  /** Shows these figures, and none of before: what nobody tells any more has none. */
+  #showFigures(): void {
+    const told = [
+      ...this.#sessions(),
+      ...this.#market(),
+      ...this.#consumers(),
+      ...this.#log(),
+      ...this.#dds(),
+      ...this.#process(),
+    ];
+    const elements = told.map(([id, name, value, about]) => {
+      const figure = this.#figures.get(id) ?? new Figure(id, name);
+      this.#figures.set(id, figure);
+      figure.set(value, about);
+      return figure.element;
+    });
+    const isSame = elements.every((element, at) => element === this.#grid.children[at]);
+    if (!isSame || elements.length !== this.#grid.children.length) {
+      this.#grid.replaceChildren(...elements);
     }
-    figure.set(value);
   }
 
-  #showFigures(): void {
-    const plant = this.#plant;
-    const last = (name: string) => plant.series.of(name).at(-1) ?? null;
-    const { status, log, feeds } = plant;
-    for (const port of status?.ports ?? []) {
+  #last(name: string): string {
+    return rate(this.#plant.series.of(name).at(-1) ?? null);
+  }
+
+  #sessions(): Told[] {
+    const ports = this.#plant.status?.ports ?? [];
+    const each = ports.map((port): Told => {
       const what = port.name === "producers" ? "that send" : "that receive";
       const name = port.name[0]?.toUpperCase() + port.name.slice(1);
       const about = `Sessions ${what}, of at most ${whole(port.most)}, at ${port.address}.`;
-      this.#set(name, about, whole(port.sessions), `sessions-${port.name}`);
-    }
-    this.#set("In", "Messages from producers per second.", rate(last("received")), "in");
-    if (feeds.length > 0) {
-      const live = feeds.reduce((sum, feed) => sum + feed.live, 0);
-      const all = feeds.reduce((sum, feed) => sum + feed.instruments, 0);
-      const gaps = feeds.reduce((sum, feed) => sum + feed.gaps, 0);
-      this.#set("Feed", "Messages decoded per second, each once.", rate(last("decoded")), "decoded");
-      this.#set(
-        "Lost",
-        "Messages of feeds that were on no line, since the start.",
-        whole(gaps),
-        "gaps",
-      );
-      if (all > 0) {
-        const about = "Instruments whose books are complete, of all instruments.";
-        this.#set("Live", about, `${whole(live)} of ${whole(all)}`, "live");
-      }
-    }
-    const out = "Messages written to all consumers together per second.";
-    this.#set("Out", out, rate(last("deliveries")), "out");
-    const [worst] = plant.worst;
-    if (worst) {
-      const lag = Math.max(0, ...plant.worst.map((one) => one.lag_ms ?? 0));
-      const about = "Age of the oldest byte queued for the slowest session.";
-      this.#set("Slowest", about, lag === 0 ? "nothing queued" : since(lag), "slowest");
-    }
-    const dropped = plant.value("dropped");
-    const left = "Messages left out for consumers that read too slowly, since the start.";
-    this.#set("Left out", left, whole(dropped), "dropped");
-    if (log) {
-      const about = `Events in the log; ${bytes(log.bytes)} in ${log.folder}.`;
-      this.#set("Log", about, whole(log.events), "log");
-      const behind = "Events that are not yet in the log.";
-      this.#set("Log behind", behind, whole(log.lag_events), "lag");
-    }
-    this.#dds();
-    const version = `Time since the start of fanfare ${status?.version ?? ""}, process ${status?.pid ?? ""}.`;
-    this.#set("Up", version, status ? since(status.uptime_s * 1000) : NONE, "uptime");
+      return [`sessions-${port.name}`, name, whole(port.sessions), about];
+    });
+    const received = this.#last("received");
+    return [...each, ["in", "In", received, "Messages from producers per second."]];
   }
 
-  #dds(): void {
-    const plant = this.#plant;
-    for (const [name, title, about] of [
-      ["published", "DDS", "Messages written to DDS since the start."],
-      ["samples", "DDS", "Samples of decoded messages written to DDS since the start."],
-    ] as const) {
-      if (plant.value(name) > 0) {
-        this.#set(title, about, whole(plant.value(name)), `dds-${name}`);
-      }
+  #market(): Told[] {
+    const { feeds } = this.#plant;
+    if (feeds.length === 0) {
+      return [];
     }
+    const sum = (of: (feed: Feed) => number) => feeds.reduce((all, feed) => all + of(feed), 0);
+    const gaps = whole(sum((feed) => feed.gaps));
+    const told: Told[] = [
+      ["decoded", "Feed", this.#last("decoded"), "Messages decoded per second, each once."],
+      ["gaps", "Lost", gaps, "Messages of feeds that were on no line, since the start."],
+    ];
+    const all = sum((feed) => feed.instruments);
+    if (all > 0) {
+      const live = `${whole(sum((feed) => feed.live))} of ${whole(all)}`;
+      const about = "Instruments whose books are complete, of all instruments.";
+      told.push(["live", "Live", live, about]);
+    }
+    return told;
+  }
+
+  #consumers(): Told[] {
+    const plant = this.#plant;
+    const out = "Messages written to all consumers together per second.";
+    const told: Told[] = [["out", "Out", this.#last("deliveries"), out]];
+    if (plant.worst.length > 0) {
+      const lag = Math.max(0, ...plant.worst.map((one) => one.lag_ms ?? 0));
+      const value = lag === 0 ? "nothing queued" : since(lag);
+      const about = "Age of the oldest byte queued for the slowest session.";
+      told.push(["slowest", "Slowest", value, about]);
+    }
+    const left = "Messages left out for consumers that read too slowly, since the start.";
+    return [...told, ["dropped", "Left out", whole(plant.value("dropped")), left]];
+  }
+
+  #log(): Told[] {
+    const { log } = this.#plant;
+    if (!log) {
+      return [];
+    }
+    const about = `Events in the log; ${bytes(log.bytes)} in ${log.folder}.`;
+    return [
+      ["log", "Log", whole(log.events), about],
+      ["lag", "Log behind", whole(log.lag_events), "Events that are not yet in the log."],
+    ];
+  }
+
+  #dds(): Told[] {
+    const all = [
+      ["published", "DDS", "Messages written to DDS since the start."],
+      ["samples", "DDS samples", "Samples of decoded messages written to DDS since the start."],
+    ] as const;
+    return all.flatMap(([counter, name, about]): Told[] => {
+      const value = this.#plant.value(counter);
+      return value > 0 ? [[`dds-${counter}`, name, whole(value), about]] : [];
+    });
+  }
+
+  #process(): Told[] {
+    const { status } = this.#plant;
+    const process = `fanfare ${status?.version ?? ""}, process ${status?.pid ?? ""}`;
+    const up = status ? since(status.uptime_s * 1000) : NONE;
+    return [["uptime", "Up", up, `Time since the start of ${process}.`]];
   }
 
   #showCharts(): void {

@@ -1,6 +1,7 @@
 // What is known of the gateway: asked for once a second, and kept here for all views.
 
 import * as api from "./api";
+import { WAITING } from "./format";
 import { Series } from "./series";
 import { inOrder } from "./stages";
 
@@ -42,8 +43,10 @@ export class Plant {
   log: api.Log | null = null;
   stages: api.Stage[] = [];
   notices: api.Notice[] = [];
-  /** Why parts of the state are not available, by the part's name. */
+  /** That parts of the state are not available, and why, by the part's name. */
   readonly refusals = new Map<string, string>();
+  /** The parts of the state of which the gateway has said what it has. */
+  readonly #told = new Set<string>();
   /** The sessions that lag most, worst first. */
   worst: api.Session[] = [];
   /** Sums over all that count a thing, by the thing's name. */
@@ -90,11 +93,10 @@ export class Plant {
     document.addEventListener("visibilitychange", () => this.wake());
     for (;;) {
       const isLocked = api.needsToken && api.token.get() === null;
-      if (isLocked) {
-        const wrong = this.connection.is === "locked" && this.connection.wrong;
-        this.connection = { is: "locked", wrong };
-      } else {
+      if (!isLocked) {
         await this.#look();
+      } else if (this.connection.is !== "locked") {
+        this.connection = { is: "locked", wrong: false };
       }
       for (const listener of this.#listeners) {
         listener();
@@ -191,6 +193,8 @@ export class Plant {
     this.worst = [];
     this.notices = [];
     this.#noticed = 0;
+    this.refusals.clear();
+    this.#told.clear();
     this.since.clear();
     this.#turn = 0;
   }
@@ -206,14 +210,24 @@ export class Plant {
     try {
       answer = has ? await api.get<T>(what, query) : null;
       this.refusals.delete(what);
+      this.#told.add(what);
     } catch (error) {
       // One part that is not available is not the gateway.
       if (!(error instanceof api.Refused) || ![400, 404, 409].includes(error.status)) {
         throw error;
       }
-      this.refusals.set(what, error.message);
+      this.refusals.set(what, `\`${what}\` is not available: ${error.message}`);
     }
     take(answer);
+  }
+
+  /** Why a part of the state is not known here; null if the gateway has told it. */
+  missing(what: string): string | null {
+    const refusal = this.refusals.get(what);
+    if (refusal !== undefined) {
+      return `${refusal}.`;
+    }
+    return this.#told.has(what) ? null : WAITING;
   }
 
   async #news(): Promise<void> {

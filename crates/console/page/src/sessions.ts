@@ -4,10 +4,10 @@ import * as api from "./api";
 import type { Session } from "./api";
 import { ask, show } from "./dialog";
 import { attribute, fill, h, shape, text } from "./dom";
-import { bytes, counted, moment, nanos, NONE, since, whole } from "./format";
+import { bytes, counted, moment, nanos, NONE, since, WAITING, whole } from "./format";
 import type { Plant } from "./plant";
 import { Rows, type Row } from "./rows";
-import { empty, type View } from "./view";
+import { nothing, type View } from "./view";
 
 /** How often sessions are asked for, in ms for each thousand of them. */
 const EACH = 1000;
@@ -124,7 +124,10 @@ class Sessions implements View {
   readonly #heads = new Map<string, HTMLElement>();
   readonly #rows: Rows<Session>;
   readonly #unlisten: () => void;
-  #all: Session[] = [];
+  /** Null until there is an answer. */
+  #all: Session[] | null = null;
+  /** Why there is none. */
+  #missing = WAITING;
   #order: string[] = [];
   #sort = "name";
   #turned = false;
@@ -190,7 +193,7 @@ class Sessions implements View {
   }
 
   update(): void {
-    const pages = Math.max(1, Math.ceil(this.#all.length / PAGE));
+    const pages = Math.max(1, Math.ceil((this.#all?.length ?? 0) / PAGE));
     if (this.#plant.connection.is === "well" && Date.now() - this.#asked >= EACH * pages - 50) {
       this.#refresh();
     }
@@ -201,9 +204,15 @@ class Sessions implements View {
       this.#isAsking = true;
       this.#asked = Date.now();
       this.#ask()
-        .catch(() => this.#plant.wake())
+        .catch((error: Error) => this.#failed(error))
         .finally(() => (this.#isAsking = false));
     }
+  }
+
+  #failed(error: Error): void {
+    this.#missing = `The sessions are not available: ${error.message}.`;
+    this.#show(false);
+    this.#plant.wake();
   }
 
   async #ask(): Promise<void> {
@@ -260,7 +269,8 @@ class Sessions implements View {
     const fits = (session: Session) =>
       (port === "" || session.port === port) &&
       (wanted === "" || `${session.session} ${session.user} ${session.peer}`.toLowerCase().includes(wanted));
-    const found = this.#sorted(this.#all.filter(fits), anew);
+    const known = this.#all ?? [];
+    const found = this.#sorted(known.filter(fits), anew);
     this.#order = found.map(id);
     this.#rows.set(found);
     for (const [key, head] of this.#heads) {
@@ -268,13 +278,15 @@ class Sessions implements View {
       const sorted = falling ? "descending" : "ascending";
       attribute(head, "aria-sort", key === this.#sort ? sorted : null);
     }
-    const all = counted(this.#all.length, "session");
-    text(this.#count, found.length === this.#all.length ? all : `${whole(found.length)} of ${all}`);
-    this.#rows.element.hidden = this.#all.length === 0;
-    fill(this.#none, String(this.#all.length === 0), () =>
-      this.#all.length === 0
+    const all = this.#all ? counted(known.length, "session") : "";
+    text(this.#count, found.length === known.length ? all : `${whole(found.length)} of ${all}`);
+    this.#rows.element.hidden = known.length === 0;
+    const missing = this.#all ? null : this.#missing;
+    fill(this.#none, `${known.length === 0} ${missing}`, () =>
+      known.length === 0
         ? [
-            empty(
+            nothing(
+              missing,
               "No session is logged on.",
               "Overview has the addresses at which the gateway listens.",
             ),

@@ -5,7 +5,7 @@ import { Chart } from "./chart";
 import { fill, h, text } from "./dom";
 import { nanos, NONE, whole } from "./format";
 import type { Plant } from "./plant";
-import { empty, section, type View } from "./view";
+import { nothing, section, type View } from "./view";
 
 const SPANS: [Span, string][] = [
   ["10s", "last 10 seconds"],
@@ -67,11 +67,13 @@ class Stages implements View {
 
   update(): void {
     const { stages } = this.#plant;
-    fill(this.#body, String(stages.length > 0), () =>
+    const missing = this.#plant.missing("stages");
+    fill(this.#body, stages.length > 0 ? "stages" : `none ${missing}`, () =>
       stages.length > 0
         ? [this.#parts()]
         : [
-            empty(
+            nothing(
+              missing,
               "This gateway does not measure its stages.",
               "stages = true in its configuration enables this at the next start.",
             ),

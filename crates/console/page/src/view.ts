@@ -1,6 +1,6 @@
 // What all views have in common.
 
-import { h, shape, type Child, type Shape } from "./dom";
+import { h, shape, text, type Child, type Shape } from "./dom";
 import type { Plant } from "./plant";
 
 export interface View {
@@ -23,22 +23,17 @@ export function section(title: string, about: string, ...children: Child[]): HTM
 /** A figure: its name, its value, and the sentence that explains it. */
 export class Figure {
   readonly element: HTMLElement;
-  readonly #value = h("dd", { class: "value" });
+  readonly #value: HTMLElement;
+  readonly #about = h("dd", { class: "explained" });
 
-  constructor(name: string, about: string, id?: string) {
-    const explained = h("dd", { class: "explained" }, about);
-    this.element = h("div", { class: "figure" }, h("dt", {}, name), this.#value, explained);
-    if (id !== undefined) {
-      this.#value.id = id;
-    }
+  constructor(id: string, name: string) {
+    this.#value = h("dd", { class: "value", id });
+    this.element = h("div", { class: "figure" }, h("dt", {}, name), this.#value, this.#about);
   }
 
-  set(value: string, mark: Shape | null = null): void {
-    const key = `${mark} ${value}`;
-    if (this.#value.dataset["key"] !== key) {
-      this.#value.dataset["key"] = key;
-      this.#value.replaceChildren(...(mark ? [shape(mark)] : []), value);
-    }
+  set(value: string, about: string): void {
+    text(this.#value, value);
+    text(this.#about, about);
   }
 }
 
@@ -50,4 +45,9 @@ export function marked(of: Shape, ...children: Child[]): HTMLElement {
 /** What stands where there is nothing to show, and why. */
 export function empty(why: string, todo = ""): HTMLElement {
   return h("p", { class: "empty" }, why, todo && h("span", {}, ` ${todo}`));
+}
+
+/** What stands where there is nothing of a part of the state; `why`, if the gateway has none. */
+export function nothing(missing: string | null, why: string, todo = ""): HTMLElement {
+  return missing === null ? empty(why, todo) : empty(missing);
 }

@@ -138,8 +138,8 @@ impl Receiver {
     }
 
     /// Passes on the samples that have arrived, at most 64 of each sender, and returns their
-    /// number. Never waits, and allocates only when a sender joins. At most every 20 ms it looks
-    /// for senders, with a few system calls.
+    /// number. Never waits. At most every 20 ms it looks for senders: it lists their folder, which
+    /// takes a few system calls, and allocates only then.
     #[inline]
     pub fn poll(&mut self, mut take: impl FnMut(Taken<'_>)) -> usize {
         let mut count = 0;

@@ -168,6 +168,18 @@ impl Distribution {
         self.counts.iter().take(end).sum()
     }
 
+    /// Adds the values of another histogram.
+    pub fn merge(&mut self, other: &Self) {
+        if self.counts.len() < other.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (own, count) in self.counts.iter_mut().zip(&other.counts) {
+            *own += count;
+        }
+        self.sum = self.sum.wrapping_add(other.sum);
+        self.max = self.max.max(other.max);
+    }
+
     /// Returns the values recorded since `earlier`, a reading of the same histogram.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
@@ -301,6 +313,17 @@ mod tests {
             earlier.sparse().add_to(&mut again);
             between.sparse().add_to(&mut again);
             prop_assert_eq!(again.counts, later.counts);
+        }
+
+        #[test]
+        fn merged_histograms_have_the_values_of_both(one in values(), other in values()) {
+            let all = recorded(&[one.clone(), other.clone()].concat());
+            let mut merged = Distribution::EMPTY;
+            merged.merge(&recorded(&one));
+            merged.merge(&recorded(&other));
+            prop_assert_eq!(&merged, &all);
+            merged.merge(&Distribution::EMPTY);
+            prop_assert_eq!(merged, all);
         }
 
         #[test]

@@ -2,7 +2,7 @@
 
 use crate::journal::{self, Journal, OpenError, Recovery, folder_for};
 use fanfare_fix::session::{
-    Again, Entry, MemoryLimits, MemoryStore, MessageStore, Search, SessionId, StoreError,
+    Again, Entry, MemoryLimits, MemoryStore, MessageStore, OurReset, Search, SessionId, StoreError,
 };
 use fanfare_wire::UtcTimestamp;
 use std::fmt;
@@ -151,6 +151,14 @@ impl MessageStore for Store {
 
     fn reset(&mut self, created: UtcTimestamp) -> Result<(), StoreError> {
         each!(self, store => store.reset(created))
+    }
+
+    fn our_reset(&self) -> OurReset {
+        each!(self, store => store.our_reset())
+    }
+
+    fn set_our_reset(&mut self, reset: OurReset) -> Result<(), StoreError> {
+        each!(self, store => store.set_our_reset(reset))
     }
 
     fn reserve(&mut self, len: usize) -> Result<&mut [u8], StoreError> {

@@ -8,6 +8,7 @@ use super::folder::segment_files;
 use super::layout::{ENTRY_LEN, EntryKind, HEADER_LEN, Header};
 use super::segment::{Segment, hide_taken_back};
 use fanfare_fix::codec::mask_secrets;
+use fanfare_fix::session::OurReset;
 use fanfare_wire::UtcTimestamp;
 use fanfare_wire::text::Escaped;
 use std::collections::VecDeque;
@@ -17,8 +18,8 @@ use std::path::{Path, PathBuf};
 /// A copy of a journal's files as they were at one moment.
 pub struct Snapshot {
     segments: VecDeque<Box<Segment>>,
-    /// Files that cannot be read at all, with the reasons.
-    unreadable: Vec<(PathBuf, OpenError)>,
+    /// Files that cannot be read at all, with their numbers and the reasons.
+    unreadable: Vec<(u64, PathBuf, OpenError)>,
 }
 
 /// The figures of one segment file.
@@ -93,7 +94,7 @@ impl Snapshot {
         let (mut segments, mut unreadable) = (VecDeque::new(), Vec::new());
         let files = segment_files(folder)?;
         let is_alone = files.len() == 1;
-        for (_, path) in files {
+        for (number, path) in files {
             match Segment::open(&path, false) {
                 Ok(Ok(mut segment)) => {
                     segment.scan();
@@ -101,10 +102,11 @@ impl Snapshot {
                 }
                 // A file without a header was made in advance, if another file precedes it.
                 Ok(Err(bad)) if is_alone || !matches!(Segment::is_blank(&path), Ok(true)) => {
-                    unreadable.push((path.clone(), OpenError::of_header(&path, bad)));
+                    let why = OpenError::of_header(&path, bad);
+                    unreadable.push((number, path, why));
                 }
                 Ok(Err(_)) => {}
-                Err(error) => unreadable.push((path, error)),
+                Err(error) => unreadable.push((number, path, error)),
             }
             watch();
         }
@@ -117,7 +119,7 @@ impl Snapshot {
 
     /// Returns the files that cannot be read at all, with the reasons.
     pub fn unreadable(&self) -> impl ExactSizeIterator<Item = &OpenError> {
-        self.unreadable.iter().map(|(_, why)| why)
+        self.unreadable.iter().map(|(_, _, why)| why)
     }
 
     /// Returns the figures of each segment, oldest first.
@@ -172,29 +174,55 @@ impl Snapshot {
         self.segments.back().map_or(1, |last| last.claimed_next())
     }
 
+    /// Returns where a reset stands that the session asks for.
+    pub(super) fn our_reset(&self) -> OurReset {
+        let newest = self.segments.back();
+        newest.map_or(OurReset::None, |newest| newest.our_reset())
+    }
+
     /// Returns, for each file, the number from which on its records may have been taken back by a
-    /// file that is missing between two others.
+    /// file that is missing behind it.
     pub(super) fn uncertain_from(&self) -> Vec<u64> {
         let mut lowest = u64::MAX;
         let mut after: Option<&Header> = None;
+        let newest = self.segments.back();
+        let mut is_missing = newest.is_some_and(|last| last.is_continued() == Some(true));
         let newest_first = self.segments.iter().rev().map(|segment| {
             let header = &segment.header;
-            lowest = after.map_or(lowest, |after| lowest.min(least_begun(header, after)));
-            after = Some(header);
-            lowest
+            if let Some(after) = after.replace(header) {
+                lowest = lowest.min(least_begun(header, after));
+                is_missing |= after.number > header.number + 1;
+            }
+            let noted = segment.taken_back_from().filter(|_| is_missing);
+            noted.map_or(lowest, |noted| lowest.min(noted))
         });
         let mut from: Vec<u64> = newest_first.collect();
         from.reverse();
         from
     }
 
-    /// Returns the number of files that lost a part of their table.
-    pub(super) fn cut_tables(&self) -> usize {
+    /// Returns the number of files that are missing or unreadable, or have lost a part of their
+    /// table.
+    pub(super) fn lost_files(&self) -> usize {
+        let pairs = self.segments.iter().zip(self.segments.iter().skip(1));
+        let pairs = pairs.filter(|(one, next)| one.header.identity == next.header.identity);
+        let between = pairs.map(|(one, next)| one.header.number + 1..next.header.number);
+        let newest = self.segments.back();
+        let newest = newest.filter(|newest| newest.is_continued() == Some(true));
+        let behind = newest.map(|newest| newest.header.number + 1..newest.header.number + 2);
+        let missing = between.chain(behind).map(|numbers| {
+            let unreadable = self.unreadable.iter();
+            let unreadable = unreadable.filter(|(number, ..)| numbers.contains(number));
+            let unreadable = unreadable.count() as u64;
+            let all = numbers.end.saturating_sub(numbers.start);
+            all.saturating_sub(unreadable)
+        });
+        let missing = usize::try_from(missing.fold(0, u64::saturating_add)).unwrap_or(usize::MAX);
         let cut = self
             .segments
             .iter()
             .filter(|segment| segment.has_cut_table());
-        cut.count()
+        missing.saturating_add(self.unreadable.len() + cut.count())
     }
 
     /// Returns the size with which the largest file was made.
@@ -212,7 +240,7 @@ impl Snapshot {
     #[must_use]
     pub fn damages(&self) -> Vec<Damage> {
         let mut damages: Vec<Damage> = Vec::new();
-        for (path, why) in &self.unreadable {
+        for (_, path, why) in &self.unreadable {
             damages.push(Damage::of_file(path, Defect::Unreadable(why.to_string())));
         }
         let mut before: Option<&Segment> = None;
@@ -234,7 +262,8 @@ impl Snapshot {
 
 /// Returns the lowest number with which a file that is missing between these two may have begun. A
 /// single one began as many numbers before its end as it had entries, and each further one as many
-/// before that as a file of its size has; or before that only if a number was raised in it, too.
+/// before that as a file of its size has; or before that if a number was raised in it, too, which
+/// only [`Segment::taken_back_from`] of earlier files tells.
 fn least_begun(before: &Header, after: &Header) -> u64 {
     match after.number.saturating_sub(before.number) {
         0 | 1 => u64::MAX,

@@ -18,6 +18,8 @@
 //! | 2304 | cell: the boot of the machine in which the segment was last written |
 //! | 2432 | cell: the durability with which it was last written, see `durability_code` |
 //! | 2560 | cell: 1 once the segment after this one has begun, 0 until then |
+//! | 2688 | cell: the number from which on later segments took messages back, if they did |
+//! | 2816 | cell: where a reset stands that the session asks for, see `reset_code` |
 //!
 //! | offset | entry |
 //! |---|---|
@@ -30,6 +32,7 @@
 
 use super::Durability;
 use crc32fast::Hasher;
+use fanfare_fix::session::OurReset;
 use fanfare_wire::UtcTimestamp;
 use std::ops::Range;
 use std::sync::atomic::{Ordering, compiler_fence};
@@ -43,6 +46,8 @@ pub(super) const SYNCED_CELL: usize = 2176;
 pub(super) const BOOT_CELL: usize = 2304;
 pub(super) const DURABILITY_CELL: usize = 2432;
 pub(super) const CONTINUED_CELL: usize = 2560;
+pub(super) const TAKEN_BACK_CELL: usize = 2688;
+pub(super) const RESET_CELL: usize = 2816;
 
 const MAGIC: &[u8; 8] = b"FANFJRNL";
 const CHECKED: Range<usize> = 16..1024;
@@ -237,6 +242,24 @@ pub(super) fn durability_of(code: u64) -> Option<Durability> {
         1 => Some(Durability::None),
         2 => Some(Durability::Every),
         n => u32::try_from(n - 2).ok().map(Durability::EveryN),
+    }
+}
+
+/// Encodes where a reset stands that the session asks for.
+pub(super) const fn reset_code(reset: OurReset) -> u64 {
+    match reset {
+        OurReset::None => 0,
+        OurReset::Asked => 1,
+        OurReset::Begun => 2,
+    }
+}
+
+/// Decodes where a reset stands that the session asks for.
+pub(super) const fn reset_of(code: u64) -> OurReset {
+    match code {
+        1 => OurReset::Asked,
+        2 => OurReset::Begun,
+        _ => OurReset::None,
     }
 }
 

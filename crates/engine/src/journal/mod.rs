@@ -379,7 +379,7 @@ impl Journal {
             self.sync_now()?;
         }
         let header = self.next_header(blank.len(), first_sender, created);
-        let mut next = blank.activate(header, self.next_target);
+        let mut next = blank.activate(header, self.next_target, self.current.our_reset());
         next.set_durability(self.options.durability);
         let mut full = std::mem::replace(&mut self.current, next);
         full.seal();

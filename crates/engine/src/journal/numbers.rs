@@ -4,7 +4,7 @@ use super::error::OpenError;
 use super::inspect::Snapshot;
 use super::repair::options_of;
 use super::{Journal, Recovery};
-use fanfare_fix::session::{MessageStore, StoreError};
+use fanfare_fix::session::{MessageStore, OurReset, StoreError};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -45,7 +45,8 @@ pub enum NumbersError {
 
 /// Sets the numbers of the journal in `folder`; `None` leaves a direction unchanged. The session
 /// must not run: its lock is taken. A lower number of the sender drops the messages from it on, a
-/// higher one leaves a gap that a resend fills with a gap fill. Durability and sizes do not change.
+/// higher one leaves a gap that a resend fills with a gap fill. A reset that the counterparty has
+/// not answered is not asked for again. Durability and sizes do not change.
 ///
 /// # Errors
 /// See [`NumbersError`].
@@ -71,6 +72,10 @@ pub fn set_numbers(
     let set = set.and_then(|()| match target {
         Some(target) => journal.set_next_target(target),
         None => Ok(()),
+    });
+    let set = set.and_then(|()| match (sender, target) {
+        (None, None) => Ok(()),
+        _ => journal.set_our_reset(OurReset::None),
     });
     let after = numbers(&journal);
     set.and_then(|()| journal.close())

@@ -10,7 +10,7 @@ use super::segment::{Blank, Segment, hide_taken_back};
 use super::transmit::Transmit;
 use super::{Durability, Journal, Options, division, layout};
 use crate::sys::cut;
-use fanfare_fix::session::SideBuffer;
+use fanfare_fix::session::{OurReset, SideBuffer};
 use fanfare_wire::UtcTimestamp;
 use std::collections::VecDeque;
 use std::fmt;
@@ -410,7 +410,7 @@ fn first_segment(
         data_len,
         ..Header::default()
     };
-    let mut segment = blank.activate(header, 1);
+    let mut segment = blank.activate(header, 1, OurReset::None);
     std::fs::rename(&making, &path).map_err(io_error)?;
     segment.path = path;
     Ok(segment)

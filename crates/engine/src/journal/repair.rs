@@ -112,7 +112,7 @@ fn rebuild(
     last: &SegmentInfo,
     dry_run: bool,
 ) -> Result<Outcome, RepairError> {
-    let mut unreadable = snapshot.unreadable().len();
+    let unreadable = snapshot.lost_files();
     let uncertain = snapshot.uncertain_from();
     let (mut kept, mut lost) = (0, 0);
     for found in snapshot.records() {
@@ -123,15 +123,10 @@ fn rebuild(
         }
     }
     for damage in snapshot.damages() {
-        match damage.defect {
-            Defect::Missing { records } => lost += u64::from(records),
-            Defect::FileMissing(_) => unreadable += 1,
-            // A file that exists and is unreadable is counted already.
-            Defect::NextMissing(_) if snapshot.unreadable().len() == 0 => unreadable += 1,
-            _ => {}
+        if let Defect::Missing { records } = damage.defect {
+            lost += u64::from(records);
         }
     }
-    unreadable += snapshot.cut_tables();
     let next_sender = last.next_sender.max(snapshot.claimed_next());
     let rebuilt = |backup| Outcome::Rebuilt {
         kept,
@@ -223,7 +218,8 @@ fn fill(
         journal.append_bytes(record.bytes, record.kind, record.seq)?;
     }
     journal.set_next_sender(next_sender.max(journal.next_sender()))?;
-    journal.set_next_target(target.unwrap_or(1))
+    journal.set_next_target(target.unwrap_or(1))?;
+    journal.set_our_reset(snapshot.our_reset())
 }
 
 /// Returns a free name beside the folder.

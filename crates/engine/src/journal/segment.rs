@@ -4,12 +4,12 @@ use super::Durability;
 use super::error::OpenError;
 use super::layout::{
     BOOT_CELL, BadHeader, CONTINUED_CELL, DURABILITY_CELL, ENTRY_LEN, Entry, EntryKind, HEADER_LEN,
-    Header, SYNCED_CELL, TARGET_CELL, chain, durability_code, durability_of, read_cell,
-    rewrite_cell, u32_at, write_cell,
+    Header, RESET_CELL, SYNCED_CELL, TAKEN_BACK_CELL, TARGET_CELL, chain, durability_code,
+    durability_of, read_cell, reset_code, reset_of, rewrite_cell, u32_at, write_cell,
 };
 use crate::private;
 use crate::sys::map::{self, Mapping};
-use fanfare_fix::session::{Kind, Search, Stored};
+use fanfare_fix::session::{Kind, OurReset, Search, Stored};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
@@ -64,9 +64,9 @@ impl Blank {
         self.0.len()
     }
 
-    /// Makes the file a segment of the journal, with the counterparty's next number. The identity
-    /// in `header` is that which the file was made for.
-    pub(super) fn activate(self, header: Header, target: u64) -> Box<Segment> {
+    /// Makes the file a segment of the journal, with the counterparty's next number and the reset
+    /// that the session asks for. The identity in `header` is that which the file was made for.
+    pub(super) fn activate(self, header: Header, target: u64, reset: OurReset) -> Box<Segment> {
         let mut segment = self.0;
         let identity = std::mem::take(&mut segment.header.identity);
         segment.header = Header { identity, ..header };
@@ -76,6 +76,7 @@ impl Blank {
         write_cell(page, TARGET_CELL, 1, target);
         write_cell(page, SYNCED_CELL, 1, 0);
         write_cell(page, CONTINUED_CELL, 1, 0);
+        write_cell(page, RESET_CELL, 1, reset_code(reset));
         compiler_fence(Ordering::Release);
         let crc = header.write(page.get_mut(..HEADER_LEN).unwrap_or(&mut []));
         (segment.crc, segment.header_crc) = (crc, crc);
@@ -507,6 +508,16 @@ impl Segment {
         );
     }
 
+    /// Returns where a reset stands that the session asks for.
+    pub(super) fn our_reset(&self) -> OurReset {
+        let noted = read_cell(self.map.bytes(), RESET_CELL);
+        noted.map_or(OurReset::None, |(_, code)| reset_of(code))
+    }
+
+    pub(super) fn set_our_reset(&mut self, reset: OurReset) {
+        rewrite_cell(self.map.bytes_mut(), RESET_CELL, reset_code(reset));
+    }
+
     /// Notes the durability with which the segment is written from now on.
     pub(super) fn set_durability(&mut self, durability: Durability) {
         let code = durability_code(durability);
@@ -581,6 +592,21 @@ impl Segment {
     /// it.
     pub(super) fn is_continued(&self) -> Option<bool> {
         read_cell(self.map.bytes(), CONTINUED_CELL).map(|(_, continued)| continued != 0)
+    }
+
+    /// Hides messages from `seq` on, which a later segment takes back, and notes it in the file,
+    /// for a repair without that segment.
+    pub(super) fn take_back(&mut self, seq: u64) {
+        if seq < self.end() {
+            self.visible_below = seq;
+            rewrite_cell(self.map.bytes_mut(), TAKEN_BACK_CELL, seq);
+        }
+    }
+
+    /// Returns the number from which on later segments took messages back, according to the file;
+    /// `None` if none did, or one of a version that did not note it.
+    pub(super) fn taken_back_from(&self) -> Option<u64> {
+        read_cell(self.map.bytes(), TAKEN_BACK_CELL).map(|(_, seq)| seq)
     }
 
     /// Returns how many bytes of the segment are in this process' memory.

@@ -5,7 +5,7 @@ use super::segment::Segment;
 use super::transmit::{SECRET, SIDE, Stretch};
 use super::{Durability, Journal};
 use fanfare_fix::codec::mask_secrets;
-use fanfare_fix::session::{Again, Entry, Kind, MessageStore, Search, StoreError};
+use fanfare_fix::session::{Again, Entry, Kind, MessageStore, OurReset, Search, StoreError};
 use fanfare_wire::UtcTimestamp;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -29,7 +29,7 @@ impl MessageStore for Journal {
         } else if seq < self.current.next_sender {
             self.rotate(seq, self.current.header.created, None)?;
             for segment in &mut self.sealed {
-                segment.visible_below = segment.visible_below.min(seq);
+                segment.take_back(seq);
             }
         }
         Ok(())
@@ -56,6 +56,17 @@ impl MessageStore for Journal {
         }
         self.retain_from = None;
         self.drop_sealed()
+    }
+
+    fn our_reset(&self) -> OurReset {
+        self.current.our_reset()
+    }
+
+    fn set_our_reset(&mut self, reset: OurReset) -> Result<(), StoreError> {
+        self.usable()?;
+        self.current.set_our_reset(reset);
+        self.dirty = true;
+        Ok(())
     }
 
     fn reserve(&mut self, len: usize) -> Result<&mut [u8], StoreError> {

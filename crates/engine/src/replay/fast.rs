@@ -1,7 +1,7 @@
 //! Responses in FAST: Logon(A), MarketDataRequest(V) and Logout(5) are sent in FIX, on a connection
 //! for each request; Logon(A), the messages and Logout(5) are received in FAST.
 
-use super::{APPL_ID, Answer, Caller, ReplaySource, write_range};
+use super::{APPL_ID, Answer, Caller, MOST_OF_A_NUMBER, ReplaySource, write_range};
 use fanfare_fast::program::FieldId;
 use fanfare_fast::{Cell, Decoder, Program, Record};
 use fanfare_feed::{Deframer, Header, SequenceField};
@@ -117,6 +117,12 @@ struct Request<'a> {
     /// MsgSeqNum(34) of the next message to be sent.
     next: u64,
     is_logged_on: bool,
+    /// The messages received last, which have this number. The next number, or the end of the
+    /// response, shows that they are all.
+    number: u32,
+    records: Vec<Record>,
+    /// The last number that had too many messages, all of which are left out.
+    excessive: Option<u32>,
 }
 
 impl<'a> Request<'a> {
@@ -143,6 +149,9 @@ impl<'a> Request<'a> {
             stream,
             next: 1,
             is_logged_on: false,
+            number: 0,
+            records: Vec::new(),
+            excessive: None,
         })
     }
 
@@ -153,7 +162,7 @@ impl<'a> Request<'a> {
             while let Some(packet) = reader.deframer.next_packet().map_err(text)? {
                 let mut rest = packet.bytes;
                 while !rest.is_empty() {
-                    let mut record = Box::<Record>::default();
+                    let mut record = Record::new();
                     let len = reader.messages.decoder.decode_record(rest, &mut record);
                     let len = len.map_err(|error| {
                         format!("the answer of the replay cannot be decoded: {error}")
@@ -184,7 +193,7 @@ impl<'a> Request<'a> {
     }
 
     /// Handles a message; returns true if it ends the response.
-    fn is_over(&mut self, part: Part, record: Box<Record>) -> Result<bool, String> {
+    fn is_over(&mut self, part: Part, record: Record) -> Result<bool, String> {
         match part {
             Part::Logon if !self.is_logged_on => {
                 self.is_logged_on = true;
@@ -195,20 +204,42 @@ impl<'a> Request<'a> {
                 // The exchange waits for it; whether it arrives does not matter for the response.
                 let _ = self.send(b"5", |_| {});
                 return match (self.is_logged_on, text.as_str()) {
-                    (true, _) => Ok(true),
+                    (true, _) => self.pass_on().map(|()| true),
                     (false, "") => Err("the replay refused the Logon".into()),
                     (false, text) => Err(format!("the replay refused the Logon: {text:?}")),
                 };
             }
-            Part::Numbered(number) => {
-                if self.range.contains(&number)
-                    && !self.caller.answer(Answer::Fast { number, record })
-                {
-                    return Err("stopped".into());
-                }
-            }
+            Part::Numbered(number) => self.take(number, record)?,
         }
         Ok(false)
+    }
+
+    /// Takes a message, and passes on those before it if they have another number.
+    fn take(&mut self, number: u32, record: Record) -> Result<(), String> {
+        if number != self.number {
+            self.pass_on()?;
+        }
+        if !self.range.contains(&number) || self.excessive == Some(number) {
+            return Ok(());
+        }
+        if self.records.len() >= MOST_OF_A_NUMBER {
+            // It stays missing, as a part of it would be taken for all; the numbers behind it come.
+            self.excessive = Some(number);
+            self.records = Vec::new();
+            return Ok(());
+        }
+        self.number = number;
+        self.records.push(record);
+        Ok(())
+    }
+
+    /// Passes on the messages that have the last number.
+    fn pass_on(&mut self) -> Result<(), String> {
+        let (number, records) = (self.number, std::mem::take(&mut self.records));
+        match records.is_empty() || self.caller.answer(Answer::Fast { number, records }) {
+            true => Ok(()),
+            false => Err("stopped".into()),
+        }
     }
 
     fn logon(&mut self) -> Result<(), String> {

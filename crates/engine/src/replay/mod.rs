@@ -23,7 +23,7 @@
 //! assert!(replayer.request(482_727..482_730), "one request at a time");
 //! loop {
 //!     match replayer.poll() {
-//!         Some(Answer::Fast { number, record }) => println!("{number}: {record:?}"),
+//!         Some(Answer::Fast { number, records }) => println!("{number}: {records:?}"),
 //!         Some(Answer::Fix { number, .. }) => println!("{number}"),
 //!         Some(Answer::Done) => break,
 //!         Some(Answer::Refused(why)) => return Err(why.into()),
@@ -49,6 +49,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -65,8 +66,15 @@ fn write_range(out: &mut FieldWriter<'_>, range: &Range<u32>) {
     out.u64(APPL_END_SEQ_NUM, u64::from(range.end.saturating_sub(1)));
 }
 
-/// Most parts of a response in the channel; at the limit the connection is not read.
+/// Most parts of a response in the channel, and most messages in FAST in them; at the limit the
+/// connection is not read.
 const MOST_WAITING: usize = 1_024;
+
+/// Most messages in FAST that have one number; one with more stays missing.
+const MOST_OF_A_NUMBER: usize = 1_024;
+
+/// The interval at which a thread looks for room in the channel.
+const ROOM: Duration = Duration::from_millis(1);
 
 /// The address of a replay service, and the session to open with it.
 #[derive(Debug, Clone)]
@@ -141,12 +149,12 @@ impl Service {
 /// A part of the response to a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// A message in FAST.
+    /// The messages in FAST that have one number: several if it is that of a packet.
     Fast {
-        /// Its MsgSeqNum(34).
+        /// Their MsgSeqNum(34).
         number: u32,
-        /// The message.
-        record: Box<Record>,
+        /// The messages, in their order.
+        records: Vec<Record>,
     },
     /// A message in FIX, whole.
     Fix {
@@ -167,6 +175,7 @@ pub enum Answer {
 pub struct Replayer {
     requests: Option<SyncSender<Range<u32>>>,
     answers: Receiver<Answer>,
+    waiting: Arc<AtomicUsize>,
     is_busy: Cell<bool>,
     stop: Stop,
     thread: Option<JoinHandle<()>>,
@@ -176,6 +185,8 @@ pub struct Replayer {
 struct Caller {
     requests: Receiver<Range<u32>>,
     answers: SyncSender<Answer>,
+    /// The number of messages in FAST in the channel.
+    waiting: Arc<AtomicUsize>,
     waker: Option<Waker>,
     stop: Stop,
 }
@@ -190,10 +201,11 @@ impl Replayer {
     pub fn start(source: ReplaySource, service: Service, waker: Option<Waker>) -> io::Result<Self> {
         let (requests, to_thread) = sync_channel(1);
         let (from_thread, answers) = sync_channel(MOST_WAITING);
-        let stop = Stop::new();
+        let (stop, waiting) = (Stop::new(), Arc::new(AtomicUsize::new(0)));
         let caller = Caller {
             requests: to_thread,
             answers: from_thread,
+            waiting: waiting.clone(),
             waker,
             stop: stop.clone(),
         };
@@ -217,6 +229,7 @@ impl Replayer {
         Ok(Self {
             requests: Some(requests),
             answers,
+            waiting,
             is_busy: Cell::new(false),
             stop,
             thread: Some(thread),
@@ -241,6 +254,9 @@ impl Replayer {
     /// Returns the next part of a response, if one has arrived. Does not wait.
     pub fn poll(&self) -> Option<Answer> {
         let answer = self.answers.try_recv().ok()?;
+        if let Answer::Fast { records, .. } = &answer {
+            self.waiting.fetch_sub(records.len(), Ordering::Relaxed);
+        }
         if matches!(answer, Answer::Done | Answer::Refused(_)) {
             self.is_busy.set(false);
         }
@@ -284,9 +300,30 @@ impl Caller {
         }
     }
 
+    /// Waits until so many more messages in FAST may be in the channel; returns false if the
+    /// thread is to end.
+    fn wait_for_room(&self, len: usize) -> bool {
+        loop {
+            let waiting = self.waiting.load(Ordering::Relaxed);
+            if waiting == 0 || waiting + len <= MOST_WAITING {
+                self.waiting.fetch_add(len, Ordering::Relaxed);
+                return true;
+            }
+            if self.stop.is_raised() {
+                return false;
+            }
+            std::thread::sleep(ROOM);
+        }
+    }
+
     /// Sends a part of a response, and waits while the channel is full; returns false without a
     /// receiver.
     fn answer(&self, answer: Answer) -> bool {
+        if let Answer::Fast { records, .. } = &answer
+            && !self.wait_for_room(records.len())
+        {
+            return false;
+        }
         let is_sent = self.answers.send(answer).is_ok();
         self.wake();
         is_sent

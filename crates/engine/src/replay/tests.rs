@@ -134,6 +134,71 @@ fn missing_messages_are_asked_for_and_come_in_fast() {
     assert!(!replayer.request(5..5), "nothing to ask for");
 }
 
+/// Requests 5 to 7 of a service that has messages with these numbers. Returns the numbers of the
+/// response, each with the count of its messages.
+fn counts(numbers: &'static [u8]) -> Vec<(u32, usize)> {
+    let serve = move |mut stream: TcpStream| {
+        read(&mut stream);
+        write(&mut stream, &[LOGON]);
+        read(&mut stream);
+        let messages: Vec<_> = numbers.iter().map(|number| change(*number)).collect();
+        let all: Vec<&[u8]> = messages.iter().map(<[u8; 3]>::as_slice).collect();
+        write(&mut stream, &all);
+        write(&mut stream, &[LOGOUT]);
+        read(&mut stream);
+    };
+    let replayer = fast(serve, LONG);
+    assert!(replayer.request(5..8));
+    let mut counts = Vec::new();
+    let end = loop {
+        match replayer.poll() {
+            Some(Answer::Fast { number, records }) => counts.push((number, records.len())),
+            Some(end) => break end,
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    assert!(matches!(end, Answer::Done), "{end:?}");
+    assert_eq!(replayer.waiting.load(Ordering::Relaxed), 0);
+    counts
+}
+
+#[test]
+fn messages_with_one_number_come_together() {
+    assert_eq!(counts(&[5, 5, 9, 6, 7, 7, 7]), [(5, 2), (6, 1), (7, 3)]);
+}
+
+#[test]
+fn a_number_with_too_many_messages_stays_missing_and_those_behind_it_come() {
+    const NUMBERS: [u8; MOST_OF_A_NUMBER + 5] = {
+        let mut numbers = [6; MOST_OF_A_NUMBER + 5];
+        numbers[0] = 5;
+        numbers[MOST_OF_A_NUMBER + 4] = 7;
+        numbers
+    };
+    assert_eq!(counts(&NUMBERS), [(5, 1), (7, 1)]);
+}
+
+#[test]
+fn messages_that_wait_are_bounded_whatever_their_numbers() {
+    let (_sender, requests) = sync_channel(1);
+    let (answers, received) = sync_channel(MOST_WAITING);
+    let caller = Caller {
+        requests,
+        answers,
+        waiting: Arc::default(),
+        waker: None,
+        stop: Stop::new(),
+    };
+    let part = |number, len: usize| Answer::Fast {
+        number,
+        records: (0..len).map(|_| Record::new()).collect(),
+    };
+    assert!(caller.answer(part(1, MOST_WAITING)));
+    caller.stop.raise();
+    assert!(!caller.answer(part(2, 1)), "no room");
+    assert!(received.try_recv().is_ok() && received.try_recv().is_err());
+}
+
 #[test]
 fn refusals_and_broken_answers_say_why() {
     let refused = |serve: fn(TcpStream), patience| {
@@ -157,7 +222,8 @@ fn refusals_and_broken_answers_say_why() {
     let (numbers, why) = refused(
         |mut stream| {
             read(&mut stream);
-            write(&mut stream, &[LOGON, &change(5)]);
+            // Of the last number, more messages may be missing.
+            write(&mut stream, &[LOGON, &change(5), &change(6)]);
             read(&mut stream);
         },
         LONG,

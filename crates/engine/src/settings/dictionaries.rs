@@ -111,9 +111,6 @@ impl DictionaryFiles {
         {
             return Err(entry.wrong("must be N with UseDataDictionary=N"));
         }
-        if !incoming && !outgoing {
-            return Ok(None);
-        }
         let over_transport = config.id.version == session::Version::Fixt11;
         let (version, default) = versions(config.id.version, config.default_appl_ver_id);
         let key = if over_transport {
@@ -121,12 +118,19 @@ impl DictionaryFiles {
         } else {
             "DataDictionary"
         };
+        let session = section.find(key).map(DictionaryFile::of);
         let mut applications = Vec::new();
         if over_transport {
             applications = application_files(section, default);
         }
+        // Without checks, a dictionary still has its own data fields; the built-in ones have none.
+        let is_named = session.is_some() || !applications.is_empty();
+        let is_needed = incoming || outgoing || (used && is_named);
+        if !is_needed {
+            return Ok(None);
+        }
         Ok(Some(Self {
-            session: section.find(key).map(DictionaryFile::of),
+            session,
             applications,
             switches,
             incoming,

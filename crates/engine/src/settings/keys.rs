@@ -266,11 +266,47 @@ const ONLY: &[(&str, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
+
+    fn page() -> String {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
+        std::fs::read_to_string(path).unwrap()
+    }
+
+    /// Returns the sessions of a file whose keys all have an effect, with this line at its end.
+    fn sessions_with(line: &str) -> String {
+        let text = format!(
+            "[SESSION]\nBeginString=FIX.4.4\n[DEFAULT]\nConnectionType=acceptor\n\
+             SocketAcceptPort=1\nSenderCompID=A\nTargetCompID=B\nFileStorePath=store\n\
+             SendRateMessages=9\nReceiveRateMessages=9\n{line}\n"
+        );
+        format!("{:?}", Settings::parse(&text).unwrap().sessions)
+    }
+
+    #[test]
+    fn defaults_of_the_page_for_users_change_nothing() {
+        let page = page();
+        let (_, table) = page.split_once("\n## Defaults\n").unwrap();
+        let (table, _) = table.split_once("\n## ").unwrap();
+        let rows = table.lines().filter_map(|line| line.strip_prefix("| "));
+        let rows = rows.filter_map(|row| row.split_once(" | ")).skip(1);
+        let plain = sessions_with("");
+        let mut count = 0;
+        for (keys, default) in rows {
+            let value = default.split([' ', ';', ':']).next().unwrap();
+            for key in keys.split(", ") {
+                assert!(is_supported(key), "{key}");
+                let line = format!("{key}={value}");
+                assert_eq!(sessions_with(&line), plain, "{line}");
+                count += 1;
+            }
+        }
+        assert!(count > 30, "{count} keys");
+    }
 
     #[test]
     fn the_page_for_users_has_every_key() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
-        let page = std::fs::read_to_string(path).unwrap();
+        let page = page();
         let words: Vec<_> = page
             .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
             .collect();

@@ -47,7 +47,8 @@ pub struct SessionSettings {
     pub hosts: Vec<(String, u16)>,
     /// The time between attempts of an initiator.
     pub reconnect: Duration,
-    /// The dictionaries of the validation, unless it is switched off.
+    /// The dictionaries, for the validation and for data fields of their own; `None` if there is
+    /// neither.
     pub dictionaries: Option<DictionaryFiles>,
     /// The store of its messages.
     pub store: StoreKind,

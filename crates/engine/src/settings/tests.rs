@@ -443,6 +443,11 @@ fn dictionaries_are_read_or_built_in() {
         "UseDataDictionary=N\nDataDictionary=absent.xml\n",
     );
     assert_eq!(unused.dictionaries, None);
+    let unchecked = "ValidateIncomingMessage=N\n";
+    assert_eq!(session("FIX.4.2", unchecked).dictionaries, None);
+    let named = session("FIX.4.2", &format!("{unchecked}DataDictionary=own.xml\n"));
+    let named = named.dictionaries.unwrap();
+    assert!(named.session.is_some() && !named.incoming && !named.outgoing);
     let own = session(
         "FIX.4.2",
         "ValidateIncomingMessage=N\nValidateOutgoingMessage=Y\n",

@@ -41,13 +41,13 @@ pub(crate) enum Command {
     /// Round trips of orders: a server that acknowledges each, a client that measures.
     #[command(subcommand)]
     Latency(latency::Command),
-    /// The market data of a feed: mappings, instruments, events.
+    /// The market data of a feed: books, mappings, instruments, events.
     #[command(subcommand)]
     Market(market::Command),
     /// The log of a plant's market events: its segments, its events, books as of any moment.
     #[command(subcommand)]
     History(history::Command),
-    /// The message stores of sessions: list, verify, export, repair.
+    /// The message stores of sessions: list, verify, export, repair, import, set numbers.
     #[command(subcommand)]
     Store(store::Command),
     /// Distribution over DDS: publish, subscribe, and the tools around it.
@@ -57,7 +57,8 @@ pub(crate) enum Command {
     /// Throughput over many FIX sessions, with every message persisted by its sender.
     #[command(subcommand)]
     Throughput(throughput::Command),
-    /// The plant as a service, from a TOML file: FIX in and out, FAST lines, DDS, a capture.
+    /// The plant as a service, from a TOML file: FIX, FAST and DBN in; books, a log; FIX, DDS, DBN
+    /// and Kafka out.
     ///
     /// `fanout server` and `dds bridge` are this service with configurations of their own, for FIX
     /// alone and for FIX over DDS; each also takes a file, with --config.

@@ -6,18 +6,18 @@ mod events;
 mod report;
 
 use crate::cmd::fast::lines::refuse_input;
-use crate::logs::{self, LogArgs};
+use crate::logs::{self, Levels, LogArgs};
 use crate::plural::counted;
 use crate::print::say;
 use anyhow::{Context, Result};
 use changes::Changes;
 use events::EventLog;
 use fanfare_console::Console;
-use fanfare_engine::levels::{LogLevel, LogLevels};
+use fanfare_engine::levels::LogLevel;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_gateway::{
-    Config, Digest, FeedLine, Gateway, GatewayOperator, NoticeReceiver, PortConfig,
+    Config, Digest, FeedLine, Gateway, GatewayOperator, NoticeReceiver, PortConfig, ProgramLog,
     descriptors_wanted,
 };
 use fanfare_instruments::capture::{Capture, CaptureOptions};
@@ -36,6 +36,7 @@ pub(crate) fn read(path: &Path) -> Result<Config> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let config = Config::from_toml(&text).with_context(|| path.display().to_string())?;
+    let config = config.of_file(path);
     check_capture(&config, Some(path))?;
     Ok(config)
 }
@@ -70,14 +71,9 @@ pub(crate) fn run(
     log: &LogArgs,
     reread: Reread<'_>,
 ) -> Result<ExitCode> {
-    logs::begin(&log.over(logs::quieted(config.log.clone(), quiet))?)?;
-    let wanted = descriptors_wanted(&config.producers, &config.consumers);
-    let files = raise_open_files(wanted).context("cannot read the limit of open files")?;
-    if files < wanted {
-        let sessions = counted(files.saturating_sub(128), "session");
-        let limit = format!("the system allows {files} open files: about {sessions}");
-        tracing::warn!(target: "program", files, "{limit}");
-    }
+    let settings = log.over(config.log.clone(), quiet)?;
+    logs::begin(&settings)?;
+    raise_limit(config)?;
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let mut hangup = Reload::on_hangup().context("cannot catch SIGHUP")?;
     let mut gateway = Gateway::start(config, stop.clone())?;
@@ -87,7 +83,8 @@ pub(crate) fn run(
     );
     let notices = gateway.take_notices();
     let notices = notices.context("a new gateway has notices")?;
-    let mut log = Log::new(notices, config.log.level.clone());
+    let levels = Levels::new(logs::levels(), &settings, log, quiet);
+    let mut log = Log::new(notices, levels);
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!(target: "program", version, pid = std::process::id(), "the gateway begins");
     announce(config, &gateway);
@@ -102,6 +99,7 @@ pub(crate) fn run(
         std::thread::sleep(LOOK);
         drop_failed(&mut capture);
         let changes = Changes {
+            started: config,
             gateway: &gateway,
             capture: capture.as_ref(),
             events: events.as_ref(),
@@ -112,8 +110,8 @@ pub(crate) fn run(
             log.follow(changes.reload().1);
         }
         if let Some(asked) = asks.next() {
-            let (outcome, level) = changes.answer(asked.ask);
-            log.follow(level);
+            let (outcome, settings) = changes.answer(asked.ask);
+            log.follow(settings);
             asked.answer(outcome);
         }
     }
@@ -134,13 +132,25 @@ pub(crate) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Raises the limit of open files as far as the ports need it, or logs how far it goes.
+fn raise_limit(config: &Config) -> Result<()> {
+    let wanted = descriptors_wanted(&config.producers, &config.consumers);
+    let files = raise_open_files(wanted).context("cannot read the limit of open files")?;
+    if files < wanted {
+        let sessions = counted(files.saturating_sub(128), "session");
+        let limit = format!("the system allows {files} open files: about {sessions}");
+        tracing::warn!(target: "program", files, "{limit}");
+    }
+    Ok(())
+}
+
 fn announce(config: &Config, gateway: &Gateway) {
     say!("Running on {}", counted(gateway.threads() as u64, "thread"));
     for feed in &config.feeds {
         announce_lines(&feed.lines, feed.interface, "");
         for pictures in &feed.snapshot {
             let interface = pictures.interface.unwrap_or(feed.interface);
-            announce_lines(&pictures.lines, interface, ", pictures");
+            announce_lines(&pictures.lines, interface, ", snapshots");
         }
         if let Some(replay) = &feed.replay {
             say!(
@@ -177,8 +187,8 @@ fn announce(config: &Config, gateway: &Gateway) {
         ("consumers", gateway.consumers(), &config.consumers),
     ] {
         say!("Listening for {who} on {address}{}", over(port));
-        warn(who, config, port);
     }
+    warn(config, config);
     announce_dbn(config, gateway);
     for (end, does) in [
         (&config.dds.publish, "Publishing"),
@@ -207,20 +217,24 @@ fn announce_dbn(config: &Config, gateway: &Gateway) {
     }
 }
 
-/// Warns of settings that are insecure or ineffective.
-fn warn(who: &str, config: &Config, port: &PortConfig) {
-    if port.bind.is_loopback() {
-        return;
-    }
-    if port.open {
-        let anybody = "whoever reaches the port";
-        tracing::warn!(target: "session", "{who}: open = true: {anybody} may log on");
-    }
-    if port.tls.is_none() && config.has_users() {
-        tracing::warn!(
-            target: "session",
-            "{who}: passwords come in plain text: the port has no tls"
-        );
+/// Warns of insecure settings of ports that other machines reach. A port keeps the address and the
+/// `tls` that it has `started` with.
+fn warn(started: &Config, config: &Config) {
+    for (who, bound, port) in [
+        ("producers", &started.producers, &config.producers),
+        ("consumers", &started.consumers, &config.consumers),
+    ] {
+        if bound.bind.is_loopback() {
+            continue;
+        }
+        if port.open {
+            let anybody = "whoever reaches the port";
+            tracing::warn!(target: "session", "{who}: open = true: {anybody} may log on");
+        }
+        if bound.tls.is_none() && config.has_users() {
+            let plain = "passwords come in plain text";
+            tracing::warn!(target: "session", "{who}: {plain}: the port has no tls");
+        }
     }
 }
 
@@ -310,22 +324,19 @@ fn stop_capture(capture: Capture) -> Result<()> {
 }
 
 /// The log of notices, written in the background, so that a blocked stream delays no other thread.
-struct Log {
+struct Log<'a> {
     notices: NoticeReceiver,
     digest: Digest,
-    levels: LogLevels,
-    /// The levels that the configuration sets.
-    level: String,
+    levels: Levels<'a>,
     begun: Instant,
 }
 
-impl Log {
-    fn new(notices: NoticeReceiver, level: String) -> Self {
+impl<'a> Log<'a> {
+    fn new(notices: NoticeReceiver, levels: Levels<'a>) -> Self {
         Self {
             notices,
             digest: Digest::new(),
-            levels: logs::levels(),
-            level,
+            levels,
             begun: Instant::now(),
         }
     }
@@ -339,24 +350,22 @@ impl Log {
             let why = "they came faster than they could be written";
             tracing::warn!(target: "program", left_out, "{notices} left out: {why}");
         }
+        let levels = self.levels.in_force();
         for notice in self.notices.iter() {
             let (target, level) = (notice.target(), notice.level());
-            if self.levels.is_on(target, LogLevel::Debug) {
+            if levels.is_on(target, LogLevel::Debug) {
                 logs::notice(&notice, &notice.to_string());
-            } else if self.levels.is_on(target, level) {
+            } else if levels.is_on(target, level) {
                 self.digest.take(now, notice, &mut logs::notice);
             }
         }
         self.digest.look(now, &mut logs::notice);
     }
 
-    /// Takes over the levels of a reloaded configuration. A level that an operator has set stays,
-    /// unless the configuration's levels have changed.
-    fn follow(&mut self, level: Option<String>) {
-        if let Some(level) = level.filter(|level| *level != self.level) {
-            // The levels were checked with the configuration.
-            let _ = self.levels.apply(&level);
-            self.level = level;
+    /// Adopts the levels of a reloaded configuration, if there is one.
+    fn follow(&mut self, settings: Option<ProgramLog>) {
+        if let Some(settings) = settings {
+            self.levels.follow(settings);
         }
     }
 

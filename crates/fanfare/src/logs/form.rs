@@ -3,7 +3,7 @@
 //! A line may contain text of a peer: control characters are escaped here, whatever their origin,
 //! so that a line is one line and moves no cursor.
 
-use fanfare_wire::text::{JsonString, is_unsafe};
+use fanfare_wire::text::{JsonString, Shown};
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::fmt::{self, Write as _};
 use std::time::SystemTime;
@@ -166,22 +166,10 @@ fn iso(time: SystemTime) -> String {
     format!("{year}-{month}-{day}T{rest}Z")
 }
 
-/// Text whose unsafe characters are escaped. Backslashes stay unchanged: most of this text has been
-/// escaped before.
-struct Shown<'a>(&'a str);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|char| match is_unsafe(char) {
-            true => write!(f, "{}", char.escape_default()),
-            false => f.write_char(char),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fanfare_wire::text::is_unsafe;
     use std::time::Duration;
 
     fn record(text: &str, fields: &[(&'static str, &str, bool)]) -> Record {

@@ -10,10 +10,7 @@ mod form;
 mod options;
 
 pub(crate) use crate::background::Gap;
-#[cfg(test)]
-pub(crate) use file::tests::Disk;
-pub(crate) use file::write_whole;
-pub(crate) use options::{LogArgs, quieted};
+pub(crate) use options::{Levels, LogArgs};
 
 use crate::background::{self, ERR, LOG, Queue};
 use crate::plural::counted;
@@ -57,7 +54,9 @@ pub(crate) fn reopen() {
 /// # Errors
 /// The file cannot be opened, or the thread cannot be started.
 pub(crate) fn begin(settings: &ProgramLog) -> Result<()> {
-    LEVELS.apply(&settings.level).context("the log's levels")?;
+    if let Some(level) = &settings.level {
+        LEVELS.apply(level).context("the log's levels")?;
+    }
     let form = form_of(settings);
     let (to, stderr) = match &settings.to {
         LogTo::File(path) => {

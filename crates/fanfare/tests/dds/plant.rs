@@ -393,3 +393,21 @@ fn the_example_is_right() {
     let file = configuration(&folder, "0", &groups());
     done(&mut fanfare(&["gateway", "--check", &file]));
 }
+
+#[test]
+fn every_example_and_the_packaged_file_are_right() {
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let examples = fs::read_dir(tree.join("examples")).unwrap();
+    let mut files: Vec<_> = examples.map(|file| file.unwrap().path()).collect();
+    assert!(files.len() > 6, "{files:?}");
+    files.push(tree.join("packaging/deb/gateway.toml"));
+    for file in files {
+        let check = ["gateway", "--check", file.to_str().unwrap()];
+        if file.ends_with("kafka.toml") && !cfg!(feature = "kafka") {
+            // A mistake in the tables before would be told instead.
+            assert!(fails(&check).contains("--features kafka"));
+        } else {
+            done(&mut fanfare(&check));
+        }
+    }
+}

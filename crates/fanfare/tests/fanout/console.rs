@@ -2,14 +2,19 @@
 
 use crate::common::gateway::port;
 use crate::common::{Folder, Running, eventually, fails, fanfare, nobody, run};
+use fanfare_engine::tcp::{Received, Stream};
+use fanfare_engine::tls::TlsClient;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const TOKEN: &str = "a-token-of-24-characters";
+/// The folder of the certificates of the TLS tests.
+const TLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/testdata/tls");
 
 /// A gateway with a console, a token and an audit file, and three consumers.
 struct Plant {
@@ -146,8 +151,7 @@ fn sessions_are_seen_and_ended_by_who_has_the_token() {
 #[test]
 fn files_that_the_console_cannot_use_are_named_by_a_check_and_a_reload() {
     let folder = Folder::new("console-files");
-    let tls = concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/testdata/tls");
-    let pem = std::fs::read_to_string(format!("{tls}/server.pem")).unwrap();
+    let pem = std::fs::read_to_string(format!("{TLS}/server.pem")).unwrap();
     let pem = folder.with("server.pem", pem);
     let (token, socket) = (folder.with("token", format!("{TOKEN}\n")), folder.file("s"));
     let file = folder.with(
@@ -155,7 +159,7 @@ fn files_that_the_console_cannot_use_are_named_by_a_check_and_a_reload() {
         format!(
             "control = \"{socket}\"\n[producers]\nport = 0\n[consumers]\nport = 0\n\
              [console]\nport = 0\ntoken_file = \"{token}\"\n\
-             tls = {{ certificate = \"{pem}\", key = \"{tls}/server.key\" }}\n"
+             tls = {{ certificate = \"{pem}\", key = \"{TLS}/server.key\" }}\n"
         ),
     );
     run(&["gateway", "--check", &file]).succeeded();
@@ -172,6 +176,75 @@ fn files_that_the_console_cannot_use_are_named_by_a_check_and_a_reload() {
     std::fs::remove_file(&token).unwrap();
     let told = fails(&["gateway", "--check", &file]);
     assert!(told.contains(&token), "{told}");
+    server.interrupt();
+    server.end().succeeded();
+}
+
+/// Requests the metrics of a console over TLS, by a client that expects the tests' server.
+fn encrypted(port: &str) -> io::Result<()> {
+    let roots = format!("{TLS}/root.pem");
+    let client = TlsClient::new(Path::new(&roots), "exchange.test", None).unwrap();
+    let stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    let mut stream = client.connect(Stream::new(stream).unwrap()).unwrap();
+    let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    assert_eq!(
+        stream.send(&[IoSlice::new(request)]).unwrap(),
+        request.len()
+    );
+    let mut outcome = None;
+    eventually("an answer over TLS", || {
+        outcome = match stream.receive(&mut [0; 4096]) {
+            Ok(Received::Nothing) => None,
+            Ok(Received::Bytes(_)) => Some(Ok(())),
+            Ok(Received::Closed) => Some(Err(ErrorKind::UnexpectedEof.into())),
+            Err(error) => Some(Err(error)),
+        };
+        outcome.is_some()
+    });
+    outcome.unwrap()
+}
+
+#[test]
+fn a_certificate_of_the_console_is_taken_with_all_of_a_reload_or_not_at_all() {
+    let folder = Folder::new("console-renewal");
+    let (socket, own) = (folder.file("s"), folder.file("own"));
+    let install = |name: &str, kind: &str| {
+        std::fs::copy(format!("{TLS}/{name}.{kind}"), format!("{own}.{kind}")).unwrap();
+    };
+    let configure = |consumers: &str| {
+        let text = format!(
+            "control = \"{socket}\"\n[producers]\nport = 0\n[consumers]\nport = 0\n{consumers}\n\
+             [console]\nport = 0\n\
+             tls = {{ certificate = \"{own}.pem\", key = \"{own}.key\" }}\n"
+        );
+        folder.with("gateway.toml", text)
+    };
+    let asked = |what: &'static str| ["ctl", "--socket", &*socket, "config", what];
+    install("server", "pem");
+    install("server", "key");
+    let mut server = Running::start(&mut fanfare(&["gateway", &configure("")]));
+    let console = port(&server.prints("Console at https://127.0.0.1:"));
+    encrypted(&console).unwrap();
+
+    // The certificate has been replaced, and its key has not.
+    install("expired", "pem");
+    configure("max_sessions = 7");
+    for what in ["reload", "diff"] {
+        let told = fails(&asked(what));
+        assert!(told.contains("`console.tls`"), "{what}: {told}");
+    }
+    // Both can be used, and the configuration cannot.
+    install("expired", "key");
+    configure("max_sessions = 0");
+    let told = fails(&asked("reload"));
+    assert!(told.contains("consumers.max_sessions"), "{told}");
+    encrypted(&console).unwrap();
+
+    configure("max_sessions = 7");
+    let done = run(&asked("reload")).succeeded();
+    assert_eq!(done.out, "reloaded: consumers.max_sessions\n");
+    let why = encrypted(&console).unwrap_err().to_string();
+    assert!(why.contains("expired"), "{why}");
     server.interrupt();
     server.end().succeeded();
 }

@@ -1,6 +1,6 @@
 //! Tests of `fanfare ctl` and `fanfare gateway --hash-password`, from an operator's point of view.
 
-use crate::common::{Folder, Running, fanfare};
+use crate::common::{Folder, Running, done, fanfare};
 use std::io::Write;
 use std::process::{Output, Stdio};
 
@@ -175,4 +175,27 @@ fn a_gateway_is_asked_and_reloaded_at_its_socket() {
         "{}",
         text(&gone.stderr)
     );
+}
+
+#[test]
+fn a_port_that_a_reload_opens_to_anyone_is_reported() {
+    let folder = Folder::new("opened");
+    let socket = folder.file("s");
+    let text = format!(
+        "control = \"{socket}\"\n[producers]\nport = 0\n\
+         [[user]]\nname = \"desk\"\nsessions = [{{ sender = \"DESK\", target = \"PLANT\" }}]\n\
+         allow = [\"10.1.0.0/16\"]\ninstruments = [\"*\"]\n\
+         [consumers]\nport = 0\nbind = \"0.0.0.0\"\n"
+    );
+    let file = folder.with("gateway.toml", &text);
+    let mut server = Running::start(&mut fanfare(&["gateway", &file]));
+    server.prints("Listening for operators");
+    folder.with("gateway.toml", text + "open = true\n");
+    let reloaded = done(&mut fanfare(&[
+        "ctl", "--socket", &socket, "config", "reload",
+    ]));
+    assert_eq!(reloaded.out, "reloaded: consumers.open\n");
+    server.tells("consumers: open = true: whoever reaches the port may log on");
+    server.interrupt();
+    server.end().succeeded();
 }

@@ -124,3 +124,23 @@ fn a_watched_gateway_is_measured() {
         assert!(figure(&figures, name) > 0.0, "{name}");
     }
 }
+
+#[test]
+fn make_bench_runs_every_benchmark() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/bench.sh");
+    let script = std::fs::read_to_string(script).unwrap();
+    let words: Vec<&str> = script.split_whitespace().collect();
+    let help = run(&["bench", "--help"]).succeeded().out;
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let (commands, _) = commands.split_once("\nOptions:").unwrap();
+    // Further lines of a description are indented more.
+    let names = commands
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let names: Vec<&str> = names.filter(|name| !["", "help"].contains(name)).collect();
+    assert!(names.contains(&"history"), "{help}");
+    for name in names {
+        let is_run = words.windows(2).any(|pair| pair == ["bench", name]);
+        assert!(is_run, "{name}");
+    }
+}

@@ -175,6 +175,28 @@ fn what_would_take_too_much_is_refused_where_it_stands() {
 }
 
 #[test]
+fn what_would_be_too_much_for_a_decoder_is_not_encoded() {
+    let folder = Folder::new("encode-limits");
+    let templates = folder.with(
+        "t.xml",
+        "<template name='T' id='1'><sequence name='S'><uInt8 name='V'/></sequence></template>",
+    );
+    let entries = vec!["{\"V\": 1}"; 70_000].join(",");
+    let line = format!("{{\"id\": 1, \"fields\": {{\"S\": [{entries}]}}}}\n");
+    let lines = folder.with("lines.jsonl", line);
+    let out = folder.file("out.dat");
+    let said = run(&["encode", "-t", &templates, "-f", &lines, "-o", &out]);
+    let error: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((said.code, &error["error"]), (1, &"LIMIT".into()));
+    assert_eq!(
+        (&error["template"], &error["field"]),
+        (&"T".into(), &"S".into())
+    );
+    assert_eq!(error["message"], "limit exceeded: too many entries");
+    assert!(folder.read("out.dat").is_empty());
+}
+
+#[test]
 fn a_garbled_feed_does_not_flood_the_terminal() {
     let folder = Folder::new("flood");
     let templates = folder.with("templates.xml", TEMPLATES);

@@ -63,15 +63,45 @@ fn guide() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide")
 }
 
+/// Returns the folder of the program.
+fn of_program() -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_fanfare"));
+    program.parent().unwrap().to_owned()
+}
+
+#[test]
+fn the_order_of_the_readme_is_returned() {
+    let readme = std::fs::read_to_string(guide().join("../../README.md")).unwrap();
+    let script = |start: &str| {
+        let mut commands = readme.lines().filter_map(|line| line.strip_prefix("    "));
+        let found = commands.find(|line| line.starts_with(start));
+        format!("{}\n", found.unwrap())
+    };
+    let prints = |line: &str| Block::Prints {
+        lines: vec![line.to_owned()],
+    };
+    let chapter = std::fs::read_to_string(guide().join("fix-sessions.md")).unwrap();
+    let mut reader = Reader::new("readme", vec![of_program()]);
+    for block in blocks(&reader.with_own_ports(&chapter)) {
+        if matches!(block, Block::File { .. }) {
+            reader.take(block);
+        }
+    }
+    reader.take(Block::Background {
+        script: script("fanfare fix acceptor"),
+    });
+    reader.take(prints("listening on 127.0.0.1:…"));
+    reader.take(Block::Run {
+        script: script("echo '35=D|"),
+    });
+    reader.take(prints("NewOrderSingle(D)"));
+    reader.close();
+}
+
 /// Follows a chapter.
 fn read(name: &str) {
     let text = std::fs::read_to_string(guide().join(name)).unwrap();
-    let mut path = vec![
-        Path::new(env!("CARGO_BIN_EXE_fanfare"))
-            .parent()
-            .unwrap()
-            .to_owned(),
-    ];
+    let mut path = vec![of_program()];
     if let Some(wanted) = note(&text, "python") {
         let [name, modules, packages] = [0, 1, 2].map(|part| {
             let parts = wanted.split(" | ").nth(part);

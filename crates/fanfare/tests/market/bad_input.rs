@@ -121,7 +121,7 @@ fn good() -> Vec<String> {
         .collect()
 }
 
-const RECOVERING: &str = "7  recovering: a picture is missing, after a fault";
+const RECOVERING: &str = "7  recovering: a snapshot is missing, after a fault";
 
 #[test]
 fn values_that_cannot_be_are_named_and_the_book_recovers() {
@@ -173,7 +173,7 @@ fn a_picture_older_than_the_changes_is_not_taken() {
     let book = files.run("book", &args).succeeded();
     assert!(book.out.starts_with("7  live  RptSeq 3\n"), "{}", book.out);
     assert!(!book.out.contains("50"), "{}", book.out);
-    assert!(book.err.contains("0 taken of 1 picture"), "{}", book.err);
+    assert!(book.err.contains("0 taken of 1 snapshot"), "{}", book.err);
 }
 
 #[test]

@@ -385,7 +385,7 @@ fn nonsense_is_refused_with_the_reason() {
     let said = book(&["-f", &deep]).succeeded();
     assert!(
         said.out
-            .starts_with("RIU3 49634118  recovering: a picture is missing, after a fault")
+            .starts_with("RIU3 49634118  recovering: a snapshot is missing, after a fault")
     );
     assert!(
         said.err.contains("impossible changes of books: 1"),

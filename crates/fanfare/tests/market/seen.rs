@@ -261,6 +261,8 @@ fn past(plant: &Plant, id: &str) {
     });
     let now = plant.result(&book);
     assert_eq!(now["live"], true);
+    let of_id = |id: &str| plant.get(&format!("{book}&security_id={id}")).0;
+    assert_eq!([of_id(id), of_id("NONE")], [200, 404]);
     let at = |moment: &str| plant.result(&format!("/api/v1/books?symbol={id}&depth=5&at={moment}"));
     let last = at(&(next - 1).to_string());
     for name in ["bids", "offers", "state", "lacks", "values", "levels"] {

@@ -352,7 +352,7 @@ def foreign(pick):
     if kind == 3:
         return pick.choice(["", "é", "abc", "0g", "a", "AB cd", "\t0a\r\nFF", "12.50", "-0.00",
                             ".", "0." + "0" * 63 + "1", "1" + "0" * 80, "1e5", "\0", "１２",
-                            "0" * 99])
+                            "0" * 99, "1." + "0" * 64, "0." + "0" * 62 + "10"])
     return pick.randbytes(pick.randrange(4))
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 import urllib.request
 from contextlib import contextmanager
+from urllib.parse import parse_qsl, urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
@@ -87,17 +88,45 @@ class Watched:
         self.context.close()
 
 
+@contextmanager
+def answering(page, parts, answer):
+    """Has `answer`, in place of the gateway, answer what is asked of these parts of the API: it
+    gets the parameters, and returns the arguments of `fulfill`."""
+    path = re.compile(rf"/api/v1/({parts})(\?|$)")
+
+    def handle(route):
+        asked = dict(parse_qsl(urlsplit(route.request.url).query))
+        route.fulfill(**answer(asked))
+
+    page.route(path, handle)
+    yield
+    page.unroute(path, handle)
+
+
 def enter(watched):
-    """Without a token nothing is shown; a wrong one is refused."""
+    """Without a token nothing is shown; a wrong one is refused. What is typed stays in the form."""
     page = watched.page
     page.goto(BASE)
     expect(page.get_by_role("heading", name="Token required")).to_be_visible()
     faults(page, "lock")
-    with watched.expecting("401"):
-        page.get_by_label("Token").fill("not-the-right-token")
+    field, refusal = page.get_by_label("Token"), page.get_by_role("alert")
+    for no_token in ("a-token-that-costs-5-€", "too-short", "a-token with a space"):
+        field.fill(no_token)
         page.keyboard.press("Enter")
-        expect(page.get_by_role("alert")).to_contain_text("The gateway refuses this token")
-    page.get_by_label("Token").fill(TOKEN)
+        expect(refusal).to_contain_text("16 to 256 printable ASCII characters")
+        expect(field).to_have_value(no_token)
+    with watched.expecting("401"):
+        field.fill("not-the-right-token")
+        page.keyboard.press("Enter")
+        expect(refusal).to_contain_text("The gateway refuses this token")
+    field.fill("half-a-tok")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    for view in ("Lines", "Overview"):
+        link = page.get_by_role("link", name=view)
+        link.click()
+        expect(link).to_have_attribute("aria-current", "page")
+    expect(field).to_have_value("half-a-tok")
+    field.fill(TOKEN)
     page.keyboard.press("Enter")
     expect(page.locator(".verdict")).to_be_visible()
     kept = page.evaluate("[JSON.stringify(localStorage), document.cookie, location.href]")
@@ -260,6 +289,20 @@ def now_again(watched):
     expect(page.locator(".as-of output")).to_contain_text("now, after event")
 
 
+def tab(watched):
+    """The tab leads from a past book to that of now, also where the first one was not chosen."""
+    page = watched.page
+    watched.view("instruments")
+    says = page.locator(".as-of output")
+    expect(says).to_contain_text("now, after event")
+    page.get_by_role("slider").focus()
+    page.keyboard.press("PageDown")
+    eventually("a moment of the log", lambda: "at=" in page.url)
+    expect(says).to_contain_text("UTC, after event")
+    page.get_by_role("link", name="Instruments").click()
+    expect(says).to_contain_text("now, after event")
+
+
 def unknown(watched):
     """An unknown instrument has nothing of the one before, and that one comes back whole."""
     page = watched.page
@@ -290,6 +333,97 @@ def told(watched):
     eventually("all notices", lambda: all_of_them() == min(api("notices")["total"], 1000))
     page.locator("#search").fill(GIVEN["session"])
     expect(page.locator(".row.notice:not([hidden]) .said").first).to_contain_text(GIVEN["session"])
+
+
+def figures(watched):
+    """What goes away takes its figures along, and the sentence of a figure is of now."""
+    page = watched.page
+    watched.view("overview")
+    mortal = ["slowest", "log", "lag", "decoded", "gaps", "live"]
+    for figure in mortal:
+        expect(page.locator(f"#{figure}")).to_be_visible()
+    shown = lambda: page.locator(".figures .value").evaluate_all("all => all.map(one => one.id)")
+    before = shown()
+    reloaded = lambda _: {"json": {**api("status"), "history": False, "version": "99.9"}}
+    with (
+        answering(page, "sessions", lambda _: {"json": {"sessions": [], "next": None}}),
+        answering(page, "lines", lambda _: {"json": {"feeds": []}}),
+        answering(page, "status", reloaded),
+        answering(page, "counters", lambda _: {"json": {"published": 1, "samples": 2}}),
+    ):
+        for figure in mortal:
+            expect(page.locator(f"#{figure}")).to_have_count(0)
+        expect(page.locator("#uptime + .explained")).to_contain_text("fanfare 99.9")
+        expect(page.locator("#dds-published")).to_have_text("1")
+        expect(page.locator("#dds-samples")).to_have_text("2")
+    eventually("the figures of before, in their order", lambda: shown() == before)
+
+
+def twins(watched):
+    """Of several instruments with one symbol, and even one ID, each has its own book."""
+    page = watched.page
+    [one] = api("instruments?limit=1")["instruments"]
+    [own] = api(f"books?symbol={one['security_id']}&feed={one['feed']}")["books"]
+    names = [(900_001, "T-1"), (900_002, "T-2"), (900_003, "T-2")]
+    names = [{"number": number, "symbol": "TWIN", "security_id": id} for number, id in names]
+    listed = {"total": 3, "next": None, "instruments": [{**one, **name} for name in names]}
+
+    def books(asked):
+        bid = lambda name: {"bids": [{"price": f"{name['number']}.5", "size": 1}]}
+        wanted = asked.get("security_id")
+        found = [name for name in names if wanted in (None, name["security_id"])]
+        found = [{**own, **name, **bid(name)} for name in found]
+        return {"json": {"number": 1, "time": None, "live": True, "books": found}}
+
+    links, book = page.locator(".row.instrument:not([hidden]) a"), page.locator(".book")
+    shown = book.locator(".price.bid").first
+    with (
+        watched.expecting("TWIN"),
+        answering(page, "instruments", lambda _: {"json": listed}),
+        answering(page, "books", books),
+    ):
+        watched.view("instruments")
+        expect(links).to_have_text([f"TWIN {name['security_id']}" for name in names])
+        for at in (2, 1, 0):
+            links.nth(at).click()
+            expect(shown).to_have_text(f"{names[at]['number']}.5")
+            expect(book).not_to_contain_text("This is the first of")
+        watched.view("instruments?symbol=TWIN")
+        expect(book).to_contain_text("This is the first of 3 instruments of this name")
+        watched.view("overview")
+
+
+def refused(watched):
+    """What the gateway refuses to tell is not said to be absent."""
+    page, content = watched.page, watched.page.locator("#content")
+    refuse = lambda _: {"status": 409, "json": {"error": "the test refuses it"}}
+    with watched.expecting("409"), answering(page, "log|stages|lines|sessions", refuse):
+        for view, part in (("lines", "lines"), ("stages", "stages"), ("instruments", "log")):
+            watched.view(view)
+            expect(content).to_contain_text(f"`{part}` is not available: the test refuses it.")
+        expect(page.locator(".row.instrument:not([hidden]) a").first).to_be_visible()
+        watched.view("sessions")
+        expect(content).to_contain_text("The sessions are not available: the test refuses it.")
+    expect(page.locator(".count")).to_contain_text("sessions")
+
+
+def latest(watched):
+    """A notice that comes behind a later one is shown below it."""
+    page = watched.page
+    late, later = (
+        {"id": id, "time": "2026-11-23T10:00:00Z", "trouble": False, "kind": "test", "text": text}
+        for id, text in ((10**9, "the late one"), (10**9 + 1, "the later one"))
+    )
+    stream = f"event: notice\ndata: {json.dumps(later)}\n\n"
+    at_once = lambda _: {"content_type": "text/event-stream", "body": stream}
+    behind = lambda _: {"json": {"total": 1, "next": None, "notices": [late]}}
+    shown = page.locator(".notices.short li")
+    watched.view("overview")
+    with answering(page, "changes", at_once):
+        page.reload()
+        expect(shown.first).to_contain_text("the later one")
+        with answering(page, "notices", behind):
+            expect(shown.nth(1)).to_contain_text("the late one")
 
 
 def gone(watched):
@@ -355,6 +489,7 @@ def main():
         seen = as_of(wide)
         now_again(wide)
         unknown(wide)
+        tab(wide)
         told(wide)
         pictures(wide)
         accessible(wide, "wide, light")
@@ -362,6 +497,13 @@ def main():
         wide.view("overview")
         picture(wide, "overview")
         wide.close()
+        odd = Watched(browser, viewport={"width": 1280, "height": 800})
+        remember(odd)
+        figures(odd)
+        twins(odd)
+        refused(odd)
+        latest(odd)
+        odd.close()
         narrow = Watched(browser, viewport={"width": 360, "height": 740}, color_scheme="dark")
         remember(narrow)
         accessible(narrow, "narrow, dark")

@@ -32,7 +32,11 @@ fn segment(model: &Model<'_>, item: &Struct, body: Body, out: &mut String) {
     out.push_str("        #[allow(unused_imports)]\n");
     out.push_str("        use ::fanfare_fast::typed::{self, Operator, Writer};\n");
     out.push_str("        #[allow(unused_mut)]\n");
-    out.push_str("        let mut w = Writer::new(target, values, map);\n");
+    let ops = body.end - body.start;
+    _ = writeln!(
+        out,
+        "        let mut w = Writer::new(target, values, map, {ops})?;"
+    );
     let (members, unresolved) = reached(model.program, item, body);
     for member in members {
         field(model, member, out);
@@ -65,8 +69,8 @@ fn field(model: &Model<'_>, member: &Member, out: &mut String) {
         (Op::Group { optional, body, .. }, _) => {
             let bits = body.bits;
             match optional {
-                true => format!("maybe_group(self.{name}.get(), {bits})"),
-                false => format!("group(&self.{name}, {bits})"),
+                true => format!("maybe_group(self.{name}.get(), {number}, {bits})"),
+                false => format!("group(&self.{name}, {number}, {bits})"),
             }
         }
         (Op::Sequence { length, body, .. }, _) => match sequence(member, length) {

@@ -79,11 +79,11 @@ const CALLS: [Call; 9] = [
         statement: |m| sequence(m, "add();"),
     },
     Call {
-        method: "end_template",
-        parameter: ", inner: ::fanfare_fast::typed::Dynamic",
+        method: "swap_template",
+        parameter: ", inner: &mut ::fanfare_fast::typed::Dynamic",
         argument: ", inner",
         statement: |m| match m.shape {
-            Shape::Dynamic => Some(" = inner".to_owned()),
+            Shape::Dynamic => Some(".swap(inner)".to_owned()),
             _ => None,
         },
     },

@@ -3,9 +3,10 @@
 use super::input::{Input, Read};
 use super::presence::PresenceMap;
 use super::run::Run;
-use crate::error::{CodecError, ErrorCode};
+use crate::bits::visit_group;
+use crate::error::{Bound, CodecError, ErrorCode};
 use crate::previous::PreviousValues;
-use crate::program::{BitsOp, IntOp, Op};
+use crate::program::{BitsOp, IntOp};
 use crate::visitor::Visitor;
 
 impl<'a, P: PreviousValues> Run<'a, P> {
@@ -42,42 +43,13 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         if u128::from(value) >> op.width != 0 {
             return Err(CodecError::new(ErrorCode::R4, start).in_field(whole.field));
         }
-        let members = self.program.ops(op.members);
-        let Some(left) = self.left.fields.checked_sub(members.len() as u32) else {
-            return self.fail(ErrorCode::Limit, whole.field);
+        let members = op.members.end - op.members.start;
+        let Some(left) = self.left.fields.checked_sub(members) else {
+            return self.beyond(Bound::Fields, whole.field);
         };
         self.left.fields = left;
-        visitor.begin_group(field);
-        self.members(members, value, op.width, visitor);
-        visitor.end_group(field);
+        visit_group(self.program, op, value, visitor);
         Ok(())
-    }
-
-    /// The members from the front on, which is the topmost of a number of bits.
-    fn members<V: Visitor>(&self, members: &[Op], value: u64, width: u32, visitor: &mut V) {
-        let mut left = width;
-        for member in members {
-            let Op::Int(member) = member else { continue };
-            let field = self.program.field(member.field);
-            let width = field.bits().unwrap_or_default();
-            left -= width;
-            let unused = 64 - width;
-            let bits = (value >> left) << unused;
-            let bits = match member.optional {
-                // As everywhere, NULL is 0, and numbers that are not negative are one more.
-                true if bits == 0 => {
-                    visitor.absent(field);
-                    continue;
-                }
-                true if !member.ty.is_signed() || bits >> 63 == 0 => bits - (1 << unused),
-                _ => bits,
-            };
-            if member.ty.is_signed() {
-                visitor.signed(field, (bits as i64) >> unused);
-            } else {
-                visitor.unsigned(field, bits >> unused);
-            }
-        }
     }
 }
 

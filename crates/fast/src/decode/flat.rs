@@ -216,9 +216,6 @@ impl<'d> Parts<'d> {
     ) -> Option<(&'d Flat, usize, Option<u32>)> {
         let kernel = self.lanes.kernel?;
         let (flat, front) = front(self.program, self.dictionaries.template(), bytes)?;
-        if bytes.len() > self.options.limits.message {
-            return None;
-        }
         if flat.resets {
             self.dictionaries.reset();
         }
@@ -306,7 +303,7 @@ impl<'d> Parts<'d> {
         sink: &mut S,
     ) -> Outcome {
         let Options { strict, limits, .. } = *self.options;
-        self.lanes.irregular += 1;
+        self.lanes.tally.irregular += 1;
         let row = sink.head(&mut self.lanes.row);
         let texts = flat.segment.texts(row);
         let constant_texts = progress.index as usize * entry.at_hand.constant_texts;
@@ -336,7 +333,7 @@ impl<'d> Parts<'d> {
                 .set::<()>(error.in_template(flat.template));
             return Outcome::Failed;
         }
-        visitor.end_message(&self.program.templates()[flat.template as usize]);
+        sink.end(self.program, flat);
         Outcome::Done(at)
     }
 }

@@ -5,7 +5,7 @@
 use super::cursor::{Cursor, Text, signed_sum, small_sum, unsigned_sum};
 use super::presence::PresenceMap;
 use super::run::Run;
-use crate::error::{CodecError, ErrorCode};
+use crate::error::{Bound, CodecError, ErrorCode};
 use crate::previous::PreviousValues;
 use crate::program::fused::{Fused, Kind, Operation};
 use crate::program::{Body, Field, Op, Reset, TemplateProgram};
@@ -156,9 +156,9 @@ impl<'a> Run<'a, Slots> {
         map_at: usize,
         visitor: &mut V,
     ) -> Option<&'a [u8]> {
-        let Some(left) = self.left.fields.checked_sub(body.end - body.start + 1) else {
+        let Some(left) = self.left.fields.checked_sub(body.counted()) else {
             let at = self.offset(cursor);
-            return self.failure.set(CodecError::new(ErrorCode::Limit, at));
+            return self.failure.set(CodecError::beyond(Bound::Fields, at));
         };
         self.left.fields = left;
         let mut ops = ops.iter();
@@ -514,7 +514,7 @@ impl<'a> Run<'a, Slots> {
         visitor: &mut V,
     ) -> bool {
         if count > self.left.entries {
-            let error = CodecError::new(ErrorCode::Limit, self.offset(cursor));
+            let error = CodecError::beyond(Bound::Entries, self.offset(cursor));
             self.failure.set::<()>(error.in_field(field.id()));
             return false;
         }

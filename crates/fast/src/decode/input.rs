@@ -2,7 +2,7 @@
 
 use fanfare_wire::stopbit::{self, Entity, StopBitError};
 
-use crate::error::{CodecError, ErrorCode};
+use crate::error::{Bound, CodecError, ErrorCode};
 use crate::value::IntType;
 
 /// The bytes of a message and the place reached in them.
@@ -156,9 +156,9 @@ impl<'a> Input<'a> {
         let end = stopbit::entity_end(self.bytes, start).ok_or_else(|| self.truncated())?;
         let entity = &self.bytes[start..end];
         self.at = end;
-        self.check_length(entity.len(), start)?;
         let first = |bytes: &[u8]| bytes.first().map_or(0xff, |byte| byte & 0x7f);
         if first(entity) != 0 {
+            self.check_length(entity.len(), start)?;
             return Ok(Some(entity));
         }
         // A zero preamble: of one group, or of two if that may stand for null.
@@ -169,6 +169,7 @@ impl<'a> Input<'a> {
             (true, [0, rest @ ..]) => rest,
             _ => rest,
         };
+        self.check_length(rest.len(), start)?;
         if first(rest) == 0 || rest.is_empty() {
             return Ok(Some(rest));
         }
@@ -203,7 +204,7 @@ impl<'a> Input<'a> {
 
     pub(crate) fn check_length(&self, length: usize, at: usize) -> Read<()> {
         if length > self.max_text {
-            Err(CodecError::new(ErrorCode::Limit, at))
+            Err(CodecError::beyond(Bound::Text, at))
         } else {
             Ok(())
         }

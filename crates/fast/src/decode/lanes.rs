@@ -10,7 +10,7 @@ use crate::program::lanes::Flat;
 /// The number of entries that are decoded before a visitor receives them.
 pub(super) const BATCH: usize = 8;
 
-/// The least number of messages after which a decoder leaves lanes, which is permanent. A few
+/// The least number of messages after which a codec leaves lanes, which is permanent. A few
 /// packets of another kind do not reach it.
 const COUNTED: u64 = 1 << 12;
 
@@ -29,24 +29,33 @@ pub(super) struct LaneState {
     pub(super) failure: Failure,
     /// How many entries a message may have without coming near a limit.
     pub(super) most_entries: u32,
-    /// The messages of which lanes were tried since they were last judged, and those that they did
-    /// not do.
-    pub(super) tried: u64,
-    pub(super) irregular: u64,
+    pub(super) tally: Tally,
+}
+
+/// The messages of which lanes were tried since they were last judged.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tally {
+    pub(crate) tried: u64,
+    /// Those that lanes did not do.
+    pub(crate) irregular: u64,
+}
+
+impl Tally {
+    /// Returns whether most messages turn out not to be done in lanes, once enough are counted.
+    #[inline]
+    pub(crate) fn is_in_vain(&mut self) -> bool {
+        if self.tried < COUNTED {
+            return false;
+        }
+        let Self { tried, irregular } = std::mem::take(self);
+        2 * irregular > tried
+    }
 }
 
 impl LaneState {
     pub(super) fn new(program: &Program, options: &Options) -> Self {
-        let limits = &options.limits;
-        let flats = program.flats();
-        let fits =
-            |flat: &Flat| flat.fields <= limits.fields && flat.segment.most_texts <= limits.texts;
-        let kernel = options.lane_kernel();
-        let kernel = kernel.filter(|_| !flats.is_empty() && flats.iter().all(fits));
-        let most = flats
-            .iter()
-            .filter_map(|flat| most_entries(flat, limits))
-            .min();
+        let kernel = lane_kernel(program, options);
+        let most = most_entries(program, &options.limits);
         let shapes = kernel.filter(|_| most.is_some()).map(LaneKernel::shapes);
         Self {
             kernel,
@@ -55,21 +64,25 @@ impl LaneState {
             ..Self::default()
         }
     }
+}
 
-    /// Returns whether most messages turn out not to be done in lanes, once enough are counted.
-    #[inline]
-    pub(super) fn are_in_vain(&mut self) -> bool {
-        if self.tried < COUNTED {
-            return false;
-        }
-        let most = 2 * self.irregular > self.tried;
-        (self.tried, self.irregular) = (0, 0);
-        most
-    }
+/// Returns what works on flat templates, if there are any and no limit is in its way.
+pub(crate) fn lane_kernel(program: &Program, options: &Options) -> Option<LaneKernel> {
+    let (flats, limits) = (program.flats(), &options.limits);
+    let fits =
+        |flat: &Flat| flat.fields <= limits.fields && flat.segment.most_texts <= limits.texts;
+    let kernel = options.lane_kernel();
+    kernel.filter(|_| !flats.is_empty() && flats.iter().all(fits))
+}
+
+/// Returns how many entries any message may have without coming near a limit, if one has any.
+pub(crate) fn most_entries(program: &Program, limits: &Limits) -> Option<u32> {
+    let flats = program.flats().iter();
+    flats.filter_map(|flat| most_entries_of(flat, limits)).min()
 }
 
 /// Returns how many entries a message of a template may have, if it has any.
-fn most_entries(flat: &Flat, limits: &Limits) -> Option<u32> {
+fn most_entries_of(flat: &Flat, limits: &Limits) -> Option<u32> {
     let entry = flat.entry.as_ref()?;
     let fields = limits.fields.saturating_sub(flat.fields);
     let texts = limits.texts.saturating_sub(flat.segment.most_texts);

@@ -32,6 +32,7 @@ use flat::{Outcome, Parts, Visiting};
 pub(crate) use flat::{RowBatch, Scratch, Sink};
 use input::Input;
 use lanes::LaneState;
+pub(crate) use lanes::{Tally, lane_kernel, most_entries};
 use run::Run;
 pub(crate) use run::incremented;
 use structs::StructSink;
@@ -42,14 +43,15 @@ pub(crate) use visit::visit_row;
 pub struct Limits {
     /// Bytes of a message. Default 1 MiB.
     pub message: usize,
-    /// Bytes of a string or byte vector. Default 64 KiB.
+    /// Bytes of a string or byte vector, except an initial value that is not in the stream. Default
+    /// 64 KiB.
     pub text: usize,
     /// Entries of a sequence. Default 65,536.
     pub entries: u32,
     /// Fields of a message, those of all entries counted. Default 1,048,576.
     pub fields: u32,
     /// Bytes of all strings and byte vectors that a message hands over, copied ones counted, each
-    /// for eight at least. Default 16 MiB.
+    /// for four at least: a decoder's limit alone. Default 16 MiB.
     pub texts: usize,
     /// Dynamic template references inside each other. Default 16.
     pub references: u32,
@@ -115,9 +117,9 @@ impl Default for Options {
 /// Decodes the messages of one stream, keeping their previous values.
 ///
 /// One thread uses it at a time; it can be sent to another. It allocates when it is made, and
-/// afterwards only where a previous string outgrows all its predecessors in the same field, and
-/// once, at a reset, if most of some thousand messages turn out not to be such as vector kernels
-/// decode.
+/// afterwards only where a string outgrows its predecessors in the same field, at the first
+/// [`decode_partial`](Self::decode_partial), and once, at a reset, if most of some thousand
+/// messages turn out not to be such as vector kernels decode.
 ///
 /// ```
 /// use fanfare_fast::{Decoder, Message, Program};
@@ -196,7 +198,7 @@ impl Decoder {
 
     /// Clears all dictionaries and the template identifier, as at the start of a packet.
     pub fn reset(&mut self) {
-        if self.lanes.are_in_vain() {
+        if self.lanes.tally.is_in_vain() {
             return self.leave_lanes();
         }
         match &mut self.previous {
@@ -250,7 +252,8 @@ impl Decoder {
     /// that it takes. The cheapest way to all values of a message.
     ///
     /// # Errors
-    /// As [`Self::decode`]; the record then has the fields before the error, or some of them.
+    /// As [`Self::decode`]; the record then has the fields before the error, or some of them, and
+    /// cannot be encoded.
     #[inline(always)]
     pub fn decode_record(
         &mut self,
@@ -261,7 +264,11 @@ impl Decoder {
             Outcome::Done(len) => Some(len),
             Outcome::Refused => {
                 let message = record.as_message(&self.program);
-                self.decode_any(bytes, message)
+                // Where not even its header is right, nothing else clears the last one.
+                message.clear();
+                let len = self.decode_any(bytes, message);
+                record.set_complete(len.is_some());
+                len
             }
             Outcome::Failed => None,
         };
@@ -291,7 +298,8 @@ impl Decoder {
         let Previous::Columns(dictionaries) = &mut self.previous else {
             return Outcome::Refused;
         };
-        self.lanes.tried += 1;
+        self.lanes.tally.tried += 1;
+        let cut = bytes.len().min(self.options.limits.message);
         let parts = Parts {
             program: &self.program,
             dictionaries,
@@ -299,7 +307,11 @@ impl Decoder {
             lanes: &mut self.lanes,
             options: &self.options,
         };
-        parts.message(bytes, sink)
+        let outcome = parts.message(&bytes[..cut], sink);
+        if matches!(outcome, Outcome::Failed) && cut < bytes.len() {
+            self.reached_limit();
+        }
+        outcome
     }
 
     /// Returns the error of the message.
@@ -337,7 +349,7 @@ impl Decoder {
         let len = match &mut self.previous {
             Previous::Columns(columns) => {
                 if !V::TRACE {
-                    self.lanes.irregular += 1;
+                    self.lanes.tally.irregular += 1;
                 }
                 run!(columns).by_ops(visitor)
             }

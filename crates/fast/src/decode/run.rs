@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::Limits;
 use super::input::{Input, Read, instead_of_d2};
 use super::presence::PresenceMap;
-use crate::error::{CodecError, ErrorCode, Failure};
+use crate::error::{Bound, CodecError, ErrorCode, Failure};
 use crate::previous::PreviousValues;
 use crate::program::{Body, DecimalOp, FieldId, IntOp, Op, Program, Reset, Slot, TemplateProgram};
 use crate::state::State;
@@ -122,8 +122,8 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         (map, map_at): (&mut PresenceMap<'a>, usize),
         visitor: &mut V,
     ) -> Read<()> {
-        let Some(left) = self.left.fields.checked_sub(body.end - body.start + 1) else {
-            return Err(CodecError::new(ErrorCode::Limit, self.input.at));
+        let Some(left) = self.left.fields.checked_sub(body.counted()) else {
+            return Err(CodecError::beyond(Bound::Fields, self.input.at));
         };
         self.left.fields = left;
         for op in self.program.ops(body) {
@@ -222,7 +222,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
             return Ok(());
         };
         if count > self.left.entries {
-            return self.fail(ErrorCode::Limit, id);
+            return self.beyond(Bound::Entries, id);
         }
         visitor.begin_sequence(field, count);
         self.further_entries(id, 0..count, body, visitor)
@@ -260,7 +260,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
 
     fn reference<V: Visitor>(&mut self, id: FieldId, visitor: &mut V) -> Read<()> {
         let Some(left) = self.left.references.checked_sub(1) else {
-            return self.fail(ErrorCode::Limit, id);
+            return self.beyond(Bound::References, id);
         };
         self.left.references = left;
         let start = self.input.at;
@@ -584,6 +584,11 @@ impl<'a, P: PreviousValues> Run<'a, P> {
     #[cold]
     pub(super) fn fail<T>(&self, code: ErrorCode, field: FieldId) -> Read<T> {
         Err(CodecError::new(code, self.input.at).in_field(field))
+    }
+
+    #[cold]
+    pub(super) fn beyond<T>(&self, bound: Bound, field: FieldId) -> Read<T> {
+        Err(CodecError::beyond(bound, self.input.at).in_field(field))
     }
 }
 

@@ -6,7 +6,7 @@ use super::input::Input;
 use super::presence::PresenceMap;
 use super::run::Run;
 use super::{Decoder, Limits, Previous};
-use crate::error::{CodecError, ErrorCode, Failure};
+use crate::error::{Bound, CodecError, ErrorCode, Failure};
 use crate::previous::PreviousValues;
 use crate::program::{Body, FieldId, Op, Program, Reset};
 use crate::slots::{Rest, SlotsMut, Split, Value};
@@ -134,7 +134,7 @@ impl<'a> Stream<'a> {
     #[inline(always)]
     pub(super) fn count_fields(&mut self, count: u32, at: usize) -> Option<()> {
         let Some(left) = self.left.fields.checked_sub(count) else {
-            return self.failure.set(CodecError::new(ErrorCode::Limit, at));
+            return self.failure.set(CodecError::beyond(Bound::Fields, at));
         };
         self.left.fields = left;
         Some(())
@@ -255,7 +255,7 @@ impl<'a> Stream<'a> {
     #[inline(always)]
     pub(super) fn may_have(&mut self, op: u32, count: u32, at: usize) -> Option<()> {
         if count > self.left.entries {
-            let error = CodecError::new(ErrorCode::Limit, at).in_field(self.field(op));
+            let error = CodecError::beyond(Bound::Entries, at).in_field(self.field(op));
             return self.failure.set(error);
         }
         Some(())

@@ -5,7 +5,7 @@ use fanfare_wire::lanes;
 use super::input::{Read, instead_of_d2};
 use super::presence::PresenceMap;
 use super::run::Run;
-use crate::error::{CodecError, ErrorCode};
+use crate::error::{Bound, CodecError, ErrorCode};
 use crate::previous::{Previous, PreviousValues};
 use crate::program::{FieldId, Slot, TextId, TextOp};
 use crate::state::State;
@@ -66,7 +66,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         };
         let counted = value.len().max(lanes::MAX_CHARS);
         let Some(left) = self.left.texts.checked_sub(counted) else {
-            return self.fail(ErrorCode::Limit, op.field);
+            return self.beyond(Bound::Texts, op.field);
         };
         self.left.texts = left;
         match op.ty {

@@ -37,9 +37,11 @@ impl<'a, P: PreviousValues> Run<'a, P> {
     }
 
     /// Returns the members side by side, the first one topmost.
-    fn members(&self, op: &BitsOp, mut level: Level<'a>) -> Written<u64> {
+    fn members(&mut self, op: &BitsOp, mut level: Level<'a>) -> Written<u64> {
+        let members = self.program.ops(op.members);
+        self.count_fields(members.len() as u32)?;
         let mut value = 0_u64;
-        for member in self.program.ops(op.members) {
+        for member in members {
             let Op::Int(member) = member else { continue };
             let width = self.program.field(member.field).bits().unwrap_or_default();
             let entity = match self.content(&mut level, member.field) {
@@ -61,6 +63,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
             let bits = (entity as u64) << (64 - width) >> (64 - width);
             value = value.checked_shl(width).unwrap_or_default() | bits;
         }
+        self.check_all_used(op.members, level)?;
         Ok(value)
     }
 }

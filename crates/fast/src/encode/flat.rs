@@ -5,8 +5,9 @@ use fanfare_wire::lanes::{LaneKernel, Row};
 
 use super::gather::Nodes;
 use super::{Encoder, Previous};
+use crate::decode::{Limits, Options, Tally, lane_kernel, most_entries};
 use crate::dictionary::Dictionaries;
-use crate::error::{CodecError, ErrorCode};
+use crate::error::{Bound, CodecError, ErrorCode};
 use crate::message::Message;
 use crate::previous::PreviousValues;
 use crate::program::Program;
@@ -34,6 +35,9 @@ pub(super) struct Lanes {
     pub(super) dictionaries: Dictionaries,
     /// Where messages become rows.
     rows: Box<[Row]>,
+    /// How many entries a message may have without coming near a limit.
+    most_entries: u32,
+    pub(super) tally: Tally,
 }
 
 impl Encoder {
@@ -51,12 +55,12 @@ impl Encoder {
         if !record.is_of(&self.program) {
             return Err(CodecError::new(ErrorCode::Foreign, 0));
         }
+        if !record.is_whole() {
+            return Err(CodecError::new(ErrorCode::Input, 0));
+        }
         let Some(rows) = record.all_rows() else {
             return self.encode(record.message(), out);
         };
-        if !rows.is_whole {
-            return Err(CodecError::new(ErrorCode::Input, 0));
-        }
         let start = out.len();
         match self.rows(&rows, out) {
             Done::All => {}
@@ -76,7 +80,7 @@ impl Encoder {
         let len = out.len() - start;
         if len > self.options.limits.message {
             out.truncate(start);
-            return Err(CodecError::new(ErrorCode::Limit, len));
+            return Err(CodecError::beyond(Bound::Message, len));
         }
         Ok(len)
     }
@@ -87,10 +91,14 @@ impl Encoder {
         let Previous::Columns(lanes) = &mut self.previous else {
             return Done::Nothing;
         };
+        lanes.tally.tried += 1;
         let flat = self.program.flat_of(rows.template);
         let (Some(flat), Some((first, entries))) = (flat, rows.rows.split_first()) else {
             return Done::Nothing;
         };
+        if entries.len() > lanes.most_entries as usize {
+            return Done::Nothing;
+        }
         let (kernel, only, dictionaries) =
             (lanes.kernel, self.program.only(), &mut lanes.dictionaries);
         if !head((kernel, flat, only), dictionaries, first, out) {
@@ -126,12 +134,21 @@ impl Encoder {
 }
 
 impl Lanes {
-    pub(super) fn new(kernel: LaneKernel, program: &Program) -> Self {
-        Self {
+    /// Returns what encodes the templates of a program, if any is flat and no limit is in its way.
+    pub(super) fn new(program: &Program, options: &Options) -> Option<Self> {
+        // An encoder does not add up the bytes of strings.
+        let limits = Limits {
+            texts: usize::MAX,
+            ..options.limits
+        };
+        let kernel = lane_kernel(program, &Options { limits, ..*options })?;
+        Some(Self {
             kernel,
             dictionaries: Dictionaries::new(program),
             rows: vec![Row::default(); BATCH].into(),
-        }
+            most_entries: most_entries(program, &limits).unwrap_or_default(),
+            tally: Tally::default(),
+        })
     }
 
     /// Encodes a message in lanes, if its values are such as a decoder could have left in rows.
@@ -142,12 +159,14 @@ impl Lanes {
         message: &Message,
         out: &mut Vec<u8>,
     ) -> Done {
+        self.tally.tried += 1;
         let template = message.template_index();
         let Some(flat) = template.and_then(|template| program.flat_of(template)) else {
             return Done::Nothing;
         };
         let kernel = self.kernel;
-        let (Some(mut nodes), Some(row)) = (Nodes::of(flat, message), self.rows.first_mut()) else {
+        let nodes = Nodes::of(flat, message, self.most_entries);
+        let (Some(mut nodes), Some(row)) = (nodes, self.rows.first_mut()) else {
             return Done::Nothing;
         };
         let (only, dictionaries) = (program.only(), &mut self.dictionaries);
@@ -247,6 +266,52 @@ mod tests {
                     }
                     assert_eq!(&out, packet);
                 }
+            }
+        }
+    }
+
+    /// Values of more than four bytes, in most messages or in few: where most are such, an encoder
+    /// does without lanes from a reset on; the bytes are the same.
+    #[test]
+    fn lanes_are_left_where_most_is_irregular() {
+        let xml = "<template name='T' id='1'><uInt32 name='A'><copy/></uInt32>\
+                   <uInt32 name='B'/><uInt32 name='C'/></template>";
+        let program = std::sync::Arc::new(Program::parse(xml).unwrap());
+        let small = &[0xe0, 0x81, 0x85, 0x86, 0x87][..];
+        let large = &[0xe0, 0x81, 0x85, 0x86, 0x01, 0x00, 0x00, 0x00, 0x87][..];
+        let mut decoder = Decoder::new(program.clone());
+        let messages = [small, large].map(|bytes| {
+            let mut message = Message::new();
+            decoder.decode(bytes, &mut message).unwrap();
+            message
+        });
+        for kernel in LaneKernel::all() {
+            for (in_packet, share, stays) in [
+                (1, 1, false),
+                (1, 2, true),
+                (1, 3, true),
+                (20, 1, false),
+                (20, 20, true),
+            ] {
+                let options = Options {
+                    kernel: Some(kernel),
+                    ..Options::default()
+                };
+                let mut encoder = Encoder::with_options(program.clone(), options);
+                let mut out = Vec::new();
+                for number in 0..10_000 {
+                    let is_first = number % in_packet == 0;
+                    let is_large = usize::from(number % share == 0);
+                    if is_first {
+                        encoder.reset();
+                    }
+                    out.clear();
+                    encoder.encode(&messages[is_large], &mut out).unwrap();
+                    assert!(!is_first || out == [small, large][is_large]);
+                }
+                encoder.reset();
+                let case = format!("{kernel:?}, one of {share}, {in_packet} in a packet");
+                assert_eq!(encoder.has_lanes(), stays, "{case}");
             }
         }
     }

@@ -2,6 +2,8 @@
 //! in registers. A value that it does not handle (entities of nine bytes and more, rare operators,
 //! anything that breaks a rule) is left to the op of [`Run`], from the beginning of that op.
 
+use std::ops::Range;
+
 use super::cursor::{
     ABSENT, Ascii, Cursor, INT, LONG, Short, decimal, put_text, signed_difference,
     small_difference, unsigned_difference,
@@ -82,17 +84,30 @@ impl<'a> Run<'a, Slots> {
     /// Executes a body. False leaves the error in [`Run::failure`].
     #[inline(never)]
     fn fused_body(&mut self, body: Body, place: &mut Place<'a>) -> bool {
+        let counted = self.count_fields(body.counted());
+        if self.failure.keep(counted).is_none() {
+            return false;
+        }
         let mut ops = self.program.fused(body);
         loop {
             ops = self.fused_fields(ops, place);
             let [op, behind @ ..] = ops else {
-                return true;
+                return place.level.is_used_up() || self.are_fields(body, place.level);
             };
             if !self.unusual(op, body.end - ops.len() as u32, place) {
                 return false;
             }
             ops = behind;
         }
+    }
+
+    /// Returns whether the nodes of a level, which are not in the order of the ops, are of fields
+    /// of the body. False leaves the error in [`Run::failure`].
+    #[cold]
+    #[inline(never)]
+    fn are_fields(&mut self, body: Body, level: Level<'a>) -> bool {
+        let checked = self.check_fields(body, level);
+        self.failure.keep(checked).is_some()
     }
 
     /// Executes ops up to one that [`Fields::field`] does not; returns that one and those behind.
@@ -160,6 +175,8 @@ impl<'a> Run<'a, Slots> {
         let Some((index, node)) = place.level.next_of(id) else {
             return Outcome::Unusual;
         };
+        let inside = index + 1..node.end(index);
+        let behind = inside.end;
         let is_done = match (*self.program.op_at(number), self.message.content(node)) {
             (Op::Group { optional, body, .. }, Content::Group) => {
                 if optional {
@@ -173,17 +190,18 @@ impl<'a> Run<'a, Slots> {
             }
             (Op::Sequence { .. }, Content::Absent) if self.length(op, None, place) => true,
             (Op::Sequence { body, .. }, Content::Sequence(count))
-                if self.length(op, Some(count.into()), place) =>
+                if count <= self.left.entries && self.length(op, Some(count.into()), place) =>
             {
-                self.fused_entries(id, count, body, index + 1)
+                self.fused_entries(id, count, body, inside)
             }
             _ => return Outcome::Unusual,
         };
-        place.level.pass_to(node.end(index));
-        match is_done {
-            true => Outcome::Done,
-            false => Outcome::Failed,
+        place.level.pass_to(behind);
+        if !is_done {
+            self.failure.add(|error| error.in_field(id));
+            return Outcome::Failed;
         }
+        Outcome::Done
     }
 
     /// Writes the length of a sequence; returns false, with nothing done, if the op must.
@@ -201,23 +219,34 @@ impl<'a> Run<'a, Slots> {
         true
     }
 
-    /// Encodes entries, of which the first is the node of this index.
-    fn fused_entries(&mut self, id: FieldId, count: u32, body: Body, mut index: u32) -> bool {
+    /// Encodes the entries of a sequence, which are all that is inside it: these nodes.
+    fn fused_entries(
+        &mut self,
+        id: FieldId,
+        count: u32,
+        body: Body,
+        mut inside: Range<u32>,
+    ) -> bool {
         let message: &'a Message = self.message;
         for entry in 0..count {
-            let node = message.nodes().get(index as usize);
-            let Some(node) = node.filter(|node| node.is_entry()) else {
-                let error = self.error(ErrorCode::D1);
-                self.failure.set::<()>(error.in_field(id));
-                return false;
+            let node = message.nodes().get(inside.start as usize);
+            let Some(node) = node.filter(|node| node.is_entry_of(id)) else {
+                return self.refuse(ErrorCode::D1, id);
             };
-            if !self.fused_nested(body, index, node) {
+            if !self.fused_nested(body, inside.start, node) {
                 self.failure.add(|error| error.in_entry(id, entry));
                 return false;
             }
-            index = node.end(index);
+            inside.start = node.end(inside.start);
         }
-        true
+        inside.start == inside.end || self.refuse(ErrorCode::Input, id)
+    }
+
+    /// Leaves an error in [`Run::failure`]; false.
+    #[cold]
+    fn refuse(&mut self, code: ErrorCode, field: FieldId) -> bool {
+        let error = self.error(code).in_field(field);
+        self.failure.set::<()>(error).is_some()
     }
 
     /// Executes an op in the slow way. Returns as [`Self::unusual`].

@@ -30,9 +30,10 @@ pub(super) struct Nodes<'m> {
 }
 
 impl<'m> Nodes<'m> {
-    /// Returns the nodes of a message, if there are as many as there should be.
+    /// Returns the nodes of a message, if there are as many as there should be, and no more than so
+    /// many entries.
     #[inline(always)]
-    pub(super) fn of(flat: &Flat, message: &'m Message) -> Option<Self> {
+    pub(super) fn of(flat: &Flat, message: &'m Message, most_entries: u32) -> Option<Self> {
         let nodes = message.nodes();
         let fields = flat.segment.visits.emits.len();
         let (own, behind) = nodes.split_at_checked(fields)?;
@@ -40,9 +41,14 @@ impl<'m> Nodes<'m> {
             (None, []) => (None, behind),
             (Some(entry), [sequence, entries @ ..]) if sequence.field() == entry.field => {
                 let size = 1 + entry.at_hand.visits.emits.len() as u64;
+                let is_last = sequence.end(fields as u32) as usize == nodes.len();
                 match message.content(sequence) {
-                    Content::Absent if entries.is_empty() => (None, entries),
-                    Content::Sequence(count) if u64::from(count) * size == entries.len() as u64 => {
+                    Content::Absent if is_last => (None, entries),
+                    Content::Sequence(count)
+                        if is_last
+                            && count <= most_entries
+                            && u64::from(count) * size == entries.len() as u64 =>
+                    {
                         (Some(count), entries)
                     }
                     _ => return None,

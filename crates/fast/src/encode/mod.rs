@@ -20,6 +20,7 @@ use crate::error::{CodecError, Failure};
 use crate::message::Message;
 use crate::previous::PreviousValues;
 use crate::program::Program;
+use crate::record::Record;
 use crate::slots::Slots;
 use crate::text_ref::SHORT;
 use flat::{Done, Lanes};
@@ -75,9 +76,8 @@ impl Encoder {
     #[must_use]
     pub fn with_options(program: impl Into<Arc<Program>>, options: Options) -> Self {
         let program = program.into();
-        let kernel = options.lane_kernel();
-        let previous = match kernel.filter(|_| !program.flats().is_empty()) {
-            Some(kernel) => Previous::Columns(Box::new(Lanes::new(kernel, &program))),
+        let previous = match Lanes::new(&program, &options) {
+            Some(lanes) => Previous::Columns(Box::new(lanes)),
             None => Previous::Slots(Slots::new(&program)),
         };
         Self {
@@ -98,8 +98,19 @@ impl Encoder {
 
     /// Clears all dictionaries and the template identifier, as at the start of a packet.
     pub fn reset(&mut self) {
+        if let Previous::Columns(lanes) = &mut self.previous
+            && lanes.tally.is_in_vain()
+        {
+            return self.leave_lanes();
+        }
         self.previous.values().reset();
         self.reset_template();
+    }
+
+    /// Does without lanes from here on: too much is irregular, which fused ops encode faster.
+    #[cold]
+    fn leave_lanes(&mut self) {
+        self.previous = Previous::Slots(Slots::new(&self.program));
     }
 
     /// Clears the template identifier alone: at the start of a packet that keeps dictionaries.
@@ -117,7 +128,8 @@ impl Encoder {
     /// # Errors
     /// D3 where an operator cannot express the value, D6 where a mandatory field is absent, D1
     /// where a value has another type than its field, D9 for a template without an identifier
-    /// that is not the only one,
+    /// that is not the only one, an input error where the message has a field or an entry more than
+    /// its template or the length of the sequence says, LIMIT where it exceeds [`crate::Limits`],
     /// and the errors of the values. `out` is then as before; previous values are in an unknown
     /// state until [`Self::reset`].
     pub fn encode(&mut self, message: &Message, out: &mut Vec<u8>) -> Result<usize, CodecError> {
@@ -163,9 +175,13 @@ impl Encoder {
                     message,
                     out: &mut self.output,
                     options: &self.options,
+                    left: limits,
                     failure: &mut self.failure,
                 }
             };
+        }
+        if let Previous::Columns(lanes) = &mut self.previous {
+            lanes.tally.irregular += 1;
         }
         match (&mut self.previous, done) {
             (Previous::Columns(lanes), Done::Entries(done)) => {
@@ -192,12 +208,37 @@ impl Encoder {
         message: &Message,
         out: &mut Vec<u8>,
     ) -> Result<usize, CodecError> {
-        self.previous.values().begin();
+        self.begin();
         let result = self.encode(message, out);
-        match result {
-            Ok(_) => self.previous.values().commit(),
-            Err(_) => self.previous.values().roll_back(),
-        }
+        self.end(result.is_ok());
         result
+    }
+
+    /// Like [`Self::encode_record`], but previous values are as before the call where it fails.
+    ///
+    /// # Errors
+    /// As [`Self::encode_record`].
+    pub fn encode_record_or_restore(
+        &mut self,
+        record: &Record,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, CodecError> {
+        self.begin();
+        let result = self.encode_record(record, out);
+        self.end(result.is_ok());
+        result
+    }
+
+    /// From here on changes of previous values can be undone, until [`Self::end`].
+    pub(crate) fn begin(&mut self) {
+        self.previous.values().begin();
+    }
+
+    /// Keeps the changes since [`Self::begin`], or undoes them.
+    pub(crate) fn end(&mut self, is_done: bool) {
+        match is_done {
+            true => self.previous.values().commit(),
+            false => self.previous.values().roll_back(),
+        }
     }
 }

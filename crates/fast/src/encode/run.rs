@@ -1,11 +1,12 @@
 //! The scalar encoder: one op after the other. It is the oracle of every other way of encoding, and
 //! what those leave to it.
 
+use std::iter;
 use std::ops::Range;
 
 use super::output::{Output, PresenceWriter};
-use crate::decode::Options;
-use crate::error::{CodecError, ErrorCode, Failure};
+use crate::decode::{Limits, Options};
+use crate::error::{Bound, CodecError, ErrorCode, Failure};
 use crate::message::Message;
 use crate::node::{Content, Node};
 use crate::previous::PreviousValues;
@@ -19,6 +20,8 @@ pub(super) struct Run<'a, P> {
     pub(super) message: &'a Message,
     pub(super) out: &'a mut Output,
     pub(super) options: &'a Options,
+    /// What of the limits is not used up.
+    pub(super) left: Limits,
     pub(super) failure: &'a mut Failure,
 }
 
@@ -31,6 +34,8 @@ pub(super) struct Level<'a> {
     nodes: &'a [Node],
     first: u32,
     next: u32,
+    /// A node was found elsewhere than next.
+    is_mixed: bool,
 }
 
 impl<'a> Level<'a> {
@@ -42,6 +47,7 @@ impl<'a> Level<'a> {
             nodes: nodes.get(..end as usize).unwrap_or(nodes),
             first,
             next: first,
+            is_mixed: false,
         }
     }
 
@@ -74,6 +80,22 @@ impl<'a> Level<'a> {
     #[inline(always)]
     pub(super) const fn pass(&mut self, count: u32) {
         self.next += count;
+    }
+
+    /// Returns whether all nodes were passed, one after the other.
+    #[inline(always)]
+    pub(super) const fn is_used_up(&self) -> bool {
+        !self.is_mixed && self.next as usize >= self.nodes.len()
+    }
+
+    /// Returns the fields of the nodes.
+    fn fields(self) -> impl Iterator<Item = FieldId> {
+        let mut index = self.first;
+        iter::from_fn(move || {
+            let node = self.nodes.get(index as usize)?;
+            index = node.end(index);
+            Some(node.field())
+        })
     }
 }
 
@@ -132,10 +154,43 @@ impl<'a, P: PreviousValues> Run<'a, P> {
     }
 
     fn ops(&mut self, body: Body, mut level: Level<'a>, map: &mut PresenceWriter) -> Written {
+        self.count_fields(body.counted())?;
         for op in self.program.ops(body) {
             self.op(op, &mut level, map)?;
         }
+        self.check_all_used(body, level)
+    }
+
+    /// Counts fields against the limit.
+    #[inline(always)]
+    pub(super) fn count_fields(&mut self, fields: u32) -> Written {
+        let Some(left) = self.left.fields.checked_sub(fields) else {
+            return Err(CodecError::beyond(Bound::Fields, self.out.len()));
+        };
+        self.left.fields = left;
         Ok(())
+    }
+
+    /// Checks that each node of a level was one for an op of this body.
+    #[inline(always)]
+    pub(super) fn check_all_used(&self, body: Body, level: Level<'a>) -> Written {
+        match level.is_used_up() {
+            true => Ok(()),
+            false => self.check_fields(body, level),
+        }
+    }
+
+    /// Checks the same of nodes that are not in the order of the ops: each is of another field of
+    /// the body.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn check_fields(&self, body: Body, level: Level<'a>) -> Written {
+        let (ops, count) = (self.program.ops(body), level.fields().count());
+        let has_node = |op: &&Op| level.fields().any(|field| field == op.field());
+        match count <= ops.len() && ops.iter().filter(has_node).count() == count {
+            true => Ok(()),
+            false => Err(self.error(ErrorCode::Input)),
+        }
     }
 
     #[inline(always)]
@@ -189,6 +244,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         while let Some(node) = level.nodes.get(index as usize) {
             if node.field() == field {
                 level.next = node.end(index);
+                level.is_mixed = true;
                 return Some((index, node));
             }
             index = node.end(index);
@@ -240,28 +296,43 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         map: &mut PresenceWriter,
     ) -> Written {
         let found = self.find(level, id);
-        let (index, count) = match found.map(|(index, node)| (index, self.message.content(node))) {
-            Some((index, Content::Sequence(count))) => (index + 1, count),
+        let found = found.map(|(index, node)| (index + 1..node.end(index), node));
+        let content = found.map(|(inside, node)| (inside, self.message.content(node)));
+        let (inside, count) = match content {
+            Some((inside, Content::Sequence(count))) => (inside, count),
             None | Some((_, Content::Absent)) => return self.part(length, None, map),
             Some(_) => return self.fail(ErrorCode::D1, id),
         };
+        if count > self.left.entries {
+            return self.beyond(Bound::Entries, id);
+        }
         self.part(length, Some(count.into()), map)?;
-        self.entries(id, body, index, 0..count)
+        self.entries(id, body, inside, 0..count)
     }
 
-    /// Encodes entries, of which the first is the node of this index.
-    fn entries(&mut self, id: FieldId, body: Body, mut index: u32, entries: Range<u32>) -> Written {
+    /// Encodes the last entries of a sequence, which are all that is inside it from the first of
+    /// these nodes on.
+    fn entries(
+        &mut self,
+        id: FieldId,
+        body: Body,
+        mut inside: Range<u32>,
+        entries: Range<u32>,
+    ) -> Written {
         let message: &'a Message = self.message;
         for entry in entries {
-            let node = message.nodes().get(index as usize);
-            let Some(node) = node.filter(|node| node.is_entry()) else {
+            let node = message.nodes().get(inside.start as usize);
+            let Some(node) = node.filter(|node| node.is_entry_of(id)) else {
                 return self.fail(ErrorCode::D1, id);
             };
-            self.nested(body, index, node)
+            self.nested(body, inside.start, node)
                 .map_err(|error| error.in_entry(id, entry))?;
-            index = node.end(index);
+            inside.start = node.end(inside.start);
         }
-        Ok(())
+        match inside.start == inside.end {
+            true => Ok(()),
+            false => self.fail(ErrorCode::Input, id),
+        }
     }
 
     /// Encodes the entries of a message's sequence behind the first `done` ones, which are in
@@ -297,11 +368,11 @@ impl<'a, P: PreviousValues> Run<'a, P> {
                 .get(index as usize)
                 .map_or(index, |node| node.end(index))
         };
-        let index = (0..done).fold(index + 1, skip);
+        let behind = (0..done).fold(index + 1, skip)..node.end(index);
         // In an error's offset the presence map has the room that is taken for it at first.
         let map = written.iter().take_while(|byte| **byte < 0x80).count() + 1;
         let before = written.len() + body.bits.div_ceil(7) as usize - map;
-        let result = self.entries(*field, *inside, index, done..count);
+        let result = self.entries(*field, *inside, behind, done..count);
         result.map_err(|error| error.behind(before).in_template(template.index()))
     }
 
@@ -327,9 +398,15 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         let Some(template) = self.program.templates().get(template as usize) else {
             return self.fail(ErrorCode::D9, id);
         };
+        let Some(left) = self.left.references.checked_sub(1) else {
+            return self.beyond(Bound::References, id);
+        };
+        self.left.references = left;
         let inside = Level::new(self.message, index + 1, node.end(index));
         self.segment(template, inside)
-            .map_err(|error| error.in_field(id).in_template(template.index()))
+            .map_err(|error| error.in_field(id).in_template(template.index()))?;
+        self.left.references += 1;
+        Ok(())
     }
 
     /// Encodes a constant: its bit, if it may be absent; D3 for any other value.
@@ -376,5 +453,10 @@ impl<'a, P: PreviousValues> Run<'a, P> {
     #[cold]
     pub(super) fn fail<T>(&self, code: ErrorCode, field: FieldId) -> Written<T> {
         Err(self.error(code).in_field(field))
+    }
+
+    #[cold]
+    pub(super) fn beyond<T>(&self, bound: Bound, field: FieldId) -> Written<T> {
+        Err(CodecError::beyond(bound, self.out.len()).in_field(field))
     }
 }

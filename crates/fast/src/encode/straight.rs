@@ -5,8 +5,8 @@ use super::fused::{header, usual_template};
 use super::output::{Output, PresenceWriter};
 use super::run::{Level, Run, Written};
 use super::{Encoder, Previous};
-use crate::decode::Options;
-use crate::error::{CodecError, ErrorCode, Failure};
+use crate::decode::{Limits, Options};
+use crate::error::{Bound, CodecError, Failure};
 use crate::message::Message;
 use crate::program::{Op, Program};
 use crate::slots::{Rest, SlotsMut, Split, Value};
@@ -21,6 +21,8 @@ pub struct Target<'a> {
     /// What is left to an op.
     message: &'a mut Message,
     options: &'a Options,
+    /// How many more fields the message may have.
+    fields_left: u32,
     failure: &'a mut Failure,
 }
 
@@ -62,6 +64,7 @@ impl Encoder {
             out: &mut self.output,
             message: &mut self.message,
             options: &self.options,
+            fields_left: self.options.limits.fields,
             failure: &mut self.failure,
         };
         let Some(map) = code(&mut target, values, map) else {
@@ -71,7 +74,7 @@ impl Encoder {
         target.out.put_first_map(map_len, map);
         let written = target.out.written();
         if written.len() > target.options.limits.message {
-            let error = CodecError::new(ErrorCode::Limit, written.len());
+            let error = CodecError::beyond(Bound::Message, written.len());
             return Some(target.failure.set(error));
         }
         out.extend_from_slice(written);
@@ -95,6 +98,32 @@ impl Target<'_> {
     #[inline(always)]
     pub(super) const fn longest(&self) -> usize {
         self.options.limits.text
+    }
+
+    /// Counts fields against the limit; `None` with the error.
+    #[inline(always)]
+    pub(super) fn count_fields(&mut self, fields: u32) -> Option<()> {
+        let Some(left) = self.fields_left.checked_sub(fields) else {
+            let error = CodecError::beyond(Bound::Fields, self.out.len());
+            return self.failure.set(error);
+        };
+        self.fields_left = left;
+        Some(())
+    }
+
+    /// Returns the most entries of a sequence.
+    #[inline(always)]
+    pub(super) fn most_entries(&self) -> u64 {
+        self.options.limits.entries.into()
+    }
+
+    /// Leaves the error that the sequence of this op has too many entries.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn too_many(&mut self, op: u32) -> Option<()> {
+        let error = CodecError::beyond(Bound::Entries, self.out.len());
+        let field = self.program.op_at(op).field();
+        self.failure.set(error.in_field(field))
     }
 
     /// Encodes a member as the op of this number does, behind these presence bits; returns them
@@ -164,9 +193,14 @@ impl Target<'_> {
             message: self.message,
             out: self.out,
             options: self.options,
+            left: Limits {
+                fields: self.fields_left,
+                ..self.options.limits
+            },
             failure: self.failure,
         };
         let result = execute(&mut run, &mut map);
+        self.fields_left = run.left.fields;
         self.failure.keep(result)?;
         Some(map.word())
     }
@@ -190,9 +224,26 @@ impl Target<'_> {
         Some(())
     }
 
+    /// Encodes the group of this op, which takes `bits` presence bits.
+    #[inline(always)]
+    pub(super) fn group<const N: usize, T: Encoded<N>>(
+        &mut self,
+        values: &mut [Value; N],
+        op: u32,
+        bits: u32,
+        group: &T,
+    ) -> Option<()> {
+        if self.segment(values, bits, group).is_none() {
+            let field = self.program.op_at(op).field();
+            self.failure.add(|error| error.in_field(field));
+            return None;
+        }
+        Some(())
+    }
+
     /// Encodes a group or an entry that takes `bits` presence bits.
     #[inline(always)]
-    pub(super) fn segment<const N: usize, T: Encoded<N>>(
+    fn segment<const N: usize, T: Encoded<N>>(
         &mut self,
         values: &mut [Value; N],
         bits: u32,

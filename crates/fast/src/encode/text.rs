@@ -2,7 +2,7 @@
 
 use super::output::PresenceWriter;
 use super::run::{Level, Run, Written};
-use crate::error::ErrorCode;
+use crate::error::{Bound, ErrorCode};
 use crate::node::Content;
 use crate::previous::PreviousValues;
 use crate::program::TextOp;
@@ -71,10 +71,10 @@ impl<'a, P: PreviousValues> Run<'a, P> {
     }
 
     fn check_text(&self, op: &TextOp, value: &[u8]) -> Written {
-        // A constant is never in the stream: the limit is not for it.
-        let is_limited = op.operator != OperatorKind::Constant;
         let code = match op.ty {
-            _ if is_limited && value.len() > self.options.limits.text => ErrorCode::Limit,
+            _ if value.len() > self.options.limits.text && !self.is_implied(op, value) => {
+                return self.beyond(Bound::Text, op.field);
+            }
             TextType::Ascii if !value.is_ascii() => ErrorCode::R3,
             TextType::Unicode if self.options.strict && std::str::from_utf8(value).is_err() => {
                 ErrorCode::R2
@@ -82,6 +82,21 @@ impl<'a, P: PreviousValues> Run<'a, P> {
             _ => return Ok(()),
         };
         self.fail(code, op.field)
+    }
+
+    /// Returns whether the value is not in the stream: the limit is not for it.
+    fn is_implied(&self, op: &TextOp, value: &[u8]) -> bool {
+        match op.operator {
+            OperatorKind::Constant => true,
+            OperatorKind::Default => op
+                .initial
+                .is_some_and(|text| self.program.text(text) == value),
+            OperatorKind::Copy | OperatorKind::Tail => self
+                .implied_text(op)
+                .flatten()
+                .is_some_and(|text| *text == *value),
+            OperatorKind::None | OperatorKind::Delta | OperatorKind::Increment => false,
+        }
     }
 
     fn write_text(&mut self, op: &TextOp, value: Option<&[u8]>) {

@@ -31,9 +31,15 @@ pub struct Writer<'w, 'a, const N: usize> {
 }
 
 impl<'w, 'a, const N: usize> Writer<'w, 'a, N> {
-    /// Returns a writer for a segment with these presence bits in front, below a one.
+    /// Returns a writer for a segment of `ops` ops with these presence bits in front, below a one.
     #[inline(always)]
-    pub fn new(target: &'w mut Target<'a>, values: &'w mut [Value; N], map: u64) -> Self {
+    pub fn new(
+        target: &'w mut Target<'a>,
+        values: &'w mut [Value; N],
+        map: u64,
+        ops: u32,
+    ) -> Option<Self> {
+        target.count_fields(ops + 1)?;
         let mut writer = Self {
             target,
             values,
@@ -42,7 +48,7 @@ impl<'w, 'a, const N: usize> Writer<'w, 'a, N> {
             map,
         };
         writer.go_on();
-        writer
+        Some(writer)
     }
 
     /// Returns the presence bits, below a one.
@@ -214,18 +220,23 @@ impl<'w, 'a, const N: usize> Writer<'w, 'a, N> {
 
     /// Writes a group that takes `bits` presence bits.
     #[inline(always)]
-    pub fn group<T: Encoded<N>>(&mut self, group: &T, bits: u32) -> Option<()> {
+    pub fn group<T: Encoded<N>>(&mut self, group: &T, op: u32, bits: u32) -> Option<()> {
         self.leave();
-        self.target.segment(self.values, bits, group)?;
+        self.target.group(self.values, op, bits, group)?;
         self.go_on();
         Some(())
     }
 
     /// Writes an optional group.
     #[inline(always)]
-    pub fn maybe_group<T: Encoded<N>>(&mut self, group: Option<&T>, bits: u32) -> Option<()> {
+    pub fn maybe_group<T: Encoded<N>>(
+        &mut self,
+        group: Option<&T>,
+        op: u32,
+        bits: u32,
+    ) -> Option<()> {
         self.map = self.map << 1 | u64::from(group.is_some());
-        group.map_or(Some(()), |group| self.group(group, bits))
+        group.map_or(Some(()), |group| self.group(group, op, bits))
     }
 
     /// Writes a sequence, with a length of this type, whose entries take `bits` presence bits.
@@ -241,6 +252,10 @@ impl<'w, 'a, const N: usize> Writer<'w, 'a, N> {
             int::<M>(length),
             entries.map(|entries| entries.len() as u64),
         );
+        if count.is_some_and(|count| count > self.target.most_entries()) {
+            self.leave();
+            return self.target.too_many(op);
+        }
         let is_done = self.step(|cursor, slots| cursor.int(&int, slots, count));
         self.leave();
         if !is_done {

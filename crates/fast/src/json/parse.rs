@@ -9,6 +9,10 @@ use super::value::{Json, Members, Value};
 /// The most levels of arrays and objects.
 const DEPTH: usize = 128;
 
+/// The most values, arrays and objects included: a value takes many times the bytes that it has in
+/// its line.
+const VALUES: usize = 4_194_304;
+
 /// Why a line is no JSON, and the byte of the line where that shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed {
@@ -18,7 +22,11 @@ pub(super) struct Malformed {
 
 /// Returns the one value that `line` holds.
 pub(super) fn parse(line: &str) -> Result<Json<'_>, Malformed> {
-    let mut parser = Parser { line, at: 0 };
+    let mut parser = Parser {
+        line,
+        at: 0,
+        values: 0,
+    };
     let json = parser.value(0)?;
     parser.space();
     match parser.at == line.len() {
@@ -30,6 +38,8 @@ pub(super) fn parse(line: &str) -> Result<Json<'_>, Malformed> {
 struct Parser<'j> {
     line: &'j str,
     at: usize,
+    /// How many values have begun.
+    values: usize,
 }
 
 impl<'j> Parser<'j> {
@@ -69,6 +79,10 @@ impl<'j> Parser<'j> {
     fn value(&mut self, depth: usize) -> Result<Json<'j>, Malformed> {
         self.space();
         let start = self.at;
+        self.values += 1;
+        if self.values > VALUES {
+            return self.fail("more than 4194304 values");
+        }
         let value = match self.peek() {
             Some(b'{' | b'[') if depth == DEPTH => return self.fail("more than 128 levels"),
             Some(b'{') => Value::Object(self.object(depth + 1)?),
@@ -300,7 +314,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_its_place() {
         let deep = "[".repeat(200);
-        let cases: [(&str, usize, &str); 16] = [
+        let many = format!("[{}", "0,".repeat(VALUES));
+        let cases: [(&str, usize, &str); 17] = [
             ("", 0, "the line ends inside the message"),
             ("hello", 0, "not a JSON value"),
             (r#"{"a":1,}"#, 7, "expected a name in quotation marks"),
@@ -329,6 +344,7 @@ mod tests {
             (r#""\ud83d""#, 7, "unpaired surrogate"),
             (r#""\u12g4""#, 5, "expected four hexadecimal digits"),
             (&deep, 128, "more than 128 levels"),
+            (&many, 2 * VALUES - 1, "more than 4194304 values"),
         ];
         for (line, at, message) in cases {
             assert_eq!(

@@ -104,14 +104,28 @@ fn header<'p, 'j>(
             message: format!("no such template: {wanted}"),
         }
     })?;
-    match object.take("fields") {
+    let fields = match object.take("fields") {
         Some(Json {
             value: Value::Object(fields),
             ..
-        }) => Ok((template, fields)),
-        Some(other) => Err(input(other.span.start, "the fields must be an object")),
-        None => Err(input(at, "a message must have an object of fields")),
-    }
+        }) => fields,
+        Some(other) => return Err(input(other.span.start, "the fields must be an object")),
+        None => return Err(input(at, "a message must have an object of fields")),
+    };
+    no_more(&object)?;
+    Ok((template, fields))
+}
+
+/// Checks that nothing is left of the members of a message.
+fn no_more(object: &Members<'_>) -> Result<(), LineError> {
+    let Some((name, json)) = object.first() else {
+        return Ok(());
+    };
+    let message = match name {
+        "template" | "id" | "fields" => format!("duplicate member {name:?}"),
+        _ => format!("a message has a template, an id and fields, but no {name:?}"),
+    };
+    Err(input(json.span.start, message))
 }
 
 struct Reader<'a> {

@@ -23,7 +23,7 @@ pub fn write_error(error: &CodecError, program: &Program, base: usize, out: &mut
     out.push_str(", \"field\": ");
     optional(error.path(program).as_deref(), out);
     out.push_str(", \"message\": ");
-    string(&error.text(program), out);
+    string(&error.text(), out);
     out.push('}');
 }
 

@@ -1,9 +1,7 @@
 //! The texts of errors, with the names of a program.
 
-use std::borrow::Cow;
-
-use super::{FieldKind, Program};
-use crate::error::{CodecError, ErrorCode};
+use super::Program;
+use crate::error::CodecError;
 
 impl CodecError {
     /// Name of the template, if one was known.
@@ -36,31 +34,6 @@ impl CodecError {
         self.field.map(|_| path)
     }
 
-    /// Returns what is wrong, in a few words: of D9 with the identifier that was read, of
-    /// [`ErrorCode::Limit`] which limit it was. Allocates for D9 alone.
-    #[must_use]
-    pub fn text(&self, program: &Program) -> Cow<'static, str> {
-        match self.template_id {
-            Some(id) => format!("{} {id}", self.code.text()).into(),
-            None => self.text_of_code(program).into(),
-        }
-    }
-
-    fn text_of_code(&self, program: &Program) -> &'static str {
-        let kind = self.field.map(|id| program.field(id).kind());
-        match (self.code, kind) {
-            (ErrorCode::Limit, Some(FieldKind::Sequence)) if !self.is_of_entry() => {
-                "limit exceeded: too many entries"
-            }
-            (ErrorCode::Limit, Some(FieldKind::Text(_))) => "limit exceeded: text too long",
-            (ErrorCode::Limit, Some(FieldKind::TemplateRef)) => {
-                "limit exceeded: references nested too deeply"
-            }
-            (ErrorCode::Limit, _) => "limit exceeded: message too long, or too many fields",
-            (code, _) => code.text(),
-        }
-    }
-
     /// Returns the error as a sentence with all names: `D9 at byte 7 in template T, field S[1].V:
     /// ...`. `base` is where the bytes stand in a file or stream.
     #[must_use]
@@ -75,7 +48,7 @@ impl CodecError {
             text += &path;
         }
         text += ": ";
-        text += &self.text(program);
+        text += &self.text();
         text
     }
 }

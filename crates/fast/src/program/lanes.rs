@@ -133,7 +133,7 @@ pub(super) fn flat(program: &Program, template: &TemplateProgram) -> Option<Flat
                 field: *field,
                 body: *body,
                 segment,
-                fields: body.end - body.start + 1,
+                fields: body.counted(),
             })
         }
         _ => return None,
@@ -142,7 +142,7 @@ pub(super) fn flat(program: &Program, template: &TemplateProgram) -> Option<Flat
         segment: segment.clone(),
         template: template.index,
         head,
-        fields: body.end - body.start + 1,
+        fields: body.counted(),
         resets: template.reset == Reset::Dictionaries,
         front: template.id.map_or(0, front),
         entry,

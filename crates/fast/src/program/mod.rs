@@ -396,6 +396,14 @@ pub struct Body {
     pub(crate) number: u32,
 }
 
+impl Body {
+    /// Returns what the body counts for against [`crate::Limits::fields`].
+    #[inline(always)]
+    pub(crate) const fn counted(&self) -> u32 {
+        self.end - self.start + 1
+    }
+}
+
 /// The description of a field that a visitor receives.
 #[derive(Debug, Clone)]
 pub struct Field {

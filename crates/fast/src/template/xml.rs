@@ -53,7 +53,7 @@ impl TemplateSet {
         let xml = xml.strip_prefix('\u{feff}').unwrap_or(xml);
         limits::check(xml)?;
         let read = |document: &Document<'_>| {
-            let reader = Reader::new(document);
+            let reader = Reader::new(document)?;
             let set = reader.document()?;
             Ok((set, reader.deviations()))
         };
@@ -96,6 +96,8 @@ fn definition(xml: &str) -> TemplateError {
 #[derive(Clone, Default)]
 pub(super) struct Scope {
     pub(super) ns: String,
+    /// The namespace of the definition around them, in which types are looked up before `ns`.
+    types: Option<String>,
     template_ns: String,
     dictionary: Dictionary,
     depth: usize,
@@ -104,8 +106,10 @@ pub(super) struct Scope {
 pub(super) struct Reader<'d, 'x> {
     pub(super) document: &'d Document<'x>,
     namespace: Option<String>,
-    /// The types that `<define>` elements name; of several with one name the first.
-    pub(super) definitions: HashMap<&'d str, Option<Node<'d, 'x>>>,
+    /// What the root has as the namespace of names.
+    ns: String,
+    /// The types that `<define>` elements name.
+    definitions: HashMap<Name, Option<Node<'d, 'x>>>,
     /// The offset of each line's first byte, and the number of characters before each block of
     /// bytes, so that a position needs no counting from the start.
     lines: Vec<usize>,
@@ -122,7 +126,7 @@ const BLOCK: usize = 1024;
 pub(super) type Parsed<T> = Result<T, TemplateError>;
 
 impl<'d, 'x> Reader<'d, 'x> {
-    fn new(document: &'d Document<'x>) -> Self {
+    fn new(document: &'d Document<'x>) -> Parsed<Self> {
         let namespace = document
             .root_element()
             .tag_name()
@@ -141,26 +145,38 @@ impl<'d, 'x> Reader<'d, 'x> {
         let mut reader = Self {
             document,
             namespace,
+            ns: String::new(),
             definitions: HashMap::new(),
             lines,
             blocks: blocks.collect(),
             fields: Cell::new(0),
             text_bytes: Cell::new(0),
         };
-        reader.definitions = reader.defined();
-        reader
+        let root = document.root_element();
+        let scope = reader.scope(root, &Scope::default())?;
+        reader.definitions = reader.defined(root, &scope)?;
+        reader.ns = scope.ns;
+        Ok(reader)
     }
 
-    fn defined(&self) -> HashMap<&'d str, Option<Node<'d, 'x>>> {
+    fn defined(
+        &self,
+        root: Node<'d, 'x>,
+        scope: &Scope,
+    ) -> Parsed<HashMap<Name, Option<Node<'d, 'x>>>> {
         let mut all = HashMap::new();
-        let defines = self.children(self.document.root_element());
+        let defines = self.children(root);
         for define in defines.filter(|child| child.tag_name().name() == "define") {
-            if let Some(name) = self.attribute(define, "name") {
-                let ty = self.children(define).next();
-                all.entry(name).or_insert(ty);
+            let name = Name {
+                ns: self.scope(define, scope)?.ns,
+                local: self.name(define)?,
+            };
+            let message = format!("a second type is defined as {}", name.local);
+            if all.insert(name, self.children(define).next()).is_some() {
+                return Err(self.s1(define, message));
             }
         }
-        all
+        Ok(all)
     }
 
     fn document(&self) -> Parsed<TemplateSet> {
@@ -274,13 +290,11 @@ impl<'d, 'x> Reader<'d, 'x> {
     fn instruction(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<Instruction> {
         self.count(node, (&self.fields, 1), (MAX_FIELDS, "fields"))?;
         let scope = self.scope(node, outer)?;
-        let holders = self.holders(node)?;
-        let mut optional = self.optional(node)?;
-        if let [_, reference, _] = holders[..] {
-            optional |= self.optional(reference)?;
-        }
+        let (holders, ns) = self.holders(node, &scope)?;
+        let mut optional = self.presence(&holders)?;
         let ty = holders.last().copied().unwrap_or(node);
         let element = ty.tag_name().name();
+        let inside = || self.inside(ty, ns, &scope);
         let kind = match element {
             "string" => self.string(node, ty, &scope, optional)?,
             "byteVector" => {
@@ -291,11 +305,12 @@ impl<'d, 'x> Reader<'d, 'x> {
                 )
             }
             "decimal" => self.decimal(node, &scope, optional)?,
-            "bitGroup" => self.bit_group(node, ty, &scope, optional)?,
-            "group" => Kind::Group(self.block(ty, &scope)?),
+            "bitGroup" => self.bit_group(node, ty, (&scope, &inside()?), optional)?,
+            "group" => Kind::Group(self.block(ty, &inside()?)?),
             "sequence" => {
-                let entry = self.block(ty, &scope)?;
-                let length = self.length(ty, &scope, &mut optional)?;
+                let inside = inside()?;
+                let entry = self.block(ty, &inside)?;
+                let length = self.length(ty, &inside, &mut optional)?;
                 Kind::Sequence { length, entry }
             }
             "templateRef" => return self.template_ref(node, &scope),
@@ -321,6 +336,17 @@ impl<'d, 'x> Reader<'d, 'x> {
             optional,
             kind,
             position: self.position(node),
+        })
+    }
+
+    /// Returns the scope inside a group or sequence, whose element is that of the instruction or
+    /// the type of its `<field>`, and comes from this namespace.
+    fn inside(&self, ty: Node<'_, '_>, ns: &str, scope: &Scope) -> Parsed<Scope> {
+        let mut around = scope.clone();
+        around.types = Some(ns.to_owned());
+        Ok(Scope {
+            depth: scope.depth,
+            ..self.scope(ty, &around)?
         })
     }
 
@@ -399,12 +425,14 @@ impl<'d, 'x> Reader<'d, 'x> {
             children.any(|child| is_part(&child) || is_operator(&child))
         };
         // A definition's operators, of the whole or of its parts, are those of fields without any.
-        let own = self.holders(node)?.into_iter().find(has_own);
+        let (holders, _) = self.holders(node, scope)?;
+        let own = holders.into_iter().find(has_own);
         let split = own.filter(|own| self.children(*own).any(|child| is_part(&child)));
         let Some(node) = split else {
             let operator = self.operator(node, OperandType::Decimal, optional, scope)?;
             return Ok(Kind::Decimal(operator));
         };
+        let scope = &self.scope(node, scope)?;
         let exponent = self.child(node, "exponent");
         let mantissa = self.child(node, "mantissa");
         let mut seen = HashSet::new();
@@ -479,13 +507,26 @@ impl<'d, 'x> Reader<'d, 'x> {
         };
         Ok(Scope {
             ns: inherit("ns", &outer.ns)?,
+            types: match known("ns") {
+                Some(_) => None,
+                None => outer.types.clone(),
+            },
             template_ns: inherit("templateNs", &outer.template_ns)?,
             dictionary,
             depth: outer.depth + 1,
         })
     }
 
-    pub(super) fn optional(&self, node: Node<'_, '_>) -> Parsed<bool> {
+    /// Returns whether a field is optional, which it is by any of these elements.
+    pub(super) fn presence(&self, holders: &[Node<'_, '_>]) -> Parsed<bool> {
+        let mut optional = false;
+        for holder in holders {
+            optional |= self.optional(*holder)?;
+        }
+        Ok(optional)
+    }
+
+    fn optional(&self, node: Node<'_, '_>) -> Parsed<bool> {
         match self.attribute(node, "presence").map(str::trim) {
             None | Some("mandatory") => Ok(false),
             Some("optional") => Ok(true),

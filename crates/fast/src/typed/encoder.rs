@@ -67,18 +67,28 @@ impl TypedEncoder {
     /// Those of [`Program::parse_lenient`], if the document is not valid for this version.
     pub fn new<F: Feed>(options: Options) -> Result<Self, TemplateError> {
         let (program, _) = Program::parse_lenient(F::TEMPLATES)?;
-        let layout = program.layout();
-        let encoder = Encoder::with_options(program, options);
-        Ok(Self {
-            layout: if encoder.has_lanes() { layout } else { 0 },
-            code: match encoder.is_for_straight() {
-                true => encoder.program().code(),
-                false => 0,
-            },
-            encoder,
+        let mut encoder = Self {
+            layout: 0,
+            code: 0,
+            encoder: Encoder::with_options(program, options),
             record: Record::new(),
             message: Message::new(),
-        })
+        };
+        encoder.choose();
+        Ok(encoder)
+    }
+
+    /// Takes the layout or the code for the way in which the encoder works.
+    fn choose(&mut self) {
+        let program = self.encoder.program();
+        self.layout = match self.encoder.has_lanes() {
+            true => program.layout(),
+            false => 0,
+        };
+        self.code = match self.encoder.is_for_straight() {
+            true => program.code(),
+            false => 0,
+        };
     }
 
     /// Returns the program of the templates.
@@ -89,7 +99,11 @@ impl TypedEncoder {
 
     /// Clears all dictionaries and the template identifier, as at the start of a packet.
     pub fn reset(&mut self) {
+        let had_lanes = self.encoder.has_lanes();
         self.encoder.reset();
+        if self.encoder.has_lanes() != had_lanes {
+            self.choose();
+        }
     }
 
     /// Clears the template identifier alone: at the start of a packet that keeps dictionaries.
@@ -127,6 +141,21 @@ impl TypedEncoder {
         self.encode_fields(message, out)
     }
 
+    /// Like [`Self::encode`], but previous values are as before the call where it fails.
+    ///
+    /// # Errors
+    /// As [`Encoder::encode`].
+    pub fn encode_or_restore<M: Typed>(
+        &mut self,
+        message: &M,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, CodecError> {
+        self.encoder.begin();
+        let result = self.encode(message, out);
+        self.encoder.end(result.is_ok());
+        result
+    }
+
     /// Encodes a message that has neither rows nor straight-line code.
     #[inline(never)]
     fn encode_fields<M: Typed>(
@@ -136,5 +165,39 @@ impl TypedEncoder {
     ) -> Result<usize, CodecError> {
         message.write(self.encoder.program(), &mut self.message);
         self.encoder.encode(&self.message, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::simple::{Messages, Quote};
+    use fanfare_wire::lanes::LaneKernel;
+
+    /// An encoder leaves lanes at a reset, if values of more than four bytes keep it out of them.
+    #[test]
+    fn straight_line_code_takes_over_where_lanes_are_left() {
+        let quote = Quote {
+            timestamp: 1 << 28,
+            ..Quote::default()
+        };
+        for kernel in LaneKernel::all() {
+            let options = Options {
+                kernel: Some(kernel),
+                ..Options::default()
+            };
+            let mut encoder = TypedEncoder::new::<Messages>(options).unwrap();
+            assert!(encoder.layout != 0 && encoder.code == 0);
+            let (mut expected, mut out) = (Vec::new(), Vec::new());
+            encoder.encode(&quote, &mut expected).unwrap();
+            for _ in 0..5_000 {
+                encoder.reset();
+                out.clear();
+                encoder.encode(&quote, &mut out).unwrap();
+                assert_eq!(out, expected);
+            }
+            let code = encoder.program().code();
+            assert_eq!((encoder.layout, encoder.code), (0, code));
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! How the members of generated structs are set: one by one by the number of their fields, where
 //! a message is not decoded by straight-line code; and by type, where it is.
 
+use super::growth;
 use super::values::{OptionalText, Text};
 use super::visit::Dynamic;
 use crate::program::{Field, TemplateProgram};
@@ -39,15 +40,18 @@ pub trait Members {
     /// Adds an entry to a sequence.
     fn begin_entry(&mut self, field: usize) {}
 
-    /// Sets a dynamic reference to what it refers to.
-    fn end_template(&mut self, field: usize, inner: Dynamic) {}
+    /// Exchanges what a dynamic reference refers to: it is filled outside of the struct, in its own
+    /// memory.
+    fn swap_template(&mut self, field: usize, inner: &mut Dynamic) {}
 }
 
 /// Fills a struct as a visitor.
 pub(crate) struct Filling<'m, M: ?Sized> {
     members: &'m mut M,
-    /// The message of a dynamic reference, and how deep inside it is.
+    /// The message of a dynamic reference, how many bytes of memory it had before, and how deep
+    /// inside it is.
     inner: Dynamic,
+    had: usize,
     depth: u32,
 }
 
@@ -57,6 +61,7 @@ impl<'m, M: Members + ?Sized> Filling<'m, M> {
         Self {
             members,
             inner: Dynamic::default(),
+            had: 0,
             depth: 0,
         }
     }
@@ -137,7 +142,12 @@ impl<M: Members + ?Sized> Visitor for Filling<'_, M> {
     fn begin_template(&mut self, field: &Field, template: &TemplateProgram) {
         self.depth += 1;
         match self.depth {
-            1 => self.inner.0.begin_message(template),
+            1 => {
+                let number = field.id().index();
+                self.members.swap_template(number, &mut self.inner);
+                self.had = self.inner.0.capacity();
+                self.inner.0.begin_message(template);
+            }
             _ => self.inner.0.begin_template(field, template),
         }
     }
@@ -146,8 +156,9 @@ impl<M: Members + ?Sized> Visitor for Filling<'_, M> {
         self.depth -= 1;
         match self.depth {
             0 => {
-                let inner = std::mem::take(&mut self.inner);
-                self.members.end_template(field.id().index(), inner);
+                growth::add(self.had, self.inner.0.capacity());
+                let number = field.id().index();
+                self.members.swap_template(number, &mut self.inner);
             }
             _ => self.inner.0.end_template(field),
         }

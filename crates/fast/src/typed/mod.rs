@@ -1,12 +1,15 @@
 //! What generated code links ([`crate::codegen`]): decoders into typed structs, encoders from
 //! them, and the few types of which those structs consist.
 //!
-//! Structs are filled in place, message after message: strings, entries and optional groups keep
-//! their memory, so that decoding allocates only where a message outgrows all before it. Strings of
-//! up to 15 bytes are in the struct ([`Text`]), as most of a feed are.
+//! Structs are filled in place, message after message: strings, entries, optional groups and
+//! dynamic references keep their memory, so that decoding allocates only where a message outgrows
+//! all before it, or follows an error inside a dynamic reference. Structs that have taken more than
+//! 64 MiB are replaced by new ones before the next message. Strings of up to 15 bytes are in the
+//! struct ([`Text`]), as most of a feed are.
 
 mod encoder;
 mod feed;
+mod growth;
 mod members;
 mod rows;
 mod values;
@@ -37,7 +40,13 @@ pub struct TypedDecoder<F> {
     decoder: Decoder,
     feed: F,
     way: Way,
+    /// Bytes by which the structs have grown.
+    grown: usize,
 }
+
+/// Bytes by which structs may grow: a hostile feed gives each entry strings and entries of its own
+/// in turn, none of them beyond the limits of a message.
+const MOST_GROWN: usize = 64 << 20;
 
 /// How structs are filled.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +84,7 @@ impl<F: Feed> TypedDecoder<F> {
             way: Way::of::<F>(&decoder),
             decoder,
             feed: F::default(),
+            grown: 0,
         })
     }
 
@@ -96,7 +106,8 @@ impl<F: Feed> TypedDecoder<F> {
     }
 
     /// Decodes one message at the front of `bytes`; its length, and the struct that holds it
-    /// until the next call (`None` for a Reset that the document does not declare).
+    /// until the next call: `None` if the feed has none for its template, while generated ones have
+    /// one for each.
     ///
     /// # Errors
     /// As [`Decoder::decode`].
@@ -111,11 +122,25 @@ impl<F: Feed> TypedDecoder<F> {
     /// Returns the length of a message; a result in memory would hold up the next one.
     #[inline]
     fn fill(&mut self, bytes: &[u8]) -> Option<usize> {
-        match self.way {
+        if self.grown > MOST_GROWN {
+            self.begin_anew();
+        }
+        // What other structs of this thread have taken does not count.
+        growth::take();
+        let len = match self.way {
             Way::Straight => self.straight(bytes),
             Way::Rows => self.decoder.decode_into(bytes, &mut self.feed),
             Way::Ops => self.by_ops(bytes),
-        }
+        };
+        self.grown += growth::take();
+        len
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_anew(&mut self) {
+        self.feed = F::default();
+        self.grown = 0;
     }
 
     #[inline(always)]

@@ -6,6 +6,7 @@ use std::ops::Deref;
 
 use fanfare_wire::lanes;
 
+use super::growth;
 use crate::rows::RowRef;
 
 /// Most bytes of a [`Text`] that are in it, and not on the heap.
@@ -97,8 +98,12 @@ impl Text {
             None => {
                 short[FORM] = LONG;
                 let long = self.long.get_or_insert_default();
+                let had = long.capacity();
                 long.clear();
                 long.extend_from_slice(value);
+                if long.capacity() > had {
+                    growth::add(had, long.capacity());
+                }
             }
         }
         self.short = short;
@@ -330,7 +335,10 @@ impl<T: Default> Entries<T> {
     #[cold]
     #[inline(never)]
     fn grow(&mut self, len: usize) {
+        let bytes = |capacity: usize| capacity.saturating_mul(size_of::<T>());
+        let had = self.entries.capacity();
         self.entries.resize_with(len, T::default);
+        growth::add(bytes(had), bytes(self.entries.capacity()));
     }
 
     /// Removes all entries.
@@ -391,6 +399,24 @@ mod tests {
             }
         }
         assert_eq!(format!("{text:?}"), "\"A\"");
+    }
+
+    #[test]
+    fn what_is_outgrown_is_counted() {
+        growth::take();
+        let mut text = Text::default();
+        text.set(&[b'x'; MAX_SHORT]);
+        assert_eq!(growth::take(), 0);
+        text.set(&[b'x'; 300]);
+        assert!(growth::take() >= 300);
+        text.set(&[b'y'; 200]);
+        let mut entries = Entries::<[u64; 4]>::default();
+        assert_eq!(growth::take(), 0);
+        entries.add_many(100);
+        assert!(growth::take() >= 3200);
+        entries.clear();
+        entries.add_many(50);
+        assert_eq!(growth::take(), 0);
     }
 
     /// Whatever was in it before.

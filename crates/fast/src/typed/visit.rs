@@ -85,6 +85,12 @@ pub fn sequence<T, V: Visitor>(
 pub struct Dynamic(pub Message);
 
 impl Dynamic {
+    /// Exchanges it with another one.
+    #[inline]
+    pub const fn swap(&mut self, other: &mut Self) {
+        std::mem::swap(self, other);
+    }
+
     /// Adds it to `visitor` as the contents of `field`.
     pub fn write<V: Visitor>(&self, program: &Program, field: &Field, visitor: &mut V) {
         if let Some(view) = self.0.view(program) {

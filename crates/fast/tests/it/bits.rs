@@ -6,7 +6,7 @@ use fanfare_fast::program::Op;
 use fanfare_fast::{Decoder, Encoder, ErrorCode, Message, Program, fix, json};
 use proptest::prelude::*;
 
-use crate::common::{both_ways, decode_all, encode_all, hex, program, to_hex};
+use crate::common::{both_ways, decode_all, encode_all, fields, hex, program, to_hex};
 
 /// Two bits, one, one and three.
 const LEVEL: &str = "<bitGroup name='Info'>\
@@ -66,6 +66,18 @@ fn operators_work_on_all_bits_together() {
     assert_eq!(error(&fields("<tail/>")), ErrorCode::S2);
     assert_eq!(error(&fields("<copy value='16'/>")), ErrorCode::S3);
     assert_eq!(error(&fields("<constant/>")), ErrorCode::S4);
+}
+
+#[test]
+fn a_mandatory_constant_that_is_lacking_has_its_value() {
+    let program = program(
+        "<bitGroup name='G'><uInt2 name='A'/><uInt2 name='B'/><constant value='6'/></bitGroup>",
+    );
+    assert_eq!(encode_all(&program, &["{}"]), ["c0 81"]);
+    let mut message = Message::new();
+    fix::read_fields(&program, &program.templates()[0], &[], &mut message).unwrap();
+    let group = "{\"G\": {\"A\": 1, \"B\": 2}}";
+    assert_eq!(fields(&program, &message), group);
 }
 
 #[test]
@@ -159,6 +171,28 @@ fn widths_come_from_types_or_attributes() {
     ] {
         let field = format!("<bitGroup name='G'>{bad}</bitGroup>");
         assert_eq!(error(&field), ErrorCode::S1, "{bad}");
+    }
+}
+
+#[test]
+fn the_presence_and_width_of_a_member_may_be_those_of_its_type() {
+    let member = |field: &str| {
+        let xml = format!(
+            "<templates><define name='Two'><uInt8 bits='2'/></define><template name='T' id='1'>\
+             <bitGroup name='G'><field name='A'>{field}</field><uInt5 name='B'/></bitGroup>\
+             </template></templates>"
+        );
+        Program::parse(&xml).unwrap()
+    };
+    let expected = [
+        "{\"G\": {\"A\": null, \"B\": 3}}",
+        "{\"G\": {\"A\": 1, \"B\": 3}}",
+    ];
+    for field in [
+        "<type name='Two' presence='optional'/>",
+        "<uInt8 bits='2' presence='optional'/>",
+    ] {
+        both_ways(&member(field), &hex("c0 81 83 80 c3"), &expected);
     }
 }
 

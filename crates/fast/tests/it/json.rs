@@ -161,6 +161,12 @@ const WRONG: &[(&str, ErrorCode, usize, &str)] = &[
     (r#"{"id": 1, "fields": {"x": 1}}"#, ErrorCode::Input, 26, "no field is named \"x\""),
     (r#"{"id": 1, "fields": {"U": 1, "U": 2}}"#, ErrorCode::Input, 34,
         "duplicate member \"U\""),
+    (r#"{"id": 1, "fields": {"U": 1}, "fields": {"U": 2}}"#, ErrorCode::Input, 40,
+        "duplicate member \"fields\""),
+    (r#"{"template": "T", "template": "U", "fields": {}}"#, ErrorCode::Input, 30,
+        "duplicate member \"template\""),
+    (r#"{"id": 1, "feilds": {"U": 1}, "fields": {}}"#, ErrorCode::Input, 20,
+        "a message has a template, an id and fields, but no \"feilds\""),
 ];
 
 #[test]

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::common::to_hex;
+use crate::common::{program, to_hex};
 use crate::drawn::{Dice, any_templates, flat_templates_of, stream_of};
 
 /// What a decoder makes of a stream, message after message, until its first error.
@@ -188,7 +188,7 @@ fn encoded_again_with(
 }
 
 fn strictness() -> impl Strategy<Value = Options> {
-    (any::<bool>(), 0..4_usize).prop_map(|(strict, limited)| {
+    (any::<bool>(), 0..5_usize).prop_map(|(strict, limited)| {
         let limits = Limits::default();
         let limits = match limited {
             1 => Limits {
@@ -202,6 +202,10 @@ fn strictness() -> impl Strategy<Value = Options> {
             },
             3 => Limits {
                 text: 3,
+                message: 40,
+                ..limits
+            },
+            4 => Limits {
                 message: 40,
                 ..limits
             },
@@ -276,11 +280,17 @@ proptest! {
     #[test]
     fn what_fits_stays_in_rows(xml in flat_templates_of(3..=12), seed: u64) {
         let program = Program::parse(&xml).unwrap();
-        let (stream, _) = stream_of(&program, Dice::new(seed, true), 60);
+        let (stream, starts) = stream_of(&program, Dice::new(seed, true), 60);
+        let ends = starts.iter().skip(1).copied().chain([stream.len()]);
+        let longest = starts.iter().zip(ends).map(|(start, end)| end - start).max();
+        // A stream may be longer than a message may be.
+        let limits = Limits { message: longest.unwrap_or_default(), ..Limits::default() };
         for kernel in LaneKernel::all() {
-            let (all, in_rows) = counted(&program, &stream, kernel);
-            prop_assert!(all > 0);
-            prop_assert_eq!(all, in_rows, "{:?} {}", kernel, to_hex(&stream));
+            for limits in [Limits::default(), limits] {
+                let (all, in_rows) = counted(&program, &stream, kernel, limits);
+                prop_assert!(all > 0);
+                prop_assert_eq!(all, in_rows, "{:?} {}", kernel, to_hex(&stream));
+            }
         }
     }
 
@@ -358,9 +368,10 @@ proptest! {
 
 /// How many messages of templates of rows there are, and how many of them a kernel left in rows:
 /// it did all of those, the entries included.
-fn counted(program: &Program, stream: &[u8], kernel: LaneKernel) -> (usize, usize) {
+fn counted(program: &Program, stream: &[u8], kernel: LaneKernel, limits: Limits) -> (usize, usize) {
     let options = Options {
         kernel: Some(kernel),
+        limits,
         ..Options::default()
     };
     let mut decoder = Decoder::with_options(program.clone(), options);
@@ -406,7 +417,7 @@ fn kernels_do_what_is_regular() {
         .unwrap();
         let (stream, starts) = stream_of(&program, Dice::new(7, true), 40);
         for kernel in LaneKernel::all() {
-            let counts = counted(&program, &stream, kernel);
+            let counts = counted(&program, &stream, kernel, Limits::default());
             assert_eq!(counts, (starts.len(), starts.len()), "{kernel:?} {text}");
         }
         assert!(starts.len() == 40, "{kind} {operator}");
@@ -446,6 +457,85 @@ fn foreign_records_are_refused() {
         let mut encoder = Encoder::new(same.clone());
         encoder.encode_record(&record, &mut out).unwrap();
         assert_eq!(out, bytes);
+    }
+}
+
+/// A message too short for rows, and one with a sequence.
+const WHOLE: [(&str, &[u8], bool); 2] = [
+    (
+        "<uInt32 name='A'/><uInt32 name='B' presence='optional'/>",
+        &[0xc0, 0x81, 0x85, 0x86],
+        false,
+    ),
+    (
+        "<uInt32 name='A'/><uInt32 name='B'/><sequence name='S'><length name='N'/>\
+         <uInt32 name='C'><copy/></uInt32><uInt32 name='D'><copy/></uInt32>\
+         <uInt32 name='E' presence='optional'><default/></uInt32></sequence>",
+        &[0xc0, 0x81, 0x85, 0x88, 0x82, 0xe0, 0xaa, 0x83, 0x80],
+        true,
+    ),
+];
+
+/// Without its last byte, or forgotten, a message is not encoded.
+#[test]
+fn only_whole_records_are_encoded() {
+    for (fields, bytes, has_rows) in WHOLE {
+        let program = program(fields);
+        for options in kernels(Options::default()) {
+            let mut decoder = Decoder::with_options(program.clone(), options);
+            let (mut record, mut out) = (Record::new(), Vec::new());
+            let mut encode = |record: &Record| {
+                out.clear();
+                let mut encoder = Encoder::with_options(program.clone(), options);
+                let encoded = encoder.encode_record(record, &mut out);
+                encoded.map(|_| out.clone()).map_err(|error| error.code)
+            };
+            assert_eq!(encode(&record), Err(ErrorCode::Input));
+            let cut = decoder.decode_record(&bytes[..bytes.len() - 1], &mut record);
+            assert_eq!(cut.unwrap_err().code, ErrorCode::Truncated);
+            assert_eq!(encode(&record), Err(ErrorCode::Input));
+            decoder.reset();
+            decoder.decode_record(bytes, &mut record).unwrap();
+            let is_in_rows = has_rows && options.kernel.is_some();
+            assert_eq!(record.rows().is_some(), is_in_rows);
+            assert_eq!(encode(&record).as_deref(), Ok(bytes));
+            let as_message = Record::from(message_of(&record, &program));
+            assert_eq!(encode(&as_message).as_deref(), Ok(bytes));
+            for mut record in [record, as_message] {
+                assert!(record.view(&program).is_some());
+                record.clear();
+                assert_eq!(encode(&record), Err(ErrorCode::Input));
+                shows_nothing(&mut record, &program);
+            }
+        }
+    }
+}
+
+fn shows_nothing(record: &mut Record, program: &Program) {
+    assert_eq!(record.template_index(), None);
+    for field in program.fields() {
+        assert_eq!(record.get(program, field.id(), 0), Cell::Absent);
+    }
+    let mut told = Message::new();
+    record.visit(program, &mut told);
+    assert_eq!(told.template_index(), None);
+    assert!(record.view(program).is_none());
+}
+
+#[test]
+fn a_record_shows_no_older_message_behind_an_error() {
+    for (fields, bytes, _) in WHOLE {
+        let program = program(fields);
+        for options in kernels(Options::default()) {
+            let mut decoder = Decoder::with_options(program.clone(), options);
+            let mut record = Record::new();
+            decoder.decode_record(bytes, &mut record).unwrap();
+            assert!(record.view(&program).is_some());
+            decoder.decode_record(bytes, &mut record).unwrap();
+            let unknown = decoder.decode_record(&[0xc0, 0xff], &mut record);
+            assert_eq!(unknown.unwrap_err().code, ErrorCode::D9);
+            shows_nothing(&mut record, &program);
+        }
     }
 }
 

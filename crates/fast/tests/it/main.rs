@@ -14,6 +14,7 @@ mod generated;
 mod json;
 mod lanes;
 mod level;
+mod limits;
 mod messages;
 mod moex;
 mod operators;

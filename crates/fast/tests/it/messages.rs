@@ -3,8 +3,8 @@
 
 use fanfare_fast::program::Field;
 use fanfare_fast::{
-    CodecError, Decimal, Encoder, Entries, Fields, Limits, Message, Options, Program, Value,
-    Visitor,
+    CodecError, Decimal, Encoder, Entries, Fields, Limits, Message, Options, Program, Record,
+    Value, Visitor,
 };
 use proptest::prelude::*;
 
@@ -20,6 +20,8 @@ struct Slips<'m> {
     /// One call in so many is another one.
     rarity: usize,
     to: Message,
+    /// There is more than the template has.
+    is_surplus: bool,
 }
 
 impl<'m> Slips<'m> {
@@ -57,6 +59,7 @@ impl<'m> Slips<'m> {
                 0 => self.to.begin_group(field),
                 1 => {
                     let other = self.any_field();
+                    self.is_surplus |= other.id() != field.id();
                     self.to.begin_entry(other, index);
                 }
                 _ => self.to.begin_entry(field, index),
@@ -98,22 +101,27 @@ impl<'m> Slips<'m> {
                 self.to.ascii(field, texts[self.dice.roll(8)].as_bytes());
             }
             (6, value) => {
+                self.is_surplus = true;
                 self.value(field, value);
                 self.value(field, value);
             }
             (7, Value::Sequence(entries)) => {
                 let count = entries.len() as u32;
                 let counts = [0, count.wrapping_sub(1), count + 1, u32::MAX];
-                let count = counts[self.dice.roll(4)];
-                self.sequence(field, count, entries);
+                let other = counts[self.dice.roll(4)];
+                self.is_surplus |= other < count;
+                self.sequence(field, other, entries);
             }
             (7, value) => {
+                self.is_surplus = true;
                 self.to.begin_group(field);
                 self.value(field, value);
             }
             (_, value) => {
-                let field = self.any_field();
-                self.value(field, value);
+                let other = self.any_field();
+                let level = |field: &Field| (field.template(), field.parent());
+                self.is_surplus |= level(other) != level(field);
+                self.value(other, value);
             }
         }
     }
@@ -160,6 +168,16 @@ impl All {
     }
 }
 
+type Way = fn(&mut Encoder, &Message, &mut Vec<u8>) -> Result<usize, CodecError>;
+
+fn record_or_restore(
+    encoder: &mut Encoder,
+    message: &Message,
+    out: &mut Vec<u8>,
+) -> Result<usize, CodecError> {
+    encoder.encode_record_or_restore(&Record::from(message.clone()), out)
+}
+
 /// Encodes many messages of these templates, most of them with slips, if they are to have any.
 fn compare(
     program: &Program,
@@ -184,16 +202,20 @@ fn compare(
             dice,
             rarity: rarity.unwrap_or(1 << 40),
             to: Message::new(),
+            is_surplus: false,
         };
         slips.to.begin_message(template);
         slips.level(view.fields());
-        let slipped = slips.to;
-        if !all.encode(&slipped, Encoder::encode)? {
+        let (slipped, is_surplus) = (slips.to, slips.is_surplus);
+        let is_done = all.encode(&slipped, Encoder::encode)?;
+        prop_assert!(!(is_done && is_surplus), "{:?}", slipped);
+        if !is_done {
             all.reset();
         }
         // What was restored is what the next message depends on: it is as if the one that failed
         // had not been there.
-        if restoring.encode(&slipped, Encoder::encode_or_restore)? {
+        let ways: [Way; 2] = [Encoder::encode_or_restore, record_or_restore];
+        if restoring.encode(&slipped, ways[dice.roll(2)])? {
             let mut out = Vec::new();
             of_good_ones.encode(&slipped, &mut out).unwrap();
             prop_assert_eq!(to_hex(&out), to_hex(&restoring.last));
@@ -249,12 +271,38 @@ fn errors_in_entries_have_their_offset() {
     }
 }
 
+/// Fields in another order than that of the template are encoded as those in its order, alike.
+#[test]
+fn fields_are_found_in_any_order() {
+    let xml = "<template name='T' id='1'><uInt32 name='A'/><uInt32 name='B' presence='optional'/>\
+               <sequence name='S'><uInt32 name='X'/><uInt32 name='Y'/></sequence></template>";
+    let program = Program::parse(xml).unwrap();
+    let field = |path| program.field(program.find("T", path).unwrap());
+    let mut message = Message::new();
+    message.begin_message(&program.templates()[0]);
+    message.begin_sequence(field("S"), 1);
+    message.begin_entry(field("S"), 0);
+    message.unsigned(field("S.Y"), 2);
+    message.unsigned(field("S.X"), 1);
+    message.end_entry(field("S"));
+    message.end_sequence(field("S"));
+    message.unsigned(field("A"), 3);
+    let mut all = All::new(&program, Options::default());
+    assert!(all.encode(&message, Encoder::encode).unwrap());
+    assert_eq!(to_hex(&all.last), "c0 81 83 80 81 81 82");
+    // One field too many, which a search passes over.
+    message.unsigned(field("S.X"), 4);
+    assert!(!all.encode(&message, Encoder::encode).unwrap());
+}
+
 fn options() -> impl Strategy<Value = Options> {
-    (any::<bool>(), 0..3_usize).prop_map(|(strict, limited)| Options {
+    (any::<bool>(), 0..5_usize).prop_map(|(strict, limited)| Options {
         strict,
         limits: Limits {
             message: if limited == 1 { 30 } else { 1 << 16 },
             text: if limited == 2 { 4 } else { 1 << 16 },
+            entries: if limited == 3 { 2 } else { 1 << 16 },
+            fields: if limited == 4 { 12 } else { 1 << 20 },
             ..Limits::default()
         },
         ..Options::default()

@@ -1,7 +1,8 @@
 //! Template documents: what is accepted, and each static error with its place.
 
 use fanfare_fast::program::{Op, Reset};
-use fanfare_fast::template::{OperatorKind, TemplateSet};
+use fanfare_fast::template::{Dictionary, Kind, OperatorKind, TemplateSet};
+use fanfare_fast::value::IntType;
 use fanfare_fast::{ErrorCode, Program, template};
 
 use crate::common::{both_ways, hex};
@@ -109,6 +110,9 @@ fn s1_documents_are_refused_with_their_place() {
     };
     assert_eq!(two("name='A' id='1'", "name='B' id='01'"), s1);
     assert_eq!(two("name='A' id='1'", "name='A' id='2'"), s1);
+    let definitions = "<define name='P'><int64/></define>\n <define name=' P '><decimal/></define>";
+    let definitions = format!("<templates>{definitions}<template name='T'/></templates>");
+    assert_eq!(error(&definitions), (s1, 2, 2));
     assert_eq!(error("<template name='A' id='x'/>").0, s1);
 }
 
@@ -327,6 +331,144 @@ fn a_field_may_have_another_operator_than_its_decimal() {
     }
 }
 
+#[test]
+fn the_type_of_a_field_has_a_dictionary_and_a_namespace_for_what_is_in_it() {
+    let field = "<uInt32 name='A'><copy/></uInt32>";
+    let group = format!("<group dictionary='d' ns='n'>{field}</group>");
+    let sequence = format!(
+        "<sequence dictionary='d' ns='n'><length name='N'><copy/></length>{field}</sequence>"
+    );
+    let set = TemplateSet::parse(&format!(
+        "<templates dictionary='e'><define name='G'>{group}</define>\
+         <define name='S'>{sequence}</define><template name='T' id='1' ns='m'>\
+         <field name='F'><type name='G'/></field><field name='G'>{group}</field>\
+         <field name='S'><type name='S'/></field></template></templates>"
+    ));
+    for field in &set.unwrap().templates[0].body {
+        let (length, block) = match &field.kind {
+            Kind::Group(block) => (None, block),
+            Kind::Sequence { length, entry } => (Some(&length.operator), entry),
+            other => panic!("{other:?}"),
+        };
+        let inside = &block.body[0];
+        let Kind::Int(_, operator) = &inside.kind else {
+            panic!("{inside:?}");
+        };
+        assert_eq!([&*field.name.ns, &*inside.name.ns], ["m", "n"]);
+        for operator in length.into_iter().chain([operator]) {
+            let dictionary = Dictionary::User("d".to_owned());
+            assert_eq!(operator.dictionary, dictionary, "{}", field.name.local);
+        }
+    }
+}
+
+#[test]
+fn the_namespace_of_a_type_is_that_of_its_members_and_its_key() {
+    let set = TemplateSet::parse(
+        "<template name='T' id='1' ns='m'><field name='F'><bitGroup ns='n'><uInt2 name='A'/>\
+         <copy key='K'/></bitGroup></field></template>",
+    )
+    .unwrap();
+    let field = &set.templates[0].body[0];
+    let Kind::Bits(group) = &field.kind else {
+        panic!("{field:?}");
+    };
+    let key = group.operator.key.as_ref().unwrap();
+    let member = &group.members[0].0.name;
+    assert_eq!([&*field.name.ns, &*member.ns, &*key.ns], ["m", "n", "n"]);
+}
+
+#[test]
+fn the_presence_and_operator_of_a_field_may_be_those_of_its_type() {
+    let program = |ty: &str| {
+        let definitions = "<define name='P'><uInt32/></define>\
+             <define name='Q'><uInt32 presence='optional'/></define>\
+             <define name='R'><type name='P' presence='optional'/></define>\
+             <define name='O'><type name='R'/></define>\
+             <define name='C'><type name='P'><copy/></type></define>";
+        let template = format!("<template name='T' id='1'><field name='A'>{ty}</field></template>");
+        Program::parse(&format!("<templates>{definitions}{template}</templates>")).unwrap()
+    };
+    for optional in [
+        "<uInt32 presence='optional'/>",
+        "<type name='P' presence='optional'/>",
+        "<type name='Q'/>",
+        "<type name='R'/>",
+        "<type name='O'/>",
+    ] {
+        let expected = ["{\"A\": null}", "{\"A\": 5}"];
+        both_ways(&program(optional), &hex("c0 81 80 80 86"), &expected);
+    }
+    let copied = ["{\"A\": 5}"; 2];
+    both_ways(&program("<type name='C'/>"), &hex("e0 81 85 80"), &copied);
+}
+
+/// A type without a namespace of its own is one of the namespace around it, or of the document's.
+#[test]
+fn definitions_have_namespaces() {
+    let parse = |fields: &str| {
+        TemplateSet::parse(&format!(
+            "<templates ns='d'><define name='P'><int8/></define>\
+             <define name='P' ns='a'><uInt32/></define><define name='P' ns='b'><uInt64/></define>\
+             <define name='Q' ns='b'><type name='P'/></define>\
+             <template name='T'>{fields}</template></templates>"
+        ))
+    };
+    for (field, expected) in [
+        ("<field name='F'><type name='P'/></field>", IntType::Int8),
+        (
+            "<field name='F'><type name='P' ns='a'/></field>",
+            IntType::UInt32,
+        ),
+        (
+            "<field name='F'><type name='P' ns='b'/></field>",
+            IntType::UInt64,
+        ),
+        (
+            "<field name='F' ns='b'><type name='P'/></field>",
+            IntType::UInt64,
+        ),
+        (
+            "<field name='F' ns='c'><type name='P'/></field>",
+            IntType::Int8,
+        ),
+        (
+            "<field name='F'><type name='Q' ns='b'/></field>",
+            IntType::UInt64,
+        ),
+    ] {
+        let kind = &parse(field).unwrap().templates[0].body[0].kind;
+        assert!(
+            matches!(kind, Kind::Int(ty, _) if *ty == expected),
+            "{field}: {kind:?}"
+        );
+    }
+    // The fields of a group have the types of its definition's namespace, or of their own.
+    for (field, expected) in [
+        ("<field name='X'>", IntType::UInt64),
+        ("<field name='X' ns='a'>", IntType::UInt32),
+    ] {
+        let set = TemplateSet::parse(&format!(
+            "<templates ns='d'><define name='P'><int8/></define>\
+             <define name='P' ns='a'><uInt32/></define><define name='P' ns='b'><uInt64/></define>\
+             <define name='G' ns='b'><group>{field}<type name='P'/></field></group></define>\
+             <template name='T'><field name='F'><type name='G' ns='b'/></field></template>\
+             </templates>"
+        ));
+        let kind = &set.unwrap().templates[0].body[0].kind;
+        let Kind::Group(group) = kind else {
+            panic!("{kind:?}");
+        };
+        let inner = &group.body[0];
+        assert!(
+            matches!(&inner.kind, Kind::Int(ty, _) if *ty == expected),
+            "{field}: {inner:?}"
+        );
+    }
+    let unknown = parse("<field name='F'><type name='P' ns='c'/></field>");
+    assert_eq!(unknown.unwrap_err().code, ErrorCode::S1);
+}
+
 const WITH_EVERYTHING: &str = "<templates xmlns='http://www.fixprotocol.org/ns/fast/td/1.1'
  xmlns:x='http://other' xmlns:scp='http://www.fixprotocol.org/ns/fast/scp/1.1' ns='n' templateNs='t'
  dictionary='d' x:mark='1'><x:note any='1'>text <string/></x:note>
@@ -355,6 +497,11 @@ fn documents_are_held_against_the_schema() {
             field("<uInt32 name='A' charset='unicode'/>"),
             (2, 44),
             "unknown attribute `charset` of <uInt32>",
+        ),
+        (
+            field("<uInt8 name='A' bits='5'/>"),
+            (2, 43),
+            "unknown attribute `bits` of <uInt8>",
         ),
         (
             field("<string name='A'><default value='' key='k'/></string>"),

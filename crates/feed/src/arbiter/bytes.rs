@@ -9,17 +9,47 @@ use crate::line::Line;
 /// Runs are distinguished by bytes if more than this many numbers had other bytes in two runs for
 /// each that had the same. A few have the same because a unit was attributed to another run.
 const APART: u64 = 64;
+/// Numbers in a row with the same bytes on two lines that restore the trust in it.
+const TRUST: u8 = 64;
+/// The trust that a number with other bytes takes away. One alone may have been attributed to
+/// another run.
+const DOUBT: u8 = 32;
 
 /// The evidence from the bytes of a feed that announces its runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Evidence {
     /// The digest of the current unit's bytes, once a run is known to be over; 0 before.
     pub(super) digest: u64,
-    /// Whether two lines have brought the same bytes for a number.
-    pub(super) lines_agree: bool,
+    pub(super) lines: Agreement,
     /// The count of numbers that had other bytes in the run before, and of those that had the same.
     runs_differ: u64,
     runs_agree: u64,
+}
+
+/// Whether lines bring the same bytes for a number.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Agreement {
+    /// Up to [`TRUST`]; `None` before any number was brought by two lines.
+    trust: Option<u8>,
+    holds: bool,
+}
+
+impl Agreement {
+    /// Notes that two lines have brought the same bytes for a number. The first one is enough,
+    /// unless others came before.
+    pub(super) fn confirm(&mut self) {
+        let trust = self.trust.map_or(TRUST, |trust| TRUST.min(trust + 1));
+        self.holds |= trust == TRUST;
+        self.trust = Some(trust);
+    }
+
+    /// Notes that two lines seem to have brought other bytes for a number.
+    pub(super) fn doubt(&mut self) {
+        let trust = self.trust.filter(|_| self.holds).unwrap_or(0);
+        let trust = trust.saturating_sub(DOUBT);
+        self.holds &= trust > 0;
+        self.trust = Some(trust);
+    }
 }
 
 impl Evidence {
@@ -43,14 +73,18 @@ impl Arbiter {
         let evidence = &mut self.evidence;
         if before.digest != evidence.digest {
             evidence.runs_differ += 1;
-            // Another line is ahead: it brought this unit, which was then attributed to the run
-            // before.
-            evidence.lines_agree |= before.other == evidence.digest;
+            if before.other == evidence.digest {
+                // Another line is ahead: it brought this unit, which was then attributed to the run
+                // before.
+                evidence.lines.confirm();
+            } else if before.other != 0 {
+                evidence.lines.doubt();
+            }
         } else if before.line == line.index() {
             evidence.runs_agree += 1;
         } else {
             // Either the runs have the same bytes, or the other line is ahead.
-            evidence.lines_agree = true;
+            evidence.lines.confirm();
         }
     }
 
@@ -70,7 +104,7 @@ impl Arbiter {
 
     /// Returns whether bytes distinguish runs and are the same on all lines.
     pub(super) fn do_bytes_tell(&self) -> bool {
-        self.evidence.lines_agree && self.evidence.are_runs_apart()
+        self.evidence.lines.holds && self.evidence.are_runs_apart()
     }
 
     /// Returns whether the current unit is not the one that arrived with this number.
@@ -101,7 +135,31 @@ pub(super) fn digest(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::digest;
+    use super::{Agreement, DOUBT, TRUST, digest};
+
+    #[test]
+    fn an_agreement_holds_until_it_is_doubted_twice_and_again_after_many_numbers() {
+        let mut lines = Agreement::default();
+        assert!(!lines.holds);
+        lines.confirm();
+        assert!(lines.holds);
+        for _ in 0..3 {
+            lines.doubt();
+            assert!(lines.holds, "one may be of another run");
+            (0..TRUST).for_each(|_| lines.confirm());
+        }
+        lines.doubt();
+        (1..DOUBT).for_each(|_| lines.confirm());
+        lines.doubt();
+        assert!(lines.holds);
+        lines.doubt();
+        assert!(!lines.holds);
+        (1..TRUST).for_each(|_| lines.confirm());
+        assert!(!lines.holds);
+        lines.doubt();
+        (0..TRUST).for_each(|_| lines.confirm());
+        assert!(lines.holds);
+    }
 
     #[test]
     fn other_bytes_have_other_digests() {

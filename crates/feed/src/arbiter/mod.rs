@@ -459,7 +459,7 @@ impl Arbiter {
             stats.lateness.record(self.stamp.saturating_sub(known.at));
             let digest = self.evidence.digest;
             if digest != 0 && known.digest == digest {
-                self.evidence.lines_agree = true;
+                self.evidence.lines.confirm();
             } else {
                 known.other = digest;
             }

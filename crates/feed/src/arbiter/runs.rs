@@ -152,6 +152,13 @@ impl Arbiter {
         if self.known_as(sequence).is_some() || !self.has_ended(line, own, sequence) {
             return;
         }
+        let start = extend(own, sequence);
+        let known = self.arrival(start);
+        let is_of_other = known.is_some_and(|known| known.line != line.index());
+        if is_of_other && self.differs(start) {
+            // Or the lines no longer bring the same bytes.
+            self.evidence.lines.doubt();
+        }
         let heads = self.tracks.iter().filter_map(Track::highest);
         let head = heads.fold(self.head(), u64::max);
         self.end_run(head + SLACK, next, true);

@@ -6,7 +6,7 @@ use crate::line::Line;
 use crate::numbers::SequenceField;
 use crate::preamble::{Preamble, TooShort};
 use fanfare_fast::program::FieldId;
-use fanfare_fast::{CodecError, Program, Record};
+use fanfare_fast::{CodecError, ErrorCode, Program, Record};
 use std::fmt;
 
 /// The format and arbitration of a feed's lines.
@@ -23,7 +23,10 @@ pub struct ChannelConfig {
     /// packets pass in the order of arrival.
     pub sequence: Option<SequenceField>,
     /// Whether previous values of operators outlive the packet, separately for each line. Every
-    /// packet of a line must then arrive once and in order.
+    /// packet of a line must then arrive once and in order: behind a gap, values that a packet
+    /// would have changed are those from before it. Behind a packet that cannot be decoded, those
+    /// of its line are left out ([`Fault::Lost`]) up to one that begins with a message which clears
+    /// the previous values.
     pub keep_dictionary: bool,
     /// Whether, with one line, every packet is delivered when it arrives, even if its number is not
     /// new. Missing numbers are reported at once, as no other line can bring them, and numbers far
@@ -221,6 +224,9 @@ pub enum Fault {
     Preamble(TooShort),
     /// In its numbers, which the arbiter cannot use.
     Refused(Refusal),
+    /// In a packet of its line before it, whose previous values it builds on, and which had this
+    /// error ([`ChannelConfig::keep_dictionary`]).
+    Lost(ErrorCode),
 }
 
 impl fmt::Display for Fault {
@@ -230,6 +236,7 @@ impl fmt::Display for Fault {
             Self::Frame(kind) => kind.fmt(f),
             Self::Preamble(short) => short.fmt(f),
             Self::Refused(why) => why.fmt(f),
+            Self::Lost(code) => write!(f, "{code} in a packet that this one builds on"),
         }
     }
 }

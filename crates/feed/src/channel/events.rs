@@ -464,6 +464,7 @@ impl Channel {
     /// Returns why the packet in hand ended early.
     fn fault(&mut self) -> Option<BadPacket> {
         let error = self.hand.packet.take_error()?;
+        let lost = self.hand.packet.lost();
         self.stats.bad += 1;
         Some(BadPacket {
             line: self.hand.line,
@@ -471,7 +472,7 @@ impl Channel {
             len: self.hand.len,
             delivered: self.hand.delivered,
             number: self.hand.preamble,
-            fault: Fault::Codec(error),
+            fault: lost.map_or(Fault::Codec(error), Fault::Lost),
         })
     }
 

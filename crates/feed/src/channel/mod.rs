@@ -249,6 +249,20 @@ impl Channel {
         } else {
             self.read_numbers(datagram.line, body, streams && number.is_none());
         }
+        // Another line may bring the same packet whole.
+        if self.config.lines > 1
+            && let Some(code) = self.hand.packet.lost()
+        {
+            let start = self.config.preamble.len();
+            return Err(BadPacket {
+                line: datagram.line,
+                offset: datagram.offset + start as u64,
+                len: datagram.bytes.len(),
+                delivered: 0,
+                number,
+                fault: Fault::Lost(code),
+            });
+        }
         self.hand.preamble = number;
         self.hand.packet.number_by(number);
         Ok(())

@@ -2,8 +2,8 @@
 
 use super::config::{ChannelConfig, Stopwatch};
 use crate::numbers::{PacketNumbers, new_numbers};
-use fanfare_fast::program::{FieldId, FieldKind, Place, RESET_ID, Reading, TemplateProgram};
-use fanfare_fast::{Cell, CodecError, Decoder, Fields, Program, Record, Value};
+use fanfare_fast::program::{FieldId, FieldKind, Place, RESET_ID, Reading, Reset, TemplateProgram};
+use fanfare_fast::{Cell, CodecError, Decoder, ErrorCode, Fields, Program, Record, Value};
 
 /// The messages of one packet. One with more than four keeps only its numbers, unless dictionaries
 /// outlive packets, and is decoded again when it is delivered. A reused packet allocates only where
@@ -14,6 +14,8 @@ pub(super) struct Packet {
     used: usize,
     numbers: PacketNumbers,
     error: Option<CodecError>,
+    /// The error of an earlier packet that this one builds on, so that it is left out.
+    lost: Option<ErrorCode>,
     is_decoded: bool,
     /// The number of bytes decoded, and whether none are left.
     at: usize,
@@ -78,6 +80,11 @@ impl Packet {
         self.error.take()
     }
 
+    /// Returns the error of the packet that this one builds on, if it is left out for that.
+    pub(super) const fn lost(&self) -> Option<ErrorCode> {
+        self.lost
+    }
+
     pub(super) const fn decoding(&self) -> u64 {
         self.decoding
     }
@@ -104,7 +111,7 @@ impl Packet {
     /// Discards the messages and sets the numbers.
     pub(super) fn clear(&mut self, numbers: PacketNumbers) {
         self.used = 0;
-        self.error = None;
+        (self.error, self.lost) = (None, None);
         self.decoding = 0;
         self.is_decoded = false;
         self.is_streamed = false;
@@ -174,6 +181,8 @@ pub(super) struct PacketReader {
     wanted: Vec<FieldId>,
     /// Whether previous values outlive the packet.
     keep_dictionary: bool,
+    /// The error that has made them unknown, until a message clears them.
+    lost: Option<ErrorCode>,
     stopwatch: Option<Stopwatch>,
 }
 
@@ -184,6 +193,8 @@ struct NumberFields {
     /// NewSeqNo(36) of a SequenceReset.
     next: Option<NumberField>,
     is_reset: bool,
+    /// Whether a message clears the previous values.
+    clears: bool,
     /// Whether the number may be that of a message in a dynamic reference.
     is_dynamic: bool,
 }
@@ -245,6 +256,7 @@ impl PacketReader {
                 number: own(number),
                 next: own(&next),
                 is_reset: template.id() == Some(RESET_ID),
+                clears: template.reset() != Reset::None,
                 is_dynamic: kinds.any(|id| program.field(*id).kind() == FieldKind::TemplateRef),
             }
         };
@@ -254,6 +266,7 @@ impl PacketReader {
             fields,
             wanted: number.to_vec(),
             keep_dictionary: config.keep_dictionary,
+            lost: None,
             stopwatch: config.stopwatch,
         }
     }
@@ -362,11 +375,8 @@ impl PacketReader {
         let message = packet.place();
         let len = match self.decoder.decode_record(rest, &mut message.record) {
             Ok(len) => len,
-            Err(mut error) => {
-                error.offset += packet.at;
-                packet.error = Some(error);
-                // Previous values are in an unknown state.
-                self.decoder.reset();
+            Err(error) => {
+                self.fail(error, packet);
                 return false;
             }
         };
@@ -375,9 +385,17 @@ impl PacketReader {
             number: None,
             next: None,
             is_reset: false,
+            clears: false,
             is_dynamic: false,
         };
         let fields = self.fields.get(template).unwrap_or(&NONE);
+        if let Some(code) = self.lost {
+            if !fields.clears {
+                self.fail(CodecError::new(code, 0), packet);
+                return false;
+            }
+            self.lost = None;
+        }
         let program = self.decoder.program();
         let mut number = fields.number.and_then(|f| f.read(&message.record, program));
         let next = fields.next.and_then(|f| f.read(&message.record, program));
@@ -391,6 +409,19 @@ impl PacketReader {
         packet.took(len, fields.is_reset, (number, next));
         packet.is_at_end = len == rest.len();
         true
+    }
+
+    /// Ends a packet with an error of its next message: previous values are in an unknown state.
+    /// The packets behind it are left out, if these outlive it, up to a message that clears them.
+    #[cold]
+    fn fail(&mut self, mut error: CodecError, packet: &mut Packet) {
+        error.offset += packet.at;
+        packet.error = Some(error);
+        packet.lost = self.lost;
+        self.decoder.reset();
+        if self.keep_dictionary && self.lost.is_none() {
+            self.lost = Some(error.code);
+        }
     }
 }
 

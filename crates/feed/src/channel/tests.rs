@@ -346,6 +346,14 @@ fn lines_that_build_on_each_message_are_arbitrated_too() {
     assert_eq!(all, ["Quote 1.0 50", "Quote 2.0 50", "Quote 3.0 50"]);
 }
 
+/// Returns a packet with its number in front.
+fn behind_its_number(sequence: u32, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Preamble::Seq32Le.write(sequence, &mut bytes);
+    bytes.extend(body);
+    bytes
+}
+
 #[test]
 fn a_packet_with_a_preamble_that_waits_has_the_values_of_its_dictionary() {
     let mut config = ChannelConfig::new(1);
@@ -363,13 +371,113 @@ fn a_packet_with_a_preamble_that_waits_has_the_values_of_its_dictionary() {
         (4, &[0xa0, 0xb3]),
     ];
     for (sequence, body) in packets {
-        let mut bytes = Vec::new();
-        Preamble::Seq32Le.write(sequence, &mut bytes);
-        bytes.extend(body);
+        let bytes = behind_its_number(sequence, body);
         all.extend(told(channel.receive(datagram(Line::A, 0, &bytes))));
     }
     all.extend(told(channel.finish()));
     let expected = ["Quote 1.0 50", "gap 2-2", "Quote 3.0 50", "Quote 4.0 51"];
+    assert_eq!(all, expected);
+}
+
+const DELTA: &str = r#"<templates>
+    <template name="Quote" id="1"><uInt32 name="Price" id="44"><delta/></uInt32></template>
+    <template name="MDReset" id="120"/>
+</templates>"#;
+
+#[test]
+fn packets_that_build_on_one_with_an_error_are_left_out_until_a_reset() {
+    let mut config = ChannelConfig::new(1);
+    config.keep_dictionary = true;
+    let decoder = Decoder::new(Program::parse(DELTA).unwrap());
+    let mut channel = Channel::new(decoder, config).unwrap();
+    let mut all = Vec::new();
+    let begun = [RESET, &[0xc0, 0x81, 0x82]].concat();
+    // A price, an unknown template, a difference, a message without template, and a new beginning.
+    let packets = [
+        &[0xc0, 0x81, 0x00, 0xe4][..],
+        &[0xc0, 0x85],
+        &[0xc0, 0x81, 0x81],
+        &[0x80, 0x81],
+        &begun[..],
+        &[0xc0, 0x81, 0x81],
+    ];
+    for bytes in packets {
+        let mut events = channel.receive(datagram(Line::A, 0, bytes));
+        while let Some(event) = events.next() {
+            all.push(match event {
+                Event::Message(m) => {
+                    let view = m.record.view(m.program).unwrap();
+                    let price = view.tag(44).and_then(|v| v.as_u64());
+                    price.map_or_else(|| "reset".to_owned(), |price| price.to_string())
+                }
+                Event::Bad(bad) => bad.fault.to_string(),
+                other => format!("{other:?}"),
+            });
+        }
+    }
+    let lost = "D9 in a packet that this one builds on";
+    let unknown = "D9 at byte 1: unknown template identifier 5";
+    assert_eq!(all, ["100", unknown, lost, lost, "reset", "2", "3"]);
+    assert_eq!(channel.stats().bad, 3);
+}
+
+#[test]
+fn what_the_only_line_has_lost_is_no_gap() {
+    let mut config = ChannelConfig::new(1);
+    config.keep_dictionary = true;
+    config.preamble = Preamble::Seq32Le;
+    let decoder = Decoder::new(Program::parse(DELTA).unwrap());
+    let mut channel = Channel::new(decoder, config).unwrap();
+    let mut all = Vec::new();
+    let begun = [RESET, &[0xc0, 0x81, 0x82]].concat();
+    let packets = [
+        &[0xc0, 0x81, 0x00, 0xe4][..],
+        &[0xc0, 0x85],
+        &[0xc0, 0x81, 0x81],
+        &begun[..],
+    ];
+    for (sequence, body) in (1..).zip(packets) {
+        let bytes = behind_its_number(sequence, body);
+        all.extend(told(channel.receive(datagram(Line::A, 0, &bytes))));
+    }
+    let expected = [
+        "Quote 1.0 100",
+        "bad D9 at byte 1: unknown template identifier 5 at 4",
+        "bad D9 in a packet that this one builds on at 4",
+        "MDReset 4.0 ",
+        "Quote 4.1 2",
+    ];
+    assert_eq!(all, expected);
+    assert_eq!((channel.stats().packets[0], channel.stats().bad), (4, 2));
+}
+
+#[test]
+fn another_line_brings_what_one_has_lost() {
+    let mut config = ChannelConfig::new(2);
+    config.keep_dictionary = true;
+    config.preamble = Preamble::Seq32Le;
+    let decoder = Decoder::new(Program::parse(DELTA).unwrap());
+    let mut channel = Channel::new(decoder, config).unwrap();
+    let mut all = Vec::new();
+    let first = &[0xc0, 0x81, 0x00, 0xe4][..];
+    let more = &[0xc0, 0x81, 0x81][..];
+    for (line, sequence, body) in [
+        (Line::A, 1, first),
+        (Line::B, 1, first),
+        (Line::A, 2, &[0xc0, 0x85][..]),
+        (Line::B, 2, more),
+        (Line::A, 3, more),
+        (Line::B, 3, more),
+    ] {
+        let bytes = behind_its_number(sequence, body);
+        all.extend(told(channel.receive(datagram(line, 0, &bytes))));
+    }
+    let expected = [
+        "Quote 1.0 100",
+        "bad D9 at byte 1: unknown template identifier 5 at 4",
+        "bad D9 in a packet that this one builds on at 4",
+        "Quote 3.0 102",
+    ];
     assert_eq!(all, expected);
 }
 

@@ -487,7 +487,8 @@ impl<T: Copy> Recovery<T> {
     }
 
     /// Notes that these messages of the channel arrived over no line, or only in part, after the
-    /// changes that did. No instrument is live until it is known that it lost nothing.
+    /// changes that did. No instrument is live until it is known that it lost nothing. Where
+    /// instruments have no numbers, the caller leaves out changes that arrive again.
     ///
     /// `now` is the caller's time in nanoseconds.
     pub fn gap(&mut self, now: u64, range: Range<u64>, sink: &mut impl Sink<T>) {

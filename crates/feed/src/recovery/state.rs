@@ -43,8 +43,8 @@ impl fmt::Display for State {
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Picture => f.write_str("a picture is missing"),
-            Self::PictureAfterFault => f.write_str("a picture is missing, after a fault"),
+            Self::Picture => f.write_str("a snapshot is missing"),
+            Self::PictureAfterFault => f.write_str("a snapshot is missing, after a fault"),
             Self::Changes(from, to) if from == to => write!(f, "RptSeq {from} is missing"),
             Self::Changes(from, to) => write!(f, "RptSeq {from} to {to} are missing"),
             Self::Certainty(u64::MAX) => f.write_str("nothing of the channel was heard"),

@@ -29,6 +29,11 @@ enum Bytes {
     OfNumber,
     /// Other bytes on each line.
     OfLine,
+    /// The same bytes on both lines in the first cycles only.
+    OfLineLater,
+    /// The same bytes on both lines by chance, as with a SendingTime in milliseconds that each line
+    /// has of its own.
+    OfLineHalf,
 }
 
 /// The packets sent and delivered.
@@ -75,16 +80,27 @@ fn play(seed: u64, lines: Lines) -> Outcome {
     let mut scene = Scene::new(&arrivals);
     for (index, &(at, _, line, packet)) in arrivals.iter().enumerate() {
         scene.wait_until(at);
+        let of_line = 1 + line.index() as u32;
+        let (cycle, sequence, _) = packet;
         let said = match lines.bytes {
-            Bytes::Own => [packet.0, packet.1, 0],
-            Bytes::OfNumber => [0, packet.1, 0],
-            Bytes::OfLine => [packet.0, packet.1, 1 + line.index() as u32],
+            Bytes::Own => [cycle, sequence, 0],
+            Bytes::OfNumber => [0, sequence, 0],
+            Bytes::OfLine => [cycle, sequence, of_line],
+            Bytes::OfLineLater if cycle < 100 => [cycle, sequence, 0],
+            Bytes::OfLineHalf if is_even(cycle, sequence) => [cycle, sequence, 0],
+            Bytes::OfLineLater | Bytes::OfLineHalf => [cycle, sequence, of_line],
         };
         scene.receive(index, &said.map(u32::to_le_bytes).concat());
     }
     scene.arbiter.flush();
     scene.drain();
     scene.outcome()
+}
+
+/// Returns true for about half of the packets.
+const fn is_even(cycle: u32, sequence: u32) -> bool {
+    let mixed = cycle.wrapping_mul(0x9e37_79b9) ^ sequence.wrapping_mul(0x85eb_ca6b);
+    mixed.count_ones() & 1 == 0
 }
 
 /// An arbiter, with its input and output.
@@ -204,6 +220,29 @@ fn where_bytes_tell_nothing_few_packets_lack() {
                 let lack = outcome.lacking.len();
                 assert!(lack <= most, "{lack} of {lines:?}, seed {seed}");
                 assert_eq!(outcome.spoiled, 0, "{lines:?}, seed {seed}");
+            }
+        }
+    }
+}
+
+/// Bytes that were the same on both lines, or are by chance, are soon no evidence: packets are
+/// delivered twice a few times at the beginning, and not in each cycle.
+#[test]
+fn lines_that_agree_for_a_while_or_by_chance_restart_nothing_for_long() {
+    for bytes in [Bytes::OfLineLater, Bytes::OfLineHalf] {
+        for loss in [0, 20] {
+            for seed in 1..=5 {
+                let lines = Lines {
+                    loss,
+                    lag: 5 * MS,
+                    jitter: 0,
+                    bytes,
+                };
+                let outcome = play(seed, lines);
+                let lack = outcome.lacking.len();
+                assert!(lack <= 40, "{lack} of {lines:?}, seed {seed}");
+                let spoiled = outcome.spoiled;
+                assert!(spoiled <= 10, "{spoiled} of {lines:?}, seed {seed}");
             }
         }
     }

@@ -117,6 +117,23 @@ impl Decoder {
         self.next_slow(bytes, sought)
     }
 
+    /// Returns the next message in `bytes`, or `None` while it is not whole. A malformed one has
+    /// the fields in front of the fault alone: its header, where the fault is one of the body.
+    ///
+    /// # Errors
+    /// The frame is not right.
+    pub(crate) fn front<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Option<Message<'a>>, Garbled> {
+        let (start, end) = match self.next(bytes) {
+            Next::Message { skipped, end, .. } | Next::Malformed { skipped, end, .. } => {
+                (skipped, end)
+            }
+            Next::Partial { .. } => return Ok(None),
+            Next::Garbled { why, .. } => return Err(why),
+        };
+        let frame = bytes.get(start..end).unwrap_or_default();
+        Ok(Some(Message::new(frame, &self.index)))
+    }
+
     /// Indexes `frame`, whose head is right; false if anything else is not.
     #[inline(always)]
     fn index_plain(&mut self, frame: &[u8]) -> bool {

@@ -113,7 +113,9 @@ impl<S: MessageStore> Session<S> {
             self.gap = None;
             self.timers.gap = NEVER;
         }
-        let changed = self.store.set_next_target(seq).map_err(SendError::Store);
+        let closed = self.close_our_reset();
+        let changed = closed.and_then(|()| self.store.set_next_target(seq));
+        let changed = changed.map_err(SendError::Store);
         changed.inspect_err(|error| self.store_failed(now, error))?;
         if self.gap.is_some() {
             self.gap_advanced(now);
@@ -279,9 +281,15 @@ impl<S: MessageStore> Session<S> {
         self.gap = None;
         self.timers.gap = NEVER;
         self.drop_replay();
-        self.store.reset(now.utc).inspect_err(|&error| {
+        self.begin_anew(now).inspect_err(|&error| {
             self.end(now, DisconnectReason::Store(error));
         })
+    }
+
+    /// Resets the store, where no reset of ours that is over opens again by that.
+    fn begin_anew(&mut self, now: Now) -> Result<(), StoreError> {
+        self.close_our_reset()?;
+        self.store.reset(now.utc)
     }
 
     /// Ends the session, and reports that to the application. The session can be connected
@@ -306,11 +314,7 @@ impl<S: MessageStore> Session<S> {
         self.repeated = Repeated::default();
         self.drop_replay();
         let reset = self.config.reset_on_disconnect || (was_logout && self.config.reset_on_logout);
-        let reset = if reset {
-            self.store.reset(now.utc)
-        } else {
-            Ok(())
-        };
+        let reset = if reset { self.begin_anew(now) } else { Ok(()) };
         let reason = match confirmed.and(reset) {
             Ok(()) => reason,
             Err(error) => DisconnectReason::Store(error),

@@ -32,12 +32,24 @@ impl fmt::Display for FieldTooLong {
     }
 }
 
+/// The first of the tags that counterparties agree on.
+const USER_TAGS: u32 = 5_000;
+
+/// Returns the number of fields in front of the body. Tags that counterparties agree on may be of
+/// the header, too.
+pub(super) fn header_len(message: &Message<'_>) -> usize {
+    let tags = message.tags();
+    let is_of_body = |tag: &u32| !tag::is_header(*tag) && *tag < USER_TAGS;
+    tags.iter().position(is_of_body).unwrap_or(tags.len())
+}
+
 /// Checks that no ID in the header of `message` is longer than `limit`.
 ///
 /// # Errors
 /// The first ID that is.
 pub(super) fn check(message: &Message<'_>, limit: usize) -> Result<(), FieldTooLong> {
-    for (position, &tag) in message.tags().iter().enumerate() {
+    let header = message.tags().iter().take(header_len(message));
+    for (position, &tag) in header.enumerate() {
         let len = message.value(position).map_or(0, <[u8]>::len);
         if len > limit && is_id(tag) {
             return Err(FieldTooLong { tag, len, limit });

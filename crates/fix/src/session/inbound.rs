@@ -99,6 +99,12 @@ impl Scratch {
         self.know(&[]);
         &mut self.decoder
     }
+
+    /// Returns the decoder of the data fields of a session with this configuration.
+    pub fn decoder_of(&mut self, config: &Config) -> &mut Decoder {
+        self.know(&config.data_fields);
+        &mut self.decoder
+    }
 }
 
 /// What one call of `handle_bytes` did.

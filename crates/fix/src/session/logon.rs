@@ -7,7 +7,7 @@ use super::ids;
 use super::incoming_header;
 use super::now::Now;
 use super::outgoing_header::Others;
-use super::store::{MessageStore, StoreError};
+use super::store::{MessageStore, OurReset, StoreError};
 use super::timers::NEVER;
 use super::validate::{Fault, RejectReason};
 use super::{Role, Session, State};
@@ -28,18 +28,6 @@ pub(super) struct PendingLogon {
     /// NextExpectedMsgSeqNum(789).
     next_expected: Option<u64>,
     appl_ver: Option<ApplVerId>,
-}
-
-/// Where a reset stands that we ask for, by a Logon with ResetSeqNumFlag(141)=Y.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OurReset {
-    /// There is none.
-    None,
-    /// The counterparty has not answered it, perhaps not seen it.
-    Asked,
-    /// An acceptor has answered a Logon without the flag by one with it. The counterparty may
-    /// repeat it; its first message with a number ends the reset.
-    Begun,
 }
 
 impl<S: MessageStore> Session<S> {
@@ -64,19 +52,19 @@ impl<S: MessageStore> Session<S> {
     /// Starts both directions of a live session at 1 again: a Logon with
     /// ResetSeqNumFlag(141)=Y, which the counterparty answers with the same. Messages that it
     /// sent before it saw ours are still received under their old numbers. Where the answer does
-    /// not come before the connection ends, the next Logon asks again. Nothing happens unless
-    /// logged on, from FIX.4.1 on.
+    /// not come before the connection ends, the next Logon asks again, that of another process
+    /// too where the store is on a medium. Nothing happens unless logged on, from FIX.4.1 on.
     pub fn reset_sequence(&mut self, now: Now) {
         self.confirm(now);
         if self.state != State::LoggedOn || self.config.id.version == Version::Fix40 {
             return;
         }
         let target = self.store.next_target();
-        if self.store_reset(now).is_err() {
+        // Noted first, so that a kill in between leaves no new numbers without a reset to ask for.
+        if self.set_our_reset(now, OurReset::Asked).is_err() || self.store_reset(now).is_err() {
             return;
         }
         self.set_next_target(now, target);
-        self.our_reset = OurReset::Asked;
         let heart_bt_int = (self.timers.interval / SECOND) as u32;
         self.send_logon(now, heart_bt_int, true, 1);
     }
@@ -98,7 +86,30 @@ impl<S: MessageStore> Session<S> {
     pub fn ask_reset(&mut self) {
         if !self.is_connected() && self.config.id.version > Version::Fix40 {
             self.our_reset = OurReset::Asked;
+            // A store that fails does so again with the Logon.
+            let _ = self.store.set_our_reset(OurReset::Asked);
         }
+    }
+
+    /// Notes where our reset stands, in the store as well: it outlives the process.
+    fn set_our_reset(&mut self, now: Now, reset: OurReset) -> Result<(), StoreError> {
+        if self.our_reset == reset {
+            return Ok(());
+        }
+        self.our_reset = reset;
+        self.store.set_our_reset(reset).inspect_err(|&error| {
+            self.end(now, DisconnectReason::Store(error));
+        })
+    }
+
+    /// Notes that our reset is over if its first message has come: numbers that begin again later
+    /// do not open it again.
+    pub(super) fn close_our_reset(&mut self) -> Result<(), StoreError> {
+        if self.our_reset != OurReset::Begun || self.is_reset_open() {
+            return Ok(());
+        }
+        self.our_reset = OurReset::None;
+        self.store.set_our_reset(OurReset::None)
     }
 
     /// Returns whether the counterparty has not answered a reset that we asked for: if the
@@ -122,10 +133,13 @@ impl<S: MessageStore> Session<S> {
         let fresh = self.store.next_sender() == 1 && self.store.next_target() == 1;
         let has_flag = self.config.id.version >= Version::Fix41;
         let asks = has_flag && fresh && (resets || unanswered);
-        self.our_reset = match asks {
+        let reset = match asks {
             true => OurReset::Asked,
             false => OurReset::None,
         };
+        if self.set_our_reset(now, reset).is_err() {
+            return;
+        }
         let next_expected = self.store.next_target();
         self.send_logon(now, self.config.heart_bt_int, asks, next_expected);
     }
@@ -354,10 +368,13 @@ impl<S: MessageStore> Session<S> {
         }
         // Ours asked for it, whether theirs repeats the flag or not.
         let reset = logon.reset || resets || self.our_reset == OurReset::Asked;
-        self.our_reset = match asks {
+        let ours = match asks {
             true => OurReset::Begun,
             false => OurReset::None,
         };
+        if self.set_our_reset(now, ours).is_err() {
+            return;
+        }
         self.notice(Event::LoggedOn {
             heart_bt_int,
             reset,
@@ -395,7 +412,6 @@ impl<S: MessageStore> Session<S> {
             self.peer_appl_ver = Some(theirs);
         }
         let answer = !self.is_reset_open();
-        self.our_reset = OurReset::None;
         if answer {
             if self.store_reset(now).is_err() {
                 return;
@@ -407,6 +423,9 @@ impl<S: MessageStore> Session<S> {
             self.timers.gap = NEVER;
         }
         self.set_next_target(now, 2);
+        if self.set_our_reset(now, OurReset::None).is_err() {
+            return;
+        }
         if answer && self.is_connected() {
             self.send_logon(now, heart_bt_int, true, 2);
         }

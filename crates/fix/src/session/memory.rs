@@ -8,7 +8,7 @@ use fanfare_wire::UtcTimestamp;
 
 use super::chunks::Chunks;
 use super::config::Limits;
-use super::store::{Again, Entry, Kind, MessageStore, Search, StoreError, Stored};
+use super::store::{Again, Entry, Kind, MessageStore, OurReset, Search, StoreError, Stored};
 
 /// Keeps the newest messages in memory, within limits. The oldest make room for new ones: a resend
 /// of those is answered with a gap fill. Allocates only while it grows to its limits, a piece of at
@@ -16,6 +16,7 @@ use super::store::{Again, Entry, Kind, MessageStore, Search, StoreError, Stored}
 #[derive(Debug)]
 pub struct MemoryStore {
     numbers: Numbers,
+    our_reset: OurReset,
     outbox: Chunks,
     index: VecDeque<Slot>,
     /// Places of the index that have been touched, from its start.
@@ -75,6 +76,7 @@ impl MemoryStore {
         let ready = limits.ready.min(limits.bytes);
         let mut store = Self {
             numbers: Numbers::default(),
+            our_reset: OurReset::None,
             outbox: Chunks::new(limits.bytes, ready),
             index: VecDeque::new(),
             touched: 0,
@@ -228,6 +230,15 @@ impl MessageStore for MemoryStore {
         };
         self.index.clear();
         self.retain_from = None;
+        Ok(())
+    }
+
+    fn our_reset(&self) -> OurReset {
+        self.our_reset
+    }
+
+    fn set_our_reset(&mut self, reset: OurReset) -> Result<(), StoreError> {
+        self.our_reset = reset;
         Ok(())
     }
 

@@ -88,7 +88,7 @@ use checker::Checker;
 use gap::Gap;
 use hook::Hooked;
 use incoming_header::LastHeader;
-use logon::{OurReset, PendingLogon};
+use logon::PendingLogon;
 use outgoing_header::Fixed;
 use pace::{Answers, RateWindow};
 use resend::Replay;
@@ -111,7 +111,9 @@ pub use now::Now;
 pub use peek::{Peek, peek_logon};
 pub use route::ReverseRoute;
 pub use schedule::{FixedOffset, Schedule, ScheduleError, TimeOfDay, Weekday, Window, Zone};
-pub use store::{Again, Entry, Kind, MessageStore, Search, SideBuffer, StoreError, Stored};
+pub use store::{
+    Again, Entry, Kind, MessageStore, OurReset, Search, SideBuffer, StoreError, Stored,
+};
 pub use validate::{BusinessReason, Context, Fault, RejectReason, Validator};
 
 /// Which side of the connection a session is.
@@ -207,6 +209,7 @@ impl<S: MessageStore> Session<S> {
             hook,
             id: config.id.clone(),
         });
+        let our_reset = store.our_reset();
         let checks = config.outgoing_validator.clone();
         let checker = checks.map(|checks| Checker::new(checks, &config));
         Self {
@@ -228,7 +231,7 @@ impl<S: MessageStore> Session<S> {
             closing: None,
             pending_logon: None,
             peer_appl_ver: None,
-            our_reset: OurReset::None,
+            our_reset,
             unconfirmed: false,
             gap: None,
             replay: None,

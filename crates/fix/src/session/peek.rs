@@ -2,7 +2,7 @@
 
 use super::identity::{SessionId, SubIds, Version};
 use super::ids::{self, FieldTooLong};
-use crate::codec::{DecodeError, Decoder, Message, Next};
+use crate::codec::{DecodeError, Decoder, Message};
 use crate::{msg_type, tag};
 
 /// What stands at the front of a new connection.
@@ -29,7 +29,8 @@ pub struct LogonPeek<'a> {
     pub sender: &'a str,
     /// Our CompID: TargetCompID(56).
     pub target: &'a str,
-    /// The whole message, for Username(553), SubIDs and the like.
+    /// The message, for Username(553), SubIDs and the like. It ends in front of a field that is
+    /// broken by the decoder's data fields, as those of the session are not known yet.
     pub message: Message<'a>,
 }
 
@@ -41,7 +42,13 @@ impl LogonPeek<'_> {
 
     /// Returns the SubIDs and LocationIDs that it names, seen from our side.
     pub fn sub_ids(&self) -> SubIds {
-        let id = |tag| self.message.str(tag).unwrap_or_default().into();
+        let message = &self.message;
+        let header = ids::header_len(message);
+        let id = |tag| {
+            let place = message.position(tag).filter(|place| *place < header);
+            let value = place.and_then(|_| message.str(tag).ok());
+            value.unwrap_or_default().into()
+        };
         SubIds {
             sender: id(tag::TARGET_SUB_ID),
             sender_location: id(tag::TARGET_LOCATION_ID),
@@ -52,14 +59,14 @@ impl LogonPeek<'_> {
     }
 }
 
-/// Looks at the first message of a connection; consumes nothing. IDs in its header may have up to
-/// `limit` bytes, see [`Config::header_field_limit`](super::Config::header_field_limit).
+/// Looks at the first message of a connection; consumes nothing. A Logon is told by its header: the
+/// session decodes the rest with its own data fields. IDs in the header may have up to `limit`
+/// bytes, see [`Config::header_field_limit`](super::Config::header_field_limit).
 pub fn peek_logon<'a>(decoder: &'a mut Decoder, bytes: &'a [u8], limit: usize) -> Peek<'a> {
-    match decoder.next(bytes) {
-        Next::Message { message, .. } => logon(message, limit),
-        Next::Partial { .. } => Peek::Partial,
-        Next::Garbled { why, .. } => Peek::Garbled(DecodeError::Garbled(why)),
-        Next::Malformed { error, .. } => Peek::Garbled(error),
+    match decoder.front(bytes) {
+        Ok(Some(message)) => logon(message, limit),
+        Ok(None) => Peek::Partial,
+        Err(why) => Peek::Garbled(DecodeError::Garbled(why)),
     }
 }
 
@@ -118,5 +125,45 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_logon_is_told_by_its_header_whatever_data_its_body_has() {
+        let mut room = [0; 256];
+        let mut encoder = Encoder::new(&mut room, b"FIX.4.4", msg_type::LOGON);
+        encoder.str(tag::SENDER_COMP_ID, "BUY");
+        encoder.str(tag::TARGET_COMP_ID, "SELL");
+        encoder.str(tag::SENDER_SUB_ID, "DESK");
+        encoder.data(5010, 5011, b"a\x01b\x0157=forged");
+        let range = encoder.finish().unwrap();
+        let mut decoder = Decoder::new();
+        let Peek::Logon(logon) = peek_logon(&mut decoder, &room[range], 64) else {
+            panic!("no Logon");
+        };
+        let id = SessionId::new(Version::Fix44, "SELL", "BUY");
+        assert_eq!(logon.session_id(), id);
+        let sub = logon.sub_ids();
+        assert_eq!([&*sub.target, &*sub.sender], ["DESK", ""]);
+    }
+
+    #[test]
+    fn ids_are_those_of_the_header_and_none_that_data_in_the_body_seems_to_have() {
+        let mut data = b"a\x0150=DESK\x0149=".to_vec();
+        data.resize(100, b'x');
+        let mut room = [0; 512];
+        let mut encoder = Encoder::new(&mut room, b"FIX.4.4", msg_type::LOGON);
+        encoder.str(tag::SENDER_COMP_ID, "BUY");
+        encoder.str(tag::TARGET_COMP_ID, "SELL");
+        encoder.str(5009, "of the header");
+        encoder.str(tag::TARGET_SUB_ID, "HOUSE");
+        encoder.u64(tag::ENCRYPT_METHOD, 0);
+        encoder.data(5010, 5011, &data);
+        let range = encoder.finish().unwrap();
+        let mut decoder = Decoder::new();
+        let Peek::Logon(logon) = peek_logon(&mut decoder, &room[range], 64) else {
+            panic!("no Logon");
+        };
+        let sub = logon.sub_ids();
+        assert_eq!([&*sub.target, &*sub.sender], ["", "HOUSE"]);
     }
 }

@@ -37,6 +37,20 @@ pub trait MessageStore {
     /// The store's own, when it cannot keep it.
     fn reset(&mut self, created: UtcTimestamp) -> Result<(), StoreError>;
 
+    /// Returns where a reset stands that the session asks for, as it was last set: in a store on a
+    /// medium, perhaps by another process.
+    fn our_reset(&self) -> OurReset {
+        OurReset::None
+    }
+    /// Keeps where a reset stands that the session asks for, until the next call; `reset` does not
+    /// change it. A store that ends with the process need not: the session knows it, too.
+    ///
+    /// # Errors
+    /// The store's own, when it cannot keep it.
+    fn set_our_reset(&mut self, _reset: OurReset) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Returns a place for one message of up to `len` bytes, which is at least that long. Nothing
     /// is kept until `commit`; a second `reserve` returns the same place.
     ///
@@ -133,6 +147,19 @@ pub trait MessageStore {
     fn sent(&mut self, n: usize);
     /// The connection is gone: nothing of `unsent` will be transmitted.
     fn drop_unsent(&mut self);
+}
+
+/// Where a reset stands that a session asks for, by a Logon(A) with ResetSeqNumFlag(141)=Y.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OurReset {
+    /// There is none.
+    #[default]
+    None,
+    /// The counterparty has not answered it, perhaps not seen it.
+    Asked,
+    /// An acceptor has answered a Logon without the flag by one with it. The counterparty may
+    /// repeat it; its first message with a number ends the reset.
+    Begun,
 }
 
 /// A new message: it takes the number `next_sender`.

@@ -8,6 +8,7 @@
 //! | `acceptor` `initiator` | what the session under test is; `store none`, `config KEY VALUE` |
 //! | `versions FROM-TO` | versions the script is for; all without it |
 //! | `connect` `drop` `close` | a connection begins, is lost, is closed by the application |
+//! | `restart` | another process goes on with the same store |
 //! | `logon` | connect and exchange Logons with number 1 on both sides, HeartBtInt 30 |
 //! | `I FIELDS` | the counterparty sends this; the frame, 49, 52, 56 are added, not with `-56` |
 //! | `raw TEXT` | the counterparty sends exactly this |
@@ -160,10 +161,15 @@ impl Runner {
             true => MemoryStore::default(),
             false => MemoryStore::without_resends(256 << 10),
         };
-        self.session.get_or_insert_with(|| match self.acceptor {
-            true => Session::acceptor(self.config.clone(), store(self.keep)),
-            false => Session::initiator(self.config.clone(), store(self.keep)),
-        })
+        let (acceptor, config, keep) = (self.acceptor, &self.config, self.keep);
+        let made = || new_session(acceptor, config, store(keep));
+        self.session.get_or_insert_with(made)
+    }
+
+    fn restart(&mut self) {
+        let stopped = self.session.take();
+        let store = stopped.map(Session::into_store);
+        self.session = store.map(|store| new_session(self.acceptor, &self.config, store));
     }
 
     fn step(&mut self, line: &str) -> Result<Flow, String> {
@@ -182,6 +188,7 @@ impl Runner {
                 self.session().disconnected(now);
             }
             "close" => self.session().close(now),
+            "restart" => self.restart(),
             "logon" => self.logon()?,
             "I" => self.receive(&self.inbound(rest)),
             "raw" => self.receive(rest.replace('|', "\x01").as_bytes()),
@@ -567,6 +574,13 @@ fn dictionary(version: Version) -> Arc<DictionaryValidator> {
     };
     let switches = dict::Switches::default();
     Arc::new(DictionaryValidator::built_in(dictionary, switches).expect("the built-in tables"))
+}
+
+fn new_session(acceptor: bool, config: &Config, store: MemoryStore) -> Session<MemoryStore> {
+    match acceptor {
+        true => Session::acceptor(config.clone(), store),
+        false => Session::initiator(config.clone(), store),
+    }
 }
 
 /// A daily schedule, `HH:MM:SS-HH:MM:SS` UTC.

@@ -145,8 +145,9 @@ macro_rules! dds_endpoint {
             /// The milliseconds, from 0 to 10,000, that a reliable write waits for a subscriber
             /// that has not acknowledged earlier samples. Then the message is dropped, and counted.
             pub wait_ms: u64,
-            /// The keys that a topic may have, at least 1. A publisher drops and counts messages
-            /// with further keys. A subscriber leaves a topic with more keys, and keeps the others.
+            /// The keys that a topic may have, at least 1, each of at most 1,024 bytes in CDR. A
+            /// publisher drops and counts messages with further keys, or with a longer one. A
+            /// subscriber leaves a topic with more keys or a longer one, and keeps the others.
             pub instances: u32,
             /// The milliseconds of silence, from 100 to 600,000, after which the other participants
             /// consider this process gone, with all of its writers and readers. It bounds how soon

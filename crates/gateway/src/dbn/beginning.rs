@@ -21,6 +21,23 @@ pub(super) enum Targets {
     All(Option<Box<[u8]>>),
 }
 
+impl Join {
+    /// Returns whether the start of a subscription to all instruments has not come to those with
+    /// this symbol, and begins them with their books or states.
+    pub(super) fn shows(&self, symbol: &[u8]) -> bool {
+        let Targets::All(last) = &self.targets else {
+            return false;
+        };
+        let is_ahead = last.as_deref().is_none_or(|last| last < symbol);
+        is_ahead && self.begins_with_state()
+    }
+
+    /// Returns whether each instrument begins with its book or state.
+    pub(super) fn begins_with_state(&self) -> bool {
+        self.snapshot || self.schema == LiveSchema::Status
+    }
+}
+
 impl Targets {
     /// Removes listed instruments. Returns false if none is left.
     pub(super) fn leave_out(&mut self, gone: &HashSet<InstrumentId>) -> bool {

@@ -2,7 +2,7 @@
 
 use super::interest::Interest;
 use super::records::{ERROR, SYSTEM, each, instrument};
-use super::task::Task;
+use super::task::{Task, awaited};
 use super::wire::Wire;
 use crate::users::dbn_seat::DbnReading;
 use crate::users::grant::Grant;
@@ -11,9 +11,11 @@ use crate::users::{DbnKey, User};
 use fanfare_engine::poll::Interest as Readiness;
 use fanfare_engine::tcp::Stream;
 use fanfare_fix::session::Now;
+use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{
     ErrorCode, LiveSchemas, SystemCode, Tag, error, metadata, system, with_ts_out,
 };
+use fanfare_market::instruments::Instrument;
 use fanfare_wire::text::Escaped;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -228,6 +230,19 @@ impl Client {
         self.interest.sum_up();
         let starting = self.tasks.iter().map(Task::schema);
         self.interest.any = starting.fold(self.interest.any, LiveSchemas::with);
+    }
+
+    /// Returns the schemas with which its subscriptions to all instruments take this one from now
+    /// on, if it does not have it.
+    pub(super) fn grows_by(
+        &self,
+        instrument: InstrumentId,
+        known: Option<Instrument<'_>>,
+    ) -> LiveSchemas {
+        let symbol = known.map_or(&b""[..], |known| known.definition.name.symbol);
+        let left_out = self.interest.left_out(instrument);
+        let permitted = self.interest.permitted.without(left_out);
+        permitted.without(awaited(&self.tasks, symbol))
     }
 
     /// Starts the stream with its metadata.

@@ -2,11 +2,11 @@
 
 use super::client::Times;
 use super::join::Place;
-use super::task::past;
 use super::{DbnAgent, Hub};
 use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{Batch, LiveSchemas, Tag, with_ts_out};
+use fanfare_market::instruments::Lookup;
 
 /// Clients that want the same schemas of all instruments, and the records for them.
 struct Group {
@@ -102,9 +102,10 @@ impl DbnAgent {
             let Some(client) = self.hub.clients.get_mut(*token) else {
                 continue;
             };
-            let permitted = client.interest.permitted.without(past(&client.tasks));
+            let known = self.events.directory().instrument(tag.instrument);
+            let new = client.grows_by(tag.instrument, known);
             let own = client.interest.some.get(&tag.instrument.0).copied();
-            if own.unwrap_or_default().and(permitted) == permitted {
+            if own.unwrap_or_default().and(new) == new {
                 continue;
             }
             let mut place = Place {

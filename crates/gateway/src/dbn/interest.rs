@@ -16,6 +16,8 @@ pub(super) struct Interest {
     pub(super) permitted: LiveSchemas,
     /// The schemas of single instruments.
     pub(super) some: HashMap<u32, LiveSchemas>,
+    /// The schemas of single instruments that subscriptions to all instruments leave out.
+    left_out: HashMap<u32, LiveSchemas>,
     /// All schemas that the client requested.
     pub(super) any: LiveSchemas,
 }
@@ -31,6 +33,48 @@ impl Interest {
         }
         let own = self.some.get(&tag.instrument.0);
         own.is_some_and(|own| own.meets(tag.schemas))
+    }
+
+    /// Returns the schemas of which records of an instrument are sent.
+    pub(super) fn of(&self, instrument: InstrumentId) -> LiveSchemas {
+        let own = self.some.get(&instrument.0).copied();
+        self.all.with(own.unwrap_or_default())
+    }
+
+    /// Leaves an instrument out of subscriptions to all instruments.
+    pub(super) fn leave_out(&mut self, instrument: u32, schemas: LiveSchemas) {
+        let own = self.left_out.entry(instrument).or_default();
+        *own = own.with(schemas);
+    }
+
+    /// Includes an instrument in subscriptions to all instruments again.
+    pub(super) fn include(&mut self, instrument: u32, schemas: LiveSchemas) {
+        let Some(own) = self.left_out.get_mut(&instrument) else {
+            return;
+        };
+        *own = own.without(schemas);
+        if own.is_empty() {
+            self.left_out.remove(&instrument);
+        }
+    }
+
+    /// Includes every instrument in subscriptions to all instruments again.
+    pub(super) fn include_all(&mut self, schemas: LiveSchemas) {
+        self.left_out.retain(|_, own| {
+            *own = own.without(schemas);
+            !own.is_empty()
+        });
+    }
+
+    /// Returns the schemas with which subscriptions to all instruments leave this one out.
+    pub(super) fn left_out(&self, instrument: InstrumentId) -> LiveSchemas {
+        let own = self.left_out.get(&instrument.0);
+        own.copied().unwrap_or_default()
+    }
+
+    /// Returns whether subscriptions to all instruments with this schema leave any out.
+    pub(super) fn leaves_out(&self, schema: LiveSchema) -> bool {
+        self.left_out.values().any(|own| own.has(schema))
     }
 
     /// Recomputes `any` from the other fields.
@@ -142,6 +186,26 @@ mod tests {
                 .contains("5 levels")
         );
         assert!(permits(&shallow, LiveSchema::Mbo).is_err());
+    }
+
+    #[test]
+    fn an_instrument_is_left_out_until_it_is_included_again() {
+        let trades = LiveSchema::Trades.alone();
+        let mut interest = Interest::default();
+        let ways: [fn(&mut Interest, LiveSchemas); 2] =
+            [Interest::include_all, |interest, schemas| {
+                interest.include(3, schemas);
+            }];
+        for again in ways {
+            interest.leave_out(3, trades);
+            interest.include(4, trades);
+            again(&mut interest, LiveSchema::Mbo.alone());
+            assert_eq!(interest.left_out(InstrumentId(3)), trades);
+            assert!(interest.left_out(InstrumentId(4)).is_empty());
+            assert!(interest.leaves_out(LiveSchema::Trades));
+            again(&mut interest, trades);
+            assert!(!interest.leaves_out(LiveSchema::Trades));
+        }
     }
 
     #[test]

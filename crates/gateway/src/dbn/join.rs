@@ -5,7 +5,7 @@ use super::beginning::{Join, Targets};
 use super::client::{Client, Times};
 use super::interest::Wants;
 use super::replay::{Replay, Step};
-use super::task::{Task, past};
+use super::task::Task;
 use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{Encoder, LiveSchema, SystemCode};
@@ -37,7 +37,7 @@ impl Place<'_> {
             match task {
                 Task::Again => {
                     if let Some(instrument) = client.missed.pop_first() {
-                        self.orders(InstrumentId(instrument), client);
+                        self.again(InstrumentId(instrument), client);
                         client.tasks.push_front(Task::Again);
                     }
                 }
@@ -70,7 +70,8 @@ impl Place<'_> {
         // Asked once: the thread of another client may end meanwhile.
         let begins = replay.begins();
         if begins && !client.grant.has_no_limits() {
-            let (fitting, is_full) = self.fitting(&replay.join().targets, client);
+            let join = replay.join();
+            let (fitting, is_full) = self.fitting(join.schema, &join.targets, client);
             if is_full {
                 client.refuse_more(self.now);
                 replay.limit(fitting.into_iter().collect());
@@ -101,8 +102,11 @@ impl Place<'_> {
         goes_on
     }
 
-    /// Appends the orders of an instrument's book.
-    fn orders(&mut self, instrument: InstrumentId, client: &mut Client) {
+    /// Appends the orders of an instrument's book, if the client still wants its orders.
+    fn again(&mut self, instrument: InstrumentId, client: &mut Client) {
+        if !client.interest.of(instrument).has(LiveSchema::Mbo) {
+            return;
+        }
         self.room.clear();
         self.encoder.write_orders(instrument, self.room);
         client.put_all(self.room, self.now);
@@ -135,6 +139,9 @@ impl Place<'_> {
         if join.snapshot || !client.grant.has_no_limits() {
             return;
         }
+        if client.interest.leaves_out(join.schema) {
+            return self.list(join.schema, token, client);
+        }
         let (schema, interest) = (join.schema.alone(), &mut client.interest);
         interest.all = interest.all.with(schema);
         interest.permitted = interest.permitted.without(schema);
@@ -146,6 +153,14 @@ impl Place<'_> {
         });
     }
 
+    /// Lists the instruments of a subscription to all that leaves some out, and makes them live.
+    pub(super) fn list(&mut self, schema: LiveSchema, token: Token, client: &mut Client) {
+        let interest = &mut client.interest;
+        interest.all = interest.all.without(schema.alone());
+        interest.permitted = interest.permitted.with(schema.alone());
+        self.enter_fitting(schema, &Targets::All(None), token, client);
+    }
+
     /// Starts an instrument. Returns false if the subscription cannot continue.
     fn join(
         &mut self,
@@ -155,7 +170,7 @@ impl Place<'_> {
         client: &mut Client,
     ) -> bool {
         let known = self.directory.instrument(instrument);
-        if !client.grant.sees(known) {
+        if !client.grant.sees(known) || leaves_out(client, join.schema, &join.targets, instrument) {
             return true;
         }
         let own = client.interest.some.get(&instrument.0).copied();
@@ -164,7 +179,8 @@ impl Place<'_> {
         }
         let is_listed = match join.targets {
             Targets::Some(_) => true,
-            Targets::All(_) => join.snapshot || !client.grant.has_no_limits(),
+            // Records of one that begins with its book or state follow at once.
+            Targets::All(_) => join.begins_with_state() || !client.grant.has_no_limits(),
         };
         if is_listed && client.interest.some.len() >= client.grant.subscriptions && own.is_none() {
             if !std::mem::replace(&mut join.is_full, true) {
@@ -189,9 +205,14 @@ impl Place<'_> {
         true
     }
 
-    /// Returns the instruments of a subscription that the user may see and that fit into its limit,
-    /// and whether it may see others.
-    fn fitting(&self, targets: &Targets, client: &Client) -> (HashSet<InstrumentId>, bool) {
+    /// Returns the instruments of a subscription that it does not leave out, that the user may see
+    /// and that fit into its limit, and whether it may see others.
+    fn fitting(
+        &self,
+        schema: LiveSchema,
+        targets: &Targets,
+        client: &Client,
+    ) -> (HashSet<InstrumentId>, bool) {
         let all: Vec<InstrumentId> = match targets {
             Targets::Some(all) => all.as_slice().to_vec(),
             Targets::All(_) => self.by_symbol(),
@@ -199,7 +220,8 @@ impl Place<'_> {
         let (some, most) = (&client.interest.some, client.grant.subscriptions);
         let (mut fitting, mut new, mut is_full) = (HashSet::new(), 0, false);
         for number in all {
-            if !client.grant.sees(self.directory.instrument(number)) {
+            let known = self.directory.instrument(number);
+            if !client.grant.sees(known) || leaves_out(client, schema, targets, number) {
                 continue;
             }
             let is_new = !some.contains_key(&number.0) && !fitting.contains(&number);
@@ -233,16 +255,28 @@ impl Place<'_> {
             let schema = join.schema.alone();
             client.interest.permitted = client.interest.permitted.with(schema);
         }
-        let (fitting, is_full) = self.fitting(&join.targets, client);
+        self.enter_fitting(join.schema, &join.targets, token, client);
+    }
+
+    /// Adds the instruments that fit into a client's limit to its subscription from here on.
+    fn enter_fitting(
+        &mut self,
+        schema: LiveSchema,
+        targets: &Targets,
+        token: Token,
+        client: &mut Client,
+    ) {
+        let (fitting, is_full) = self.fitting(schema, targets, client);
         if is_full {
             client.refuse_more(self.now);
         }
         for number in fitting {
-            self.enter(join.schema, number, token, client);
+            self.enter(schema, number, token, client);
         }
     }
 
-    /// Adds an instrument to a client's subscription from here on.
+    /// Adds an instrument to a client's subscription from here on. If subscriptions to all left it
+    /// out, that ends here.
     fn enter(
         &mut self,
         schema: LiveSchema,
@@ -250,6 +284,7 @@ impl Place<'_> {
         token: Token,
         client: &mut Client,
     ) {
+        client.interest.include(instrument.0, schema.alone());
         let own = client.interest.some.entry(instrument.0).or_default();
         *own = own.with(schema.alone());
         self.wants.set(instrument.0, token, *own);
@@ -264,9 +299,135 @@ impl Place<'_> {
         if !sees || !is_there && client.interest.some.len() >= client.grant.subscriptions {
             return;
         }
-        let permitted = client.interest.permitted.without(past(&client.tasks));
-        for schema in permitted.iter() {
+        for schema in client.grows_by(instrument, known).iter() {
             self.enter(schema, instrument, token, client);
         }
+    }
+}
+
+/// Returns whether a subscription leaves an instrument out. One that lists its instruments does
+/// not: those that the client no longer wants are removed from the list.
+fn leaves_out(
+    client: &Client,
+    schema: LiveSchema,
+    targets: &Targets,
+    instrument: InstrumentId,
+) -> bool {
+    matches!(targets, Targets::All(_)) && client.interest.left_out(instrument).has(schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::client::tests::pair;
+    use super::*;
+    use fanfare_market::book::BookConfig;
+    use fanfare_market::dbn::live::SymbolType;
+    use fanfare_market::dbn::{DbnConfig, Schemas};
+    use fanfare_market::event::entry;
+    use fanfare_market::instruments::{Definition, Instrument, Name, SecurityId};
+    use fanfare_market::{Event, Flags, Kind, Price};
+
+    const TOKEN: Token = Token(1);
+    const A: InstrumentId = InstrumentId(0);
+    const B: InstrumentId = InstrumentId(1);
+
+    /// Calls `work` with two instruments, of which the first has an order.
+    fn at_place(work: impl FnOnce(&mut Place<'_>)) {
+        let mut directory = Directory::new();
+        for (instrument, symbol) in [(A, "A"), (B, "B")] {
+            let name = Name {
+                symbol: symbol.as_bytes(),
+                id: SecurityId::Text(symbol.as_bytes()),
+                ..Name::default()
+            };
+            let instrument = Instrument {
+                instrument,
+                definition: Definition {
+                    name,
+                    ..Definition::default()
+                },
+                revision: 1,
+                status: 0,
+            };
+            let mut bytes = Vec::new();
+            instrument.write(&mut bytes);
+            directory.take(&bytes).unwrap();
+        }
+        let books = vec![BookConfig::by_order(100, 100).unwrap()];
+        let mut encoder = Encoder::new(books, DbnConfig::new(Schemas::MIXED)).unwrap();
+        encoder.seed(&Event {
+            kind: Kind::Order,
+            instrument: A,
+            source: 1,
+            id: 1,
+            entry: entry::BID,
+            price: Price::from_units(90),
+            size: 5,
+            flags: Flags::LAST,
+            ..Event::EMPTY
+        });
+        work(&mut Place {
+            encoder: &encoder,
+            wants: &mut Wants::default(),
+            directory: &directory,
+            now: Times::default(),
+            room: &mut Vec::new(),
+        });
+    }
+
+    fn join(schema: LiveSchema, targets: Targets) -> Join {
+        Join {
+            schema,
+            by: SymbolType::RawSymbol,
+            targets,
+            snapshot: false,
+            is_full: false,
+        }
+    }
+
+    #[test]
+    fn a_book_is_sent_again_only_if_its_orders_are_still_wanted() {
+        at_place(|place| {
+            let (mut client, _other) = pair(false);
+            for (own, is_sent) in [(LiveSchema::Trades, false), (LiveSchema::Mbo, true)] {
+                client.interest.some.insert(A.0, own.alone());
+                client.missed.insert(A.0);
+                client.tasks.push_back(Task::Again);
+                place.go_on(1, TOKEN, &mut client);
+                assert_eq!(client.wire.len() >= 2 * 56, is_sent);
+                assert!(client.missed.is_empty() && client.tasks.is_empty());
+            }
+        });
+    }
+
+    #[test]
+    fn changes_of_a_status_follow_it_while_other_instruments_start() {
+        let status = LiveSchema::Status;
+        at_place(|place| {
+            let (mut client, _other) = pair(false);
+            let mut join = join(status, Targets::All(None));
+            assert!(place.step(&mut join, TOKEN, &mut client));
+            assert!(client.interest.of(A).has(status) && !client.interest.of(B).has(status));
+            client.tasks.push_back(Task::Join(join));
+            place.go_on(1, TOKEN, &mut client);
+            assert!(client.interest.all.has(status) && client.interest.some.is_empty());
+        });
+    }
+
+    #[test]
+    fn an_instrument_is_left_out_until_its_own_subscription_starts() {
+        let trades = LiveSchema::Trades;
+        at_place(|place| {
+            let (mut client, _other) = pair(false);
+            client.interest.leave_out(A.0, trades.alone());
+            let own = Targets::Some(vec![A].into_iter());
+            for (targets, has_it) in [(Targets::All(None), false), (own, true)] {
+                client.tasks.push_back(Task::Join(join(trades, targets)));
+                place.go_on(1, TOKEN, &mut client);
+                assert_eq!(client.interest.of(A).has(trades), has_it);
+                assert_eq!(client.interest.leaves_out(trades), !has_it);
+                assert!(client.interest.of(B).has(trades));
+            }
+        });
     }
 }

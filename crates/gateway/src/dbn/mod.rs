@@ -19,6 +19,7 @@ mod past;
 mod port;
 mod records;
 mod replay;
+mod restarts;
 mod review;
 pub(crate) mod server;
 mod subscribe;
@@ -49,6 +50,7 @@ use fanfare_market::dbn::{DbnConfig as RecordConfig, Schemas};
 use interest::Wants;
 use join::Place;
 use past::Past;
+use restarts::Restarts;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -108,7 +110,7 @@ pub(crate) struct DbnAgent {
     encoder: Encoder,
     batch: Batch,
     /// Whether the plant was restarted before the next event.
-    is_restarted: bool,
+    restarts: Restarts,
     hub: Hub,
     /// The users and lists, as of this version of the book.
     users: (u64, Arc<UserSet>),
@@ -167,7 +169,7 @@ impl DbnAgent {
             poller,
             encoder,
             batch: Batch::default(),
-            is_restarted: false,
+            restarts: Restarts::default(),
             hub: Hub::default(),
             users: (parts.users.version(), parts.users.read()),
             book: parts.users,
@@ -203,24 +205,22 @@ impl DbnAgent {
             ..
         } = self;
         batch.clear();
-        let is_restarted = &mut self.is_restarted;
+        let restarts = &mut self.restarts;
         events.read(TURN, |delivery| match delivery {
             Delivery::Event(event, directory) => {
-                if std::mem::take(is_restarted) {
-                    encoder.restart(directory, batch);
-                }
+                restarts.write(encoder, directory, batch);
                 encoder.event(event, directory, batch);
             }
             Delivery::End(_) => {}
             Delivery::Lost { first, last } => {
-                encoder.lose_all();
+                restarts.lose(encoder);
                 let text = format!(
                     "events {first} to {last} were lost on the way to the clients: books are sent \
                      again"
                 );
                 batch.notice(SystemCode::Unset, &text, times.utc);
             }
-            Delivery::Restart => *is_restarted = true,
+            Delivery::Restart => restarts.note(),
             Delivery::Watermark(time) => encoder.watermark(time, batch),
         })
     }

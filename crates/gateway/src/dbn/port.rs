@@ -249,10 +249,12 @@ impl DbnAgent {
         let address = client.wire.peer().ip();
         let users = &self.users.1;
         let found = users.of_answer(challenge, auth.answer.as_bytes());
-        let found = found.filter(|(key, _)| users.of_key(key, address).is_some());
+        let found = found.filter(|(_, user)| user.allow.allows(address));
         if found.is_none() && !self.config.takes_strangers(users.has_users()) {
             return self.deny(token);
         }
+        // Refusals name the user from here on.
+        client.user = found;
         if auth.dataset != self.config.dataset {
             let why = format!(
                 "unknown dataset {}: expected {}",
@@ -260,26 +262,28 @@ impl DbnAgent {
             );
             return self.refuse(token, &why, &why);
         }
-        let (name, most) = match &found {
-            Some((_, user)) => (Arc::clone(&user.name), user.sessions_at_a_time),
-            None => (Arc::from(""), usize::MAX),
+        let (whose, most) = match &client.user {
+            Some((key, user)) => (
+                (Some(key.clone()), Arc::clone(&user.name)),
+                user.sessions_at_a_time,
+            ),
+            None => ((None, Arc::from("")), usize::MAX),
         };
         let peer = client.wire.peer();
         let since = UtcTimestamp::from_nanos(self.times.utc.cast_signed());
         let what = (client.session, auth.client);
-        let seat = DbnSeat::new(what, name, peer, since, self.bell.clone());
+        let seat = DbnSeat::new(what, whose, peer, since, self.bell.clone());
         match self.roster.take_dbn(seat, most) {
             Ok(seat) => client.seat = Some(seat),
-            Err(most) => {
-                let why = format!("the user has {most} sessions already");
+            Err(why) => {
+                let why = why.to_string();
                 return self.refuse(token, &why, &why);
             }
         }
-        client.grant = match &found {
+        client.grant = match &client.user {
             Some((_, user)) => Arc::clone(&user.grant),
             None => Arc::new(Grant::everything()),
         };
-        client.user = found;
         self.welcome(token, &auth);
     }
 

@@ -9,6 +9,7 @@
 use super::beginning::{Join, Targets};
 use super::past::Past;
 use super::records::{each, instrument, is_notice};
+use super::restarts::Restarts;
 use crate::users::grant::Grant;
 use fanfare_history::moment::utc;
 use fanfare_history::{At, Log, LogError, SegmentInfo, Start};
@@ -100,17 +101,11 @@ impl Replay {
         }
     }
 
-    /// Removes instruments from a subscription that lists its instruments. Returns false if none is
-    /// left.
+    /// Removes instruments from the subscription. Returns false if it lists its instruments, and
+    /// none is left.
     pub(super) fn leave_out(&mut self, gone: &HashSet<InstrumentId>) -> bool {
-        if self.is_of_all {
-            return true;
-        }
-        let is_left = self.join.targets.leave_out(gone);
-        if self.running.is_some() && matches!(self.join.targets, Targets::Some(_)) {
-            self.gone.extend(gone);
-        }
-        is_left
+        self.gone.extend(gone);
+        self.join.targets.leave_out(gone) || self.is_of_all
     }
 
     pub(super) const fn schema(&self) -> LiveSchemas {
@@ -299,7 +294,7 @@ impl Player {
         let mut batch = Batch::default();
         let mut reader = log.reader(self.seed(&log, &mut encoder)?)?;
         encoder.want(self.schemas, reader.directory());
-        let mut is_restarted = false;
+        let mut restarts = Restarts::default();
         loop {
             let is_last = self.shared.is_last.load(Ordering::Acquire);
             let bound = self.shared.bound.load(Ordering::Acquire);
@@ -307,18 +302,16 @@ impl Player {
             batch.clear();
             let read = reader.read(TURN, |delivery| match delivery {
                 Delivery::Event(event, directory) => {
-                    if std::mem::take(&mut is_restarted) {
-                        encoder.restart(directory, &mut batch);
-                    }
+                    restarts.write(&mut encoder, directory, &mut batch);
                     encoder.event(event, directory, &mut batch);
                 }
                 Delivery::End(_) => {}
                 Delivery::Lost { first, last } => {
-                    encoder.lose_all();
+                    restarts.lose(&mut encoder);
                     let text = format!("events {first} to {last} are missing in the log");
                     batch.notice(SystemCode::Unset, &text, encoder.time());
                 }
-                Delivery::Restart => is_restarted = true,
+                Delivery::Restart => restarts.note(),
                 Delivery::Watermark(time) => encoder.watermark(time, &mut batch),
             })?;
             let position = reader.next_number();
@@ -352,7 +345,6 @@ impl Player {
         // Again: retention may have removed segments before the first one was opened.
         log.begins()?.check(time)?;
         let before = log.as_of(At::Before(first))?;
-        let mut is_of_run = true;
         if before.run.number < self.past.run.number {
             let segments = log.readable_segments()?;
             if let Some(begin) = self.past.begin(log, &segments)?
@@ -360,13 +352,10 @@ impl Player {
             {
                 return Err(Ended::OtherFeeds(begin.clone()));
             }
-            let own = segments.iter().rfind(|segment| segment.first <= first);
-            is_of_run = own.is_some_and(|own| own.run == before.run.number);
         }
         // A run that begins here has no books yet.
-        if is_of_run {
-            before.show(|event| encoder.seed(event));
-        }
+        before.show(|event| encoder.seed(event));
+        before.lost().for_each(|lost| encoder.seed_lost(lost));
         Ok(Start::Number(first))
     }
 
@@ -421,6 +410,11 @@ pub(super) mod tests {
 
     /// Returns a subscription to all orders that starts in the past, and may be live already.
     pub(in crate::dbn) fn replay(has_joined: bool) -> Replay {
+        replay_of(Targets::All(None), has_joined)
+    }
+
+    /// Returns a subscription to the orders of these instruments.
+    pub(in crate::dbn) fn replay_of(targets: Targets, has_joined: bool) -> Replay {
         let past = Past {
             folder: PathBuf::new(),
             run: Run::default(),
@@ -430,7 +424,7 @@ pub(super) mod tests {
         let join = Join {
             schema: LiveSchema::Mbo,
             by: SymbolType::RawSymbol,
-            targets: Targets::All(None),
+            targets,
             snapshot: false,
             is_full: false,
         };

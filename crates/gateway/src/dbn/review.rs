@@ -1,7 +1,7 @@
 //! The effect of a change of the users: subscriptions that are no longer permitted end.
 
 use super::beginning::{Join, Targets};
-use super::client::{Client, Times};
+use super::client::{Client, Phase, Times};
 use super::interest::{Wants, permits};
 use super::task::Task;
 use super::{DbnAgent, Hub};
@@ -40,14 +40,19 @@ impl DbnAgent {
         }
         let grant = match &mut client.user {
             Some((key, own)) => {
-                let Some(user) = users.of_key(key, client.wire.peer().ip()) else {
-                    return super::end(client, ErrorCode::ApiKeyDeactivated, REVOKED, now);
-                };
-                *own = Arc::clone(user);
-                Arc::clone(&user.grant)
+                let user = users.of_key(key, &own.name, client.wire.peer().ip());
+                user.map(|user| {
+                    *own = Arc::clone(user);
+                    Arc::clone(&user.grant)
+                })
             }
-            None if is_open => Arc::new(Grant::everything()),
-            None => return super::end(client, ErrorCode::ApiKeyDeactivated, REVOKED, now),
+            None => is_open.then(|| Arc::new(Grant::everything())),
+        };
+        let Some(grant) = grant else {
+            if let Phase::Ready { .. } = client.phase {
+                client.begin(&self.config.dataset, now);
+            }
+            return super::end(client, ErrorCode::ApiKeyDeactivated, REVOKED, now);
         };
         let before = std::mem::replace(&mut client.grant, grant);
         if !are_alike(&before, &client.grant) {

@@ -3,6 +3,7 @@
 use super::beginning::{Join, Targets};
 use super::client::Client;
 use super::interest::permits;
+use super::join::Place;
 use super::line::{self, Line, Request, Wrong};
 use super::replay::Replay;
 use super::task::Task;
@@ -128,9 +129,12 @@ impl DbnAgent {
         let text = format!("Subscription request{id} for {name} data succeeded");
         client.tell(SystemCode::SubscriptionAck, &text, now);
         let schema = request.schema.alone();
-        // One that starts in the past has no new instruments before it is live.
-        if matches!(targets, Targets::All(_)) && request.start.is_none() {
-            client.interest.permitted = client.interest.permitted.with(schema);
+        if let Targets::All(_) = targets {
+            client.interest.include_all(schema);
+            // One that starts in the past has no new instruments before it is live.
+            if request.start.is_none() {
+                client.interest.permitted = client.interest.permitted.with(schema);
+            }
         }
         client.interest.any = client.interest.any.with(schema);
         let join = Join {
@@ -159,6 +163,7 @@ impl DbnAgent {
         let numbers: Vec<u32> = match &request.symbols {
             None => {
                 client.tasks.retain(|task| !task.schema().meets(schema));
+                client.interest.include_all(schema);
                 client.interest.all = client.interest.all.without(schema);
                 client.interest.permitted = client.interest.permitted.without(schema);
                 client.interest.some.keys().copied().collect()
@@ -170,6 +175,19 @@ impl DbnAgent {
                 client
                     .tasks
                     .retain_mut(|task| task.leave_out(schema, &gone));
+                for instrument in &gone {
+                    client.interest.leave_out(instrument.0, schema);
+                }
+                if !gone.is_empty() && client.interest.all.meets(schema) {
+                    let mut place = Place {
+                        encoder: &self.encoder,
+                        wants: &mut self.hub.wants,
+                        directory,
+                        now,
+                        room: &mut self.room,
+                    };
+                    place.list(request.schema, token, client);
+                }
                 found.iter().map(|instrument| instrument.0).collect()
             }
         };

@@ -26,8 +26,8 @@ impl Task {
         }
     }
 
-    /// Removes instruments from a subscription to a schema that lists its instruments. Returns
-    /// false if none is left.
+    /// Removes instruments from the past of a subscription to a schema, and from those that it
+    /// lists. Returns false if none is left.
     pub(super) fn leave_out(&mut self, schema: LiveSchemas, gone: &HashSet<InstrumentId>) -> bool {
         if !self.schema().meets(schema) {
             return true;
@@ -49,11 +49,13 @@ impl Task {
     }
 }
 
-/// Returns the schemas of which no record may be sent yet, because their past is being sent.
-pub(super) fn past<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> LiveSchemas {
-    let past = tasks.into_iter().filter_map(|task| match task {
-        Task::Replay(replay) if replay.is_past() => Some(replay.schema()),
-        _ => None,
+/// Returns the schemas of which no record of a new instrument with this symbol may be sent yet: the
+/// past of all instruments is being sent, or their start has more of it to send.
+pub(super) fn awaited<'a>(tasks: impl IntoIterator<Item = &'a Task>, symbol: &[u8]) -> LiveSchemas {
+    let awaited = tasks.into_iter().filter(|task| match task {
+        Task::Replay(replay) => replay.is_past() && replay.is_of_all(),
+        Task::Join(join) => join.shows(symbol),
+        Task::Again => false,
     });
-    past.fold(LiveSchemas::NONE, LiveSchemas::with)
+    awaited.fold(LiveSchemas::NONE, |all, task| all.with(task.schema()))
 }

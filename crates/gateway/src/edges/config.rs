@@ -46,7 +46,8 @@ dds_endpoint! {
         /// The time to wait for a message that one gateway did not deliver and another may, in
         /// milliseconds.
         pub gap_timeout_ms: u64 = 50,
-        /// The books, as at the gateways that receive it.
+        /// The books, as at the gateways that receive it, which publish its instruments:
+        /// `instruments` is not allowed.
         pub book: FeedBook = FeedBook::default(),
     }
 }
@@ -99,7 +100,11 @@ impl Edge {
         let rule = "must be the name of a feed, 1 to 96 bytes";
         range("edge.channel", &self.channel, is_named, rule)?;
         within("edge.gap_timeout_ms", self.gap_timeout_ms, 0..=60_000)?;
-        self.book.check()?;
+        self.book.check("edge.book")?;
+        if let Some(file) = &self.book.instruments {
+            let rule = "is not read: the gateways that receive the feed publish its instruments";
+            range("edge.book.instruments", file.display(), false, rule)?;
+        }
         check_topics(at, &self.topics)
     }
 
@@ -145,4 +150,34 @@ pub(crate) fn check_all(edges: &[Edge], channels: &[String]) -> Result<(), Confi
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+
+    #[test]
+    fn what_an_edge_cannot_have_is_refused_with_its_name() {
+        let edge = |more: &str| {
+            let text = format!("[[edge]]\nchannel = \"one\"\n{more}");
+            Config::from_toml(&text).map_err(|error| error.to_string())
+        };
+        edge("[edge.book]\ndepth = 7\n").unwrap();
+        for (more, what) in [
+            ("gap_timeout_ms = 60001", "`edge.gap_timeout_ms` = 60001"),
+            ("topics = \"1\"", "`edge.topics` = 1"),
+            ("[edge.book]\ndepth = 0", "`edge.book.depth` = 0"),
+            (
+                "[edge.book]\nsilence_ms = 86400001",
+                "`edge.book.silence_ms` = 86400001",
+            ),
+            (
+                "[edge.book]\ninstruments = \"no.csv\"",
+                "`edge.book.instruments` = no.csv: is not read",
+            ),
+        ] {
+            let told = edge(more).unwrap_err();
+            assert!(told.contains(what), "{more}: {told}");
+        }
+    }
 }

@@ -44,6 +44,8 @@ struct Follower {
     book: BookKind,
     /// The gateways by DDS's numbers of their instances, with the number of the last sample.
     origins: HashMap<u64, (u64, u64)>,
+    /// The gateways whose snapshots came before their steps, by the instance of a snapshot.
+    heralds: HashMap<u64, u64>,
     /// The steps and events of a sample.
     room: (Vec<Step>, Vec<Event>),
     counts: EdgeCounts,
@@ -106,6 +108,7 @@ impl EdgeFeed {
                 channel: settings.channel.clone().into_bytes(),
                 book: book_kind(&settings.book),
                 origins: HashMap::new(),
+                heralds: HashMap::new(),
                 room: (Vec::with_capacity(ROOM), Vec::with_capacity(ROOM)),
                 counts: EdgeCounts::new(plan.counters, &settings.channel),
                 gaps: 0,
@@ -130,7 +133,7 @@ impl EdgeFeed {
         } = self;
         // Snapshots define instruments, to which the steps after them refer.
         let pictures = self.pictures.take(|sample| {
-            follower.picture(now.mono, sample.bytes(), outlet);
+            follower.picture(now.mono, &sample, outlet);
             outlet.pass_on(follower.edge.instruments(), ring);
         });
         let steps = self.steps.take(|sample| {
@@ -247,11 +250,23 @@ impl Topic {
 }
 
 impl Follower {
-    fn picture(&mut self, now: u64, bytes: &[u8], outlet: &mut MarketOutlet) {
-        if bytes.is_empty() {
-            return;
+    fn picture(&mut self, now: u64, sample: &fanfare_dds::Sample<'_>, outlet: &mut MarketOutlet) {
+        let instance = sample.info.instance;
+        if sample.info.has_data {
+            self.counts.samples.increment(1);
+            self.take_picture(now, (instance, sample.bytes()), outlet);
         }
-        self.counts.samples.increment(1);
+        if !sample.info.alive && self.heralds.contains_key(&instance) {
+            self.ended.push(instance);
+        }
+    }
+
+    fn take_picture(
+        &mut self,
+        now: u64,
+        (instance, bytes): (u64, &[u8]),
+        outlet: &mut MarketOutlet,
+    ) {
         let Ok(sample) = sample::read_picture(bytes) else {
             self.counts.bad.increment(1);
             return;
@@ -274,7 +289,18 @@ impl Follower {
         };
         let brought = &mut outlet.brought;
         let send = &mut |event: &Event| brought.take(event);
-        self.edge.picture(now, sample.source.origin, &picture, send);
+        let origin = sample.source.origin;
+        self.edge.picture(now, origin, &picture, send);
+        // A gateway may be gone before it has written steps, whose instance would end.
+        let is_heralded = self.heralds.values().any(|own| *own == origin);
+        if !is_heralded && !self.has_steps(origin) && self.edge.has_plant(origin) {
+            self.heralds.insert(instance, origin);
+        }
+    }
+
+    /// Returns whether steps of the gateway with this origin have come.
+    fn has_steps(&self, origin: u64) -> bool {
+        self.origins.values().any(|(own, _)| *own == origin)
     }
 
     fn steps(&mut self, now: u64, sample: &fanfare_dds::Sample<'_>, outlet: &mut MarketOutlet) {
@@ -319,7 +345,7 @@ impl Follower {
             .origins
             .entry(instance)
             .or_insert((origin, read.number));
-        let missing = read.number.saturating_sub(*last + 1);
+        let missing = read.number.saturating_sub(last.saturating_add(1));
         if missing > 0 {
             self.counts.lost.increment(missing);
         }
@@ -336,9 +362,13 @@ impl Follower {
     /// Ends the gateways whose writers are gone.
     fn end(&mut self, now: u64, outlet: &mut MarketOutlet) {
         let brought = &mut outlet.brought;
-        for instance in self.ended.drain(..) {
+        while let Some(instance) = self.ended.pop() {
             self.others.remove(&instance);
-            if let Some((origin, _)) = self.origins.remove(&instance) {
+            let herald = self.heralds.remove(&instance);
+            let herald = herald.filter(|origin| !self.has_steps(*origin));
+            let ended = self.origins.remove(&instance).map(|(origin, _)| origin);
+            if let Some(origin) = ended.or(herald) {
+                self.heralds.retain(|_, own| *own != origin);
                 self.edge
                     .gone(now, origin, &mut |event| brought.take(event));
             }
@@ -361,11 +391,11 @@ impl Follower {
     }
 
     fn count(&mut self) {
-        let gaps = self.edge.arbiter_stats().missing;
+        let stats = self.edge.stats();
+        let gaps = self.edge.arbiter_stats().missing + stats.undelivered;
         self.counts.gaps.increment(gaps - self.gaps);
         self.gaps = gaps;
         self.counts.plants.set(self.edge.plants() as u64);
-        let stats = self.edge.stats();
         let ignored = stats.not_covered + stats.unknown + stats.of_another_time + stats.refused;
         self.counts.ignored.set(ignored);
     }
@@ -380,4 +410,95 @@ fn decode<const N: usize, T>(
     out.clear();
     out.extend(all.iter().filter_map(read));
     out.len() == all.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use crate::edges::sample::{PictureSample, Source};
+    use crate::notice;
+    use crate::stages::StagePlan;
+    use fanfare_dds::Writer;
+    use fanfare_dds::cdr::CdrBuffer;
+    use fanfare_engine::clock::Clock;
+    use fanfare_engine::counters::Counters;
+    use fanfare_engine::stop::Stop;
+    use fanfare_market::instruments::{Definition, Name};
+    use std::time::{Duration, Instant};
+
+    fn settings() -> EdgeSettings {
+        let domain = fanfare_peers::domain();
+        let text = format!("[[edge]]\nchannel = \"one\"\ndomain = {domain}\nlease_ms = 60000\n");
+        Config::from_toml(&text).unwrap().edges.remove(0)
+    }
+
+    /// Returns the writer of a gateway that has written one snapshot and no steps.
+    fn gateway(settings: &EdgeSettings) -> Writer {
+        let mut table = Instruments::new(1);
+        let name = Name {
+            symbol: b"A",
+            ..Name::default()
+        };
+        let definition = Definition {
+            name,
+            ..Definition::default()
+        };
+        let (defined, mut bytes) = (table.define(&definition).unwrap(), Vec::new());
+        table.get(defined.instrument).unwrap().write(&mut bytes);
+        let picture = PictureSample {
+            source: Source {
+                channel: b"one",
+                origin: 7,
+            },
+            instrument: 0,
+            symbol: b"A",
+            book: book_kind(&settings.book),
+            state: 0,
+            has_last: false,
+            last: 0,
+            received: 0,
+            definition: &bytes,
+            events: &[],
+        };
+        let domain = settings.member().open().unwrap();
+        let (t, qos) = (sample::pictures_type(), settings.pictures_qos());
+        let topic = domain.topic("Market_Pictures", &t, &qos).unwrap();
+        let writer = topic.writer(&qos).open().unwrap();
+        let mut buffer = CdrBuffer::with_capacity(4_096);
+        writer.write(picture.write(&mut buffer).unwrap()).unwrap();
+        writer
+    }
+
+    #[test]
+    fn a_gateway_that_ends_before_its_first_steps_is_gone() {
+        let (settings, counters, stop) = (settings(), Counters::new(), Stop::new());
+        let (notices, _received) = notice::channel();
+        let plan = Plan {
+            origin: 1,
+            channels: &[],
+            message_bytes: 1 << 16,
+            counters: &counters,
+            notices: &notices,
+            stages: StagePlan::new(&counters, false),
+            stop: &stop,
+        };
+        let (waker, mut clock) = (Waker::detached().unwrap(), Clock::new());
+        let mut ring = EventRing::new(1 << 16, 1, waker.clone(), 1);
+        let (config, table) = (settings.follower(1).unwrap(), Instruments::new(10));
+        let mut edge = EdgeFeed::open(&settings, config, (table, 0), &waker, plan).unwrap();
+        let mut wait_for = |plants: usize| {
+            let until = Instant::now() + Duration::from_secs(60);
+            while edge.follower.edge.plants() != plants {
+                assert!(Instant::now() < until, "the gateways are not {plants}");
+                edge.turn(clock.read(), &mut ring).unwrap();
+                std::thread::yield_now();
+            }
+        };
+        let writer = gateway(&settings);
+        wait_for(1);
+        drop(writer);
+        wait_for(0);
+        assert!(edge.follower.heralds.is_empty());
+    }
 }

@@ -148,8 +148,9 @@ struct Topics {
 }
 
 impl TopicsPublisher {
-    /// Opens the topics.
+    /// Opens the topics of the feed of this name.
     pub(crate) fn open(
+        channel: &str,
         topics: &FeedTopics,
         mapping: Arc<Mapping>,
         ring: BroadcastReader,
@@ -173,7 +174,9 @@ impl TopicsPublisher {
                 counts: TopicsCounts::new(plan.counters, ""),
                 notices: plan.notices.clone(),
             },
-            stages: plan.stages.outlet("dds topics", End::Dds),
+            stages: plan
+                .stages
+                .outlet(&format!("dds topics {channel}"), End::Dds),
         })
     }
 

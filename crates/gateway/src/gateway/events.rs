@@ -89,7 +89,7 @@ impl Builder<'_> {
             let Events { ring, books, .. } = &mut events;
             let plan = (config, settings, &**books);
             let told = (&self.notices, self.rolling.order());
-            let threads = log.start(plan, ring, self.counters, told);
+            let threads = log.start(plan, ring, self.counters, told, self.stop);
             (history, events.known) = threads?;
         }
         Ok((Some(events), history))

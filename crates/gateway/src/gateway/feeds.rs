@@ -161,7 +161,8 @@ impl Builder<'_> {
         let size = self.config.ring_bytes;
         let ends = SampleRing::new(topics, &mapping, size, waker.clone());
         let (writer, reader) = ends.ok_or(StartError::Ring)?;
-        let publisher = TopicsPublisher::open(topics, mapping, reader, waker, plan)?;
+        let channel = feed.channel();
+        let publisher = TopicsPublisher::open(&channel, topics, mapping, reader, waker, plan)?;
         Ok((Some(writer), Some(publisher)))
     }
 }

@@ -80,7 +80,8 @@ pub enum WhenBehind {
     /// The log loses events, and records which ones. Nothing else is held up.
     #[default]
     Lose,
-    /// The feeds wait for the log, and the kernel drops datagrams when its buffers are full.
+    /// The feeds wait for the log, and the kernel drops datagrams when its buffers are full. Once
+    /// they have waited 5 s without progress of the log, it loses events until it makes some.
     Wait,
 }
 

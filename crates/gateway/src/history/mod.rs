@@ -3,7 +3,7 @@
 //!
 //! The writing thread reads the ring as every other outlet does. When it is a whole ring behind,
 //! the configuration decides whether the log loses events, and records which ones, or the feeds
-//! wait.
+//! wait for some seconds first.
 //!
 //! The ring is in a file, in memory that outlives the process. A start after a kill finds there the
 //! events that outlets may have sent and the log had not written.
@@ -33,6 +33,7 @@ use fanfare_engine::agent::Agent;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::Rescued;
+use fanfare_engine::stop::Stop;
 use fanfare_history::{Claim, FeedInfo, LogError, Opened, Writer, WriterConfig};
 use fanfare_market::book::BookConfig;
 pub(crate) use inlet::{RawInlet, RawInlets};
@@ -71,19 +72,20 @@ impl OpenLog {
     }
 
     /// Subscribes to the ring. Returns the agents that write and keep the log, its reader, and the
-    /// instruments in the log.
+    /// instruments in the log. The feeds do not wait for the log once `stop` is raised.
     pub(crate) fn start(
         self,
         (config, history, books): (&Config, &History, &[BookConfig]),
         ring: &mut EventRing,
         counters: &Counters,
         (notices, order): (&Notices, RollOrder),
+        stop: &Stop,
     ) -> Result<(LogThreads, KnownInstruments), StartError> {
         // The thread is not woken, because that would cost the feeds' thread a system call.
         let records = ring.record_reader(Waker::detached()?);
         let records = records.ok_or(StartError::Ring)?;
         if history.when_behind == WhenBehind::Wait {
-            ring.wait_for(self.writer.committed());
+            ring.wait_for(self.writer.committed(), stop.clone());
         }
         let counts = KeeperCounts::new(counters, "");
         let keeper = KeeperAgent::open(history, Some(counts), notices.clone());
@@ -162,9 +164,9 @@ pub(crate) fn now() -> u64 {
 /// Appends the events that the log lacks from the ring of a killed process.
 fn rescue(file: &Path, writer: &mut Writer) -> Result<Rescued, LogError> {
     let mut failed = None;
-    let rescued = ring::rescue(file, |record| {
+    let rescued = ring::rescue(file, |record, continues| {
         let taken = match record {
-            Record::Events(events, _) => writer.events(events),
+            Record::Events(events, _) => writer.part(events, continues),
             Record::Instrument(bytes) => writer.instrument(bytes),
             Record::Restart(time) => writer.restart(time),
             Record::Watermark(time) => {

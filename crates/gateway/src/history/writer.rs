@@ -74,14 +74,14 @@ impl LogAgent {
         writer.commit()?;
         let (mut failed, mut seen) = (None, 0);
         let stages = &mut self.stages;
-        let read = self.ring.read(TURN, |record| {
+        let read = self.ring.read(TURN, |record, continues| {
             let taken = match record {
                 Record::Events(events, mark) => {
                     if let (Some(mark), Some(stages)) = (mark, stages.as_mut()) {
                         stages.take(mark, now.mono);
                     }
                     seen += events.len() as u64;
-                    writer.events(events)
+                    writer.part(events, continues)
                 }
                 Record::Instrument(bytes) => writer.instrument(bytes),
                 Record::Restart(time) => writer.restart(time),

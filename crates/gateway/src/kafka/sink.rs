@@ -131,8 +131,9 @@ impl<T: Topic> KafkaSink<T> {
             && gone.as_ref().is_none_or(Range::is_empty)
             && books_at > 0
         {
-            log.as_of(At::Before(books_at + 1))?
-                .show(|event| encoder.seed(event));
+            let books = log.as_of(At::Before(books_at + 1))?;
+            books.show(|event| encoder.seed(event));
+            books.lost().for_each(|lost| encoder.seed_lost(lost));
         }
         form.begin(reader.directory());
         let mut running = Running {

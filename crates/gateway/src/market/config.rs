@@ -242,19 +242,18 @@ impl FeedBook {
         })
     }
 
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let most = BookConfig::MOST_LEVELS;
-        within("feed.book.depth", self.depth, 1..=most)?;
-        within("feed.book.orders", self.orders, 1..=BookConfig::MOST_ORDERS)?;
+    /// Checks the ranges. `at` is the name of the table.
+    pub(crate) fn check(&self, at: &str) -> Result<(), ConfigError> {
+        let key = |name: &str| format!("{at}.{name}");
+        within(key("depth"), self.depth, 1..=BookConfig::MOST_LEVELS)?;
+        within(key("orders"), self.orders, 1..=BookConfig::MOST_ORDERS)?;
         let most = self.most_instruments;
-        within("feed.book.most_instruments", most, 1..=MOST_INSTRUMENTS)?;
-        let most = self.most_waiting;
-        within("feed.book.most_waiting", most, 1..=1 << 26)?;
+        within(key("most_instruments"), most, 1..=MOST_INSTRUMENTS)?;
+        within(key("most_waiting"), self.most_waiting, 1..=1 << 26)?;
         let each = self.most_waiting_each;
-        within("feed.book.most_waiting_each", each, 1..=1 << 26)?;
-        within("feed.book.silence_ms", self.silence_ms, 0..=86_400_000)?;
-        let age = self.snapshot_age_ms;
-        within("feed.book.snapshot_age_ms", age, 0..=3_600_000)
+        within(key("most_waiting_each"), each, 1..=1 << 26)?;
+        within(key("silence_ms"), self.silence_ms, 0..=86_400_000)?;
+        within(key("snapshot_age_ms"), self.snapshot_age_ms, 0..=3_600_000)
     }
 }
 
@@ -336,7 +335,7 @@ pub(crate) fn check(
         let rule = "needs `mapping`, which turns messages into market events";
         range(key, "…", has_mapping || !is_there, rule)?;
     }
-    book.map_or(Ok(()), FeedBook::check)?;
+    book.map_or(Ok(()), |book| book.check("feed.book"))?;
     within("feed.snapshot", snapshots.len(), 0..=MOST_CHANNELS)?;
     for channel in snapshots {
         check_lines("feed.snapshot.lines", &channel.lines)?;

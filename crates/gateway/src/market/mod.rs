@@ -1,6 +1,7 @@
 //! A feed as market events: its instruments, books and states, kept by the thread that receives it,
 //! and a ring that carries the events to every outlet.
 
+mod awaited;
 pub(crate) mod config;
 pub(crate) mod error;
 mod files;
@@ -255,8 +256,8 @@ impl MarketFeed {
             let (follower, brought) = (&mut self.follower, &mut self.outlet.brought);
             let send = &mut |event: &Event| brought.take(event);
             match answer {
-                Answer::Fast { number, record } => {
-                    follower.replayed(now.mono, number, received, &record, send);
+                Answer::Fast { number, records } => {
+                    follower.replayed(now.mono, number, received, &records, send);
                 }
                 Answer::Fix { number, message } => {
                     // A message that cannot be decoded stays missing.

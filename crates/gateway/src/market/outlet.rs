@@ -105,13 +105,19 @@ impl MarketOutlet {
         self.brought.events.clear();
     }
 
-    /// Writes events with the plant's numbers, and instruments of the plant, to the ring.
-    pub(crate) fn pass_numbered(&mut self, events: &[Event], ring: &mut EventRing) {
+    /// Writes events with the plant's numbers to the ring. `continues` is set if others of their
+    /// message follow.
+    pub(crate) fn pass_numbered(
+        &mut self,
+        events: &[Event],
+        continues: bool,
+        ring: &mut EventRing,
+    ) {
         for event in events.iter().filter(|event| event.kind == Kind::State) {
             self.states.take(event);
         }
         self.counts.events.increment(events.len() as u64);
-        ring.put_numbered(events);
+        ring.put_numbered(events, continues);
     }
 
     /// Writes new and changed instruments to the ring.

@@ -5,20 +5,21 @@
 //! snapshots again. These are written some at a time, as it reads them, so that they do not
 //! overtake it again.
 
+use super::awaited::Awaited;
 use crate::stages::{MARKED, Mark, OutletStages, Pending};
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy, Rescued};
-use fanfare_market::event::{Flags, InstrumentId};
+use fanfare_engine::stop::Stop;
+use fanfare_market::event::InstrumentId;
 use fanfare_market::instruments::{Directory, Instrument};
 use fanfare_market::{Delivery, Event, Kind};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 /// The kinds of records: consecutive events of one message, an instrument, and the end of all
-/// instruments that a reader has requested.
+/// instruments that readers have requested, with the number of the last request.
 const EVENTS: u32 = 0;
 const INSTRUMENT: u32 = 1;
 const SHOWN: u32 = 2;
@@ -44,13 +45,14 @@ const PER_BYTE: usize = 4;
 /// The least size of the ring, which holds the longest instrument.
 const LEAST: usize = 1 << 18;
 
-/// Calls `each` with the records that the log lacks, from the ring of a killed process.
-pub(crate) fn rescue(path: &Path, mut each: impl FnMut(Record<'_>)) -> io::Result<Rescued> {
+/// Calls `each` with the records that the log lacks, from the ring of a killed process, and whether
+/// their messages continue in the next record.
+pub(crate) fn rescue(path: &Path, mut each: impl FnMut(Record<'_>, bool)) -> io::Result<Rescued> {
     fanfare_engine::ring::rescue(path, |kind, bytes| match kind & !BITS {
-        INSTRUMENT => each(Record::Instrument(bytes)),
-        EVENTS => each(events(kind, bytes)),
-        RESTART => each(Record::Restart(time(bytes))),
-        WATERMARK => each(Record::Watermark(time(bytes))),
+        INSTRUMENT => each(Record::Instrument(bytes), false),
+        EVENTS => each(events(kind, bytes), kind & MORE != 0),
+        RESTART => each(Record::Restart(number(bytes)), false),
+        WATERMARK => each(Record::Watermark(number(bytes)), false),
         _ => {}
     })
 }
@@ -61,7 +63,7 @@ fn events(kind: u32, bytes: &[u8]) -> Record<'_> {
     Record::Events(bytes.as_chunks().0, mark)
 }
 
-fn time(bytes: &[u8]) -> u64 {
+fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.first_chunk().copied().unwrap_or_default())
 }
 
@@ -74,6 +76,8 @@ pub(crate) struct EventRing {
     room: Vec<u8>,
     wakers: Vec<Waker>,
     asks: Arc<Asks>,
+    /// The number of the last request of all instruments that was taken.
+    taken: u64,
     /// The backlog of the ring up to which readers request more instruments, in bytes.
     most: u64,
     /// The waker of the thread of the feeds.
@@ -92,45 +96,11 @@ pub(crate) struct EventRing {
 /// The position of a reader that holds up no writer, because it has not started or is gone.
 const ABSENT: u64 = u64::MAX;
 
-/// A log that the writer waits for when it is behind.
-struct Awaited {
-    /// The number after its last event.
-    committed: Arc<AtomicU64>,
-    /// The most events that it may be behind.
-    most: u64,
-}
-
-/// The longest time that an event waits for the log, so that a disk that hangs does not stop the
-/// feeds.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
-
-impl Awaited {
-    /// Waits until the log is close enough to the event with the number `next`.
-    #[inline]
-    fn wait(&self, next: u64) {
-        if self.is_behind(next) {
-            self.wait_long(next);
-        }
-    }
-
-    fn is_behind(&self, next: u64) -> bool {
-        next.saturating_sub(self.committed.load(Ordering::Acquire)) > self.most
-    }
-
-    #[cold]
-    fn wait_long(&self, next: u64) {
-        let begun = Instant::now();
-        while self.is_behind(next) && begun.elapsed() < LONGEST_WAIT {
-            std::thread::sleep(Duration::from_micros(50));
-        }
-    }
-}
-
 /// The requests of the readers to the writer.
 #[derive(Default)]
 struct Asks {
-    /// Whether all instruments are requested again.
-    all: AtomicBool,
+    /// The number of the last request of all instruments.
+    all: AtomicU64,
     /// Whether the next of them are requested: a reader that waits for them has read most of the
     /// ring.
     more: AtomicBool,
@@ -153,8 +123,8 @@ pub struct EventReader {
 /// The reading end for raw records of the ring.
 pub(crate) struct RecordReader {
     ring: BroadcastReader,
-    /// Whether all instruments were requested, and some are still missing.
-    is_waiting: bool,
+    /// The number of the reader's request of all instruments, or 0 once they were read.
+    asked: u64,
     most: u64,
     waker: Waker,
     feeds: Waker,
@@ -222,6 +192,7 @@ impl EventRing {
             room: Vec::new(),
             wakers: Vec::new(),
             asks: Arc::default(),
+            taken: 0,
             most: bytes as u64 / 8,
             feeds,
             wrote: false,
@@ -256,7 +227,7 @@ impl EventRing {
             lacks_some: false,
             is_within: false,
             ring: self.ring.subscribe()?,
-            is_waiting: false,
+            asked: 0,
             most: self.most,
             waker,
             feeds: self.feeds.clone(),
@@ -269,12 +240,23 @@ impl EventRing {
         Arc::clone(&self.shown)
     }
 
-    /// Waits from now on for a log that is behind by half of the ring. `committed` is the number
-    /// after its last event.
-    pub(crate) fn wait_for(&mut self, committed: Arc<AtomicU64>) {
+    /// Waits from now on for a log that is behind by half of the ring, but no longer than a few
+    /// seconds without progress, nor once `stop` is raised. `committed` is the number after its
+    /// last event.
+    pub(crate) fn wait_for(&mut self, committed: Arc<AtomicU64>, stop: Stop) {
         // An event takes at most 96 bytes with its mark, and instruments are rare.
         let most = self.most * 8 / 160;
-        self.log = Some(Awaited { committed, most });
+        self.log = Some(Awaited::new(committed, most, stop));
+    }
+
+    /// Waits for the log before these events are written, if it is to be waited for.
+    #[inline]
+    fn wait_before(&mut self, events: &[Event]) {
+        if let Some(log) = &mut self.log
+            && !events.is_empty()
+        {
+            log.wait(self.next);
+        }
     }
 
     /// Returns whether all readers that have started have read so much that half of the ring is
@@ -318,18 +300,19 @@ impl EventRing {
         self.wrote = true;
     }
 
-    /// Writes the events of a message, which have numbers that exceed those before.
-    pub(crate) fn put_numbered(&mut self, events: &[Event]) {
-        if let Some(log) = &self.log {
-            log.wait(self.next);
-        }
-        // A log has the parts of a long message as records of their own.
-        let is_last = |last: &Event| last.flags.has(Flags::LAST);
-        let continues = events.len().is_multiple_of(MOST) && !events.last().is_none_or(is_last);
+    /// Writes events of a message, which have numbers that exceed those before. `continues` is set
+    /// if others of the message follow.
+    pub(crate) fn put_numbered(&mut self, events: &[Event], continues: bool) {
+        self.wait_before(events);
         self.write(events, continues);
         if let Some(last) = events.last() {
             self.next = last.number + 1;
         }
+    }
+
+    /// Ends a message of which no more comes, although others of it were to follow.
+    pub(crate) fn end_message(&mut self) {
+        self.write_part(&[], false);
     }
 
     /// Writes the events of a message as one record, or as several if it is long. `continues` is
@@ -373,9 +356,7 @@ impl EventRing {
     /// Numbers the events of a message and writes them. Does not allocate, and waits only for a log
     /// set by [`Self::wait_for`].
     pub(crate) fn put(&mut self, events: &mut [Event]) {
-        if let Some(log) = &self.log {
-            log.wait(self.next);
-        }
+        self.wait_before(events);
         for event in &mut *events {
             event.number = self.next;
             self.next += 1;
@@ -384,18 +365,21 @@ impl EventRing {
     }
 
     /// Returns whether a reader has requested all instruments since the last call.
-    pub(crate) fn is_asked(&self) -> bool {
-        take(&self.asks.all)
+    pub(crate) fn is_asked(&mut self) -> bool {
+        let last = self.asks.all.load(Ordering::Relaxed);
+        std::mem::replace(&mut self.taken, last) != last
     }
 
     /// Returns whether a reader has requested the next of them since the last call.
     pub(crate) fn wants_more(&self) -> bool {
-        take(&self.asks.more)
+        let more = &self.asks.more;
+        more.load(Ordering::Relaxed) && more.swap(false, Ordering::Relaxed)
     }
 
-    /// Writes that all requested instruments are in the ring.
+    /// Writes that all instruments are in the ring which were requested before the last call of
+    /// [`Self::is_asked`].
     pub(crate) fn put_shown(&mut self) {
-        let _ = self.ring.push(SHOWN, &[]);
+        let _ = self.ring.push(SHOWN, &self.taken.to_le_bytes());
         self.wrote = true;
     }
 
@@ -408,22 +392,11 @@ impl EventRing {
     }
 }
 
-/// Takes and clears a flag.
-fn take(flag: &AtomicBool) -> bool {
-    flag.load(Ordering::Relaxed) && flag.swap(false, Ordering::Relaxed)
-}
-
 impl RecordReader {
-    /// Calls `each` with at most `limit` records and the rest of the last one's message, and
-    /// returns how many there were. If the reader was overtaken, it requests all instruments. Does
-    /// not wait.
-    pub(crate) fn read(&mut self, limit: usize, mut each: impl FnMut(Record<'_>)) -> usize {
-        self.read_parts(limit, |record, _| each(record))
-    }
-
-    /// Reads as [`Self::read`] does, and also passes whether the message continues in the next
-    /// record.
-    fn read_parts(&mut self, limit: usize, mut each: impl FnMut(Record<'_>, bool)) -> usize {
+    /// Calls `each` with at most `limit` records and the rest of the last one's message, and with
+    /// whether the message continues in the next record. Returns how many there were. If the reader
+    /// was overtaken, it requests all instruments. Does not wait.
+    pub(crate) fn read(&mut self, limit: usize, mut each: impl FnMut(Record<'_>, bool)) -> usize {
         let mut read = self.read_some(limit, &mut each);
         while self.is_within {
             // The writer may still be writing the message.
@@ -436,15 +409,21 @@ impl RecordReader {
     }
 
     fn read_some(&mut self, limit: usize, each: &mut impl FnMut(Record<'_>, bool)) -> usize {
-        let (is_waiting, is_within) = (&mut self.is_waiting, &mut self.is_within);
+        let (asked, is_within) = (&mut self.asked, &mut self.is_within);
         let batch = self.ring.read(limit, |record| match record.kind & !BITS {
             INSTRUMENT => each(Record::Instrument(record.bytes), false),
-            SHOWN => (*is_waiting, *is_within) = (false, false),
+            SHOWN => {
+                *is_within = false;
+                // It may answer an earlier request of another reader.
+                if number(record.bytes) >= *asked {
+                    *asked = 0;
+                }
+            }
             RESTART => {
                 *is_within = false;
-                each(Record::Restart(time(record.bytes)), false);
+                each(Record::Restart(number(record.bytes)), false);
             }
-            WATERMARK => each(Record::Watermark(time(record.bytes)), false),
+            WATERMARK => each(Record::Watermark(number(record.bytes)), false),
             _ => {
                 // If the rest is overwritten, the numbers of the next events show it.
                 *is_within = record.kind & MORE != 0;
@@ -460,7 +439,7 @@ impl RecordReader {
                 self.ask();
             }
         }
-        if self.is_waiting && self.ring.backlog() < self.most {
+        if self.is_waiting() && self.ring.backlog() < self.most {
             self.asks.more.store(true, Ordering::Relaxed);
             self.feeds.wake();
         }
@@ -475,9 +454,13 @@ impl RecordReader {
 
     /// Requests all instruments, snapshots and states again.
     pub(crate) fn ask(&mut self) {
-        self.is_waiting = true;
+        self.asked = self.asks.all.fetch_add(1, Ordering::Relaxed) + 1;
         self.lacks_some = false;
-        self.asks.all.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether it has requested all instruments and has not read all of them since.
+    const fn is_waiting(&self) -> bool {
+        self.asked != 0
     }
 
     /// Returns the waker of the reader's thread.
@@ -499,7 +482,7 @@ impl EventReader {
             stages,
             now,
         } = self;
-        records.read_parts(limit, |record, continues| match record {
+        records.read(limit, |record, continues| match record {
             Record::Instrument(bytes) => {
                 if let (Some((number, true)), Some(added)) = (directory.take(bytes), added.as_mut())
                 {
@@ -679,10 +662,31 @@ mod tests {
         for (event, number) in numbered.iter_mut().zip(1_000..) {
             event.number = number;
         }
-        ring.put_numbered(&numbered);
+        ring.put_numbered(&numbered, false);
         let lost = [-(last + 1), -999];
         let expected: Vec<_> = lost.into_iter().chain(1_000..=1_256).chain([0]).collect();
         assert_eq!(read(&mut reader, 1), (2, expected));
+    }
+
+    #[test]
+    fn numbered_events_end_a_message_if_no_others_follow() {
+        let (mut ring, mut reader) = ring();
+        let mut all = message(2 * MOST + 1);
+        for (event, number) in all.iter_mut().zip(1..) {
+            event.number = number;
+        }
+        let (first, rest) = all.split_at(MOST);
+        let (second, last) = rest.split_at(MOST);
+        ring.put_numbered(first, true);
+        ring.put_numbered(second, false);
+        let expected: Vec<_> = (1..=2 * MOST as i64).chain([0]).collect();
+        assert_eq!(read(&mut reader, 1), (2, expected));
+        ring.put_numbered(last, true);
+        assert_eq!(read(&mut reader, 9), (1, vec![2 * MOST as i64 + 1]));
+        assert!(reader.is_within_message());
+        ring.end_message();
+        assert_eq!(read(&mut reader, 9), (1, vec![0]));
+        assert!(!reader.is_within_message());
     }
 
     /// Writes the first record of a message, which the reader reads.
@@ -720,10 +724,42 @@ mod tests {
         let (count, seen) = read(&mut reader, 9);
         assert!(count > 0 && seen.is_empty(), "{seen:?}");
         assert!(reader.is_within_message(), "no event says yet what is lost");
-        assert!(reader.records.is_waiting && ring.is_asked());
+        assert!(reader.records.is_waiting() && ring.is_asked());
         ring.put(&mut message(1));
         let (_, seen) = read(&mut reader, usize::MAX);
         assert_eq!(seen, [-2, -2, 3, 0]);
         assert!(!reader.is_within_message());
+    }
+
+    #[test]
+    fn the_answer_to_one_reader_does_not_end_the_wait_of_another() {
+        let waker = || Waker::detached().unwrap();
+        let mut ring = EventRing::new(1, 2, waker(), 1);
+        let mut readers = [(); 2].map(|()| ring.reader(waker()).unwrap());
+        let waiting = |readers: &mut [EventReader; 2]| {
+            readers.each_mut().map(|reader| {
+                read(reader, 9);
+                reader.records.is_waiting()
+            })
+        };
+        readers[0].ask();
+        assert!(ring.is_asked() && !ring.is_asked());
+        ring.put(&mut message(1));
+        ring.put_shown();
+        readers[1].ask();
+        assert_eq!(waiting(&mut readers), [false, true]);
+        assert!(ring.wants_more() && ring.is_asked());
+        ring.put_shown();
+        assert_eq!(waiting(&mut readers), [false, false]);
+    }
+
+    #[test]
+    fn a_message_without_events_does_not_wait_for_the_log() {
+        let (mut ring, _reader) = ring();
+        ring.wait_for(Arc::new(AtomicU64::new(1)), Stop::new());
+        ring.put(&mut message(2_000));
+        ring.put(&mut []);
+        ring.put_numbered(&[], false);
+        assert!(!ring.log.unwrap().has_given_up());
     }
 }

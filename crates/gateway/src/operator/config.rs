@@ -3,7 +3,7 @@
 use super::GatewayOperator;
 use fanfare_operator::{Member, OperatorError, Outcome, Row, Shape};
 use serde_json::Value;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 /// The most requests that are queued for the program.
@@ -109,13 +109,49 @@ impl ConfigAsked {
 }
 
 fn asked(operator: &GatewayOperator, ask: ConfigAsk) -> Outcome {
+    outcome(&operator.config, ask, PATIENCE).map_err(OperatorError::failed)
+}
+
+/// Returns the program's response to a request, or the reason why there is none.
+fn outcome(
+    program: &SyncSender<ConfigAsked>,
+    ask: ConfigAsk,
+    patience: Duration,
+) -> Result<Value, String> {
     let (answer, answered) = sync_channel(1);
-    let asked = operator.config.try_send(ConfigAsked { ask, answer });
-    let outcome = match asked {
-        Err(_) => Err("this program cannot reload its configuration".to_owned()),
-        Ok(()) => answered
-            .recv_timeout(PATIENCE)
-            .unwrap_or_else(|_| Err("the reload did not finish within a minute".to_owned())),
+    let why = match program.try_send(ConfigAsked { ask, answer }) {
+        Ok(()) => match answered.recv_timeout(patience) {
+            Ok(outcome) => return outcome,
+            Err(RecvTimeoutError::Timeout) => "the request did not finish within a minute",
+            Err(RecvTimeoutError::Disconnected) => "the program ended before it answered",
+        },
+        Err(TrySendError::Full(_)) => "too many requests about the configuration wait: try again",
+        Err(TrySendError::Disconnected(_)) => "this program cannot reload its configuration",
     };
-    outcome.map_err(OperatorError::failed)
+    Err(why.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_without_an_answer_says_why() {
+        let (program, asks) = sync_channel(1);
+        let ask = |patience| outcome(&program, ConfigAsk::Diff, patience);
+        let why = |outcome: Result<Value, String>, expected: &str| {
+            assert!(outcome.unwrap_err().contains(expected), "{expected}");
+        };
+        why(ask(Duration::ZERO), "within a minute");
+        // The first one still waits.
+        why(ask(PATIENCE), "too many requests");
+        asks.recv().unwrap();
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| ask(PATIENCE));
+            drop(asks.recv().unwrap());
+            why(asked.join().unwrap(), "ended before");
+        });
+        drop(asks);
+        why(ask(PATIENCE), "cannot reload");
+    }
 }

@@ -42,6 +42,10 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
             Field::text("symbol", "Symbol(55), or SecurityID(48).")
                 .first()
                 .needed(),
+            Field::text(
+                "security_id",
+                "Only the instruments with this SecurityID(48), of those with the symbol.",
+            ),
             FEED,
             Field::number("depth", "Levels of a side: 1 to 1000. Default: 10."),
             Field::text(
@@ -79,6 +83,7 @@ fn books(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let text = |name| ask.text(name).map(str::to_owned);
     let wanted = WantedBook {
         symbol: text("symbol").unwrap_or_default(),
+        security_id: text("security_id"),
         feed: text("feed"),
         depth: ask.number("depth"),
         at: text("at"),

@@ -43,7 +43,7 @@ fn status(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
 }
 
 fn counters(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
-    let all = operator.gateway.shared().counters.snapshot();
+    let all = operator.gateway.shared().counters.sums();
     let named = all.iter().map(|one| (one.label(), Value::from(one.value)));
     Ok(Value::Object(named.collect()))
 }

@@ -39,8 +39,8 @@ struct At {
 
 /// An item that is due.
 pub(super) enum Next<'a> {
-    /// The events of a message.
-    Message(&'a [Event]),
+    /// Events of a message, and whether others of it follow.
+    Message(&'a [Event], bool),
     /// An instrument in the form of `Instrument::write`.
     Instrument(&'a [u8]),
     /// The plant that wrote the log was restarted at this time. With 0, the replay begins again.
@@ -103,11 +103,13 @@ impl Cursor {
         }
         self.at.mark += 1;
         Some(match mark {
-            Mark::Message { events, .. } => {
+            Mark::Message {
+                events, continues, ..
+            } => {
                 let start = self.at.event;
                 self.at.event += events as usize;
                 let events = self.piece.events.get(start..self.at.event);
-                Next::Message(events.unwrap_or(&[]))
+                Next::Message(events.unwrap_or(&[]), continues)
             }
             Mark::Instrument(len) => {
                 let start = self.at.instrument;

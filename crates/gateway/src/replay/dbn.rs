@@ -136,15 +136,16 @@ impl DbnPlay {
             }
         }
         if !matches!(more, Ok(true)) {
-            self.end_message(piece);
+            self.put_events(false, piece);
         }
         more
     }
 
     fn take(&mut self, event: Event, piece: &mut Piece) {
-        let is_other = |first: &Event| first.ts_recv != event.ts_recv;
-        if self.events.first().is_some_and(is_other) || self.events.len() >= MOST {
-            self.end_message(piece);
+        let is_of_other = |first: &Event| first.ts_recv != event.ts_recv;
+        let is_over = self.events.first().is_some_and(is_of_other);
+        if is_over || self.events.len() >= MOST {
+            self.put_events(!is_over, piece);
         }
         if matches!(event.kind, Kind::Definition | Kind::Status) {
             self.put_instrument(event.instrument.0, piece);
@@ -159,12 +160,14 @@ impl DbnPlay {
         }
         self.events.push(event);
         if event.flags.has(Flags::LAST) {
-            self.end_message(piece);
+            self.put_events(false, piece);
         }
     }
 
-    fn end_message(&mut self, piece: &mut Piece) {
-        piece.message(self.clock, &self.events);
+    /// Adds the collected events to the piece. `continues` is set if others of their message
+    /// follow.
+    fn put_events(&mut self, continues: bool, piece: &mut Piece) {
+        piece.message(self.clock, &self.events, continues);
         self.events.clear();
     }
 

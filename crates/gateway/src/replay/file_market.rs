@@ -76,7 +76,7 @@ impl FileMarket {
         while work < TURN && self.cursor.has_room(now.mono, ring) {
             match self.cursor.next(now.mono) {
                 None => break,
-                Some(Next::Message(events)) => {
+                Some(Next::Message(events, _)) => {
                     for event in events {
                         let event = Event {
                             ts_recv: received,

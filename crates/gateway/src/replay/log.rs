@@ -287,7 +287,7 @@ impl Player {
         }
         for events in &self.part.known.events {
             // Due with the first event.
-            self.piece.message(0, events);
+            self.piece.message(0, events, false);
         }
     }
 
@@ -312,7 +312,8 @@ impl Player {
         let mut run = self.part.run.number;
         let (mut events, mut restarted) = (Vec::new(), false);
         loop {
-            let read = self.message(&mut reader, &mut events, &mut restarted)?;
+            let mut continues = false;
+            let read = self.message(&mut reader, (&mut events, &mut continues), &mut restarted)?;
             if let Some(new) = reader.run().filter(|new| new.number != run) {
                 let is_first = events.is_empty() && reader.next_number() == self.part.first;
                 run = new.number;
@@ -327,7 +328,7 @@ impl Player {
             if !events.is_empty() && std::mem::take(&mut restarted) {
                 self.piece.marks.push(Mark::Restart(0));
             }
-            self.piece.message(self.clock, &events);
+            self.piece.message(self.clock, &events, continues);
             if let Some(last) = events.last() {
                 self.next = last.number + 1;
             }
@@ -341,11 +342,11 @@ impl Player {
         }
     }
 
-    /// Reads one record: the events of one message, or an instrument.
+    /// Reads one record: events of one message, of which others may follow, or an instrument.
     fn message(
         &mut self,
         reader: &mut Reader,
-        events: &mut Vec<Event>,
+        (events, continues): (&mut Vec<Event>, &mut bool),
         restarted: &mut bool,
     ) -> Result<usize, LogError> {
         let (piece, clock, shift) = (&mut self.piece, &mut self.clock, self.part.shift);
@@ -360,11 +361,13 @@ impl Player {
                     }
                     let number = event.number + shift;
                     events.push(Event { number, ..*event });
+                    *continues = true;
                 }
+                Delivery::End(_) => *continues = false,
                 Delivery::Restart => *restarted = true,
                 Delivery::Watermark(time) => watermark = Some(time),
                 // The next number shows it.
-                Delivery::Lost { .. } | Delivery::End(_) => {}
+                Delivery::Lost { .. } => {}
             },
         )?;
         // It precedes the events.
@@ -377,5 +380,56 @@ impl Player {
         let sent = self.pieces.send(Step::Piece(piece));
         self.waker.wake();
         sent.map_err(|_| Ended::Gone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::Speed;
+    use super::super::piece;
+    use super::*;
+    use fanfare_history::{Writer, WriterConfig};
+
+    #[test]
+    fn the_records_of_a_long_message_continue_it() {
+        let folder = std::env::temp_dir().join(format!("fanfare-parts-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let (mut writer, _) =
+            Writer::open(&folder, WriterConfig::default(), Vec::new(), 1).unwrap();
+        for (number, continues) in [(1, true), (2, false), (3, false)] {
+            let event = Event {
+                number,
+                ..Event::EMPTY
+            };
+            writer.part(&[event.to_bytes()], continues).unwrap();
+        }
+        writer.close().unwrap();
+        let replay = Replay {
+            log: Some(folder.clone()),
+            dbn: None,
+            speed: Speed::Max,
+            from: None,
+            to: None,
+            turns: Turns::default(),
+        };
+        let (sender, pieces) = piece::channel();
+        let part = OpenReplay::open(&replay, None).unwrap();
+        part.start(sender, Waker::detached().unwrap()).unwrap();
+        let mut seen = Vec::new();
+        for step in pieces {
+            match step {
+                Step::Piece(piece) => {
+                    let mut numbers = piece.events.iter().map(|event| event.number);
+                    seen.extend(piece.marks.iter().filter_map(|mark| match mark {
+                        Mark::Message { continues, .. } => Some((numbers.next(), *continues)),
+                        _ => None,
+                    }));
+                }
+                Step::Done => break,
+                Step::Failed(why) => panic!("{why}"),
+            }
+        }
+        assert_eq!(seen, [(Some(1), true), (Some(2), false), (Some(3), false)]);
+        let _ = std::fs::remove_dir_all(&folder);
     }
 }

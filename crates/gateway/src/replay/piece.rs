@@ -10,13 +10,15 @@ const PIECES: usize = 4;
 /// The kind of the next item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// The next events are those of one message.
+    /// The next events are of one message.
     Message {
         /// The time at which they are due, in the time of the source: nanoseconds since 1970-01-01
         /// UTC.
         time: u64,
         /// The number of events.
         events: u32,
+        /// Whether others of the message follow.
+        continues: bool,
     },
     /// An instrument, with its length in bytes.
     Instrument(u32),
@@ -37,8 +39,9 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Adds the events of one message, if there are any.
-    pub(super) fn message(&mut self, time: u64, events: &[Event]) {
+    /// Adds events of one message, if there are any. `continues` is set if others of the message
+    /// follow.
+    pub(super) fn message(&mut self, time: u64, events: &[Event], continues: bool) {
         if events.is_empty() {
             return;
         }
@@ -46,6 +49,7 @@ impl Piece {
         self.marks.push(Mark::Message {
             time,
             events: u32::try_from(events.len()).unwrap_or(u32::MAX),
+            continues,
         });
     }
 

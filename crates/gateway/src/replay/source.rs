@@ -64,8 +64,8 @@ impl ReplaySource {
         while work < TURN && self.cursor.has_room(now.mono, ring) {
             let what = match self.cursor.next(now.mono) {
                 None => break,
-                Some(Next::Message(events)) => {
-                    self.outlet.pass_numbered(events, ring);
+                Some(Next::Message(events, continues)) => {
+                    self.outlet.pass_numbered(events, continues, ring);
                     None
                 }
                 Some(Next::Instrument(bytes)) => {
@@ -91,6 +91,7 @@ impl ReplaySource {
                 Some(Next::Over(why)) => why,
             };
             if let Some(what) = what {
+                ring.end_message();
                 let log = self.log.clone();
                 self.notices.send(Notice::Replay { log, what });
             }

@@ -362,7 +362,7 @@ fn no_update_of_a_class_that_has_ended_is_scheduled() {
 fn events_lost_in_several_places_of_a_turn_are_one_range_with_their_count() {
     let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
     for number in [3, 7] {
-        ring.put_numbered(&[Event { number, ..level(1) }]);
+        ring.put_numbered(&[Event { number, ..level(1) }], false);
     }
     let Service { events, core, .. } = &mut service;
     let mut lost = None;

@@ -191,7 +191,7 @@ fn readers_of_market_events_pass_over_marks() {
     }
     assert_eq!(stage(&counters, "m", "ring"), (1, u64::MAX - written));
     let mut seen = Vec::new();
-    records.read(9, |record| match record {
+    records.read(9, |record, _| match record {
         Record::Events(events, mark) => seen.push((events.len(), mark)),
         _ => panic!("only events"),
     });
@@ -210,7 +210,7 @@ fn events_with_marks_are_rescued() {
     let mut ring = EventRing::in_file(&path, 1 << 16, 1, waker(), 1).unwrap();
     put_events(&mut ring);
     let mut numbers = Vec::new();
-    rescue(&path, |record| {
+    rescue(&path, |record, _| {
         if let Record::Events(events, _) = record {
             let events = events.iter().filter_map(Event::from_bytes);
             numbers.extend(events.map(|event| event.number));

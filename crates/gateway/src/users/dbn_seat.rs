@@ -1,5 +1,7 @@
 //! The sessions of DBN as operators view them.
 
+use super::dbn_key::DbnKey;
+use crate::which::Which;
 use fanfare_engine::poll::Waker;
 use fanfare_market::dbn::live::LiveSchemas;
 use fanfare_wire::UtcTimestamp;
@@ -11,6 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct DbnSeat {
     /// The number of the session.
     pub(crate) session: u64,
+    /// The key that the client has used, if it has a user.
+    pub(crate) key: Option<DbnKey>,
     /// The user's name, or an empty text if it has no user.
     pub(crate) user: Arc<str>,
     pub(crate) peer: SocketAddr,
@@ -80,13 +84,14 @@ impl Bell {
 impl DbnSeat {
     pub(crate) fn new(
         (session, client): (u64, &str),
-        user: Arc<str>,
+        (key, user): (Option<DbnKey>, Arc<str>),
         peer: SocketAddr,
         since: UtcTimestamp,
         bell: Bell,
     ) -> Self {
         Self {
             session,
+            key,
             user,
             peer,
             since,
@@ -95,6 +100,11 @@ impl DbnSeat {
             end: Mutex::new(None),
             bell,
         }
+    }
+
+    /// Returns whether an operator has selected it.
+    pub(crate) fn is(&self, which: &Which) -> bool {
+        which.is_of_dbn(self.session, &self.user)
     }
 
     /// Records the state of the session.

@@ -23,8 +23,8 @@ pub(crate) enum Passage {
     Through(Incoming, Option<Arc<User>>),
     /// The user is known, and is refused.
     Denied(Incoming, Arc<str>, Denied),
-    /// The connection is closed without a response.
-    Refused(Incoming, Refusal),
+    /// The connection, of a user if one is known, is closed without a response.
+    Refused(Incoming, Option<Arc<str>>, Refusal),
 }
 
 /// The rules of the port's configuration for Logons.
@@ -124,6 +124,10 @@ impl Door {
         now: Now,
     ) -> Option<Passage> {
         self.look();
+        // The port has looked at the header alone.
+        if !matches!(self.decoder.next(incoming.bytes()), Next::Message { .. }) {
+            return Some(Passage::Refused(incoming, None, Refusal::Garbled));
+        }
         let user = match self.whose(&incoming, rules) {
             Ok(Some(user)) => user,
             Ok(None) => return Some(Passage::Through(incoming, None)),
@@ -223,18 +227,18 @@ impl Door {
         let Some(user) = self.users.find(id, self.port) else {
             if !self.users.takes_strangers(self.port) || self.users.knows(id) {
                 let id = id.clone().with_sub_ids(incoming.sub_ids().clone());
-                return Err(Closed::Refused(Refusal::UnknownSession(id)));
+                return Err(Closed::Refused(None, Refusal::UnknownSession(id)));
             }
-            incoming
-                .check_certificate(&rules.names)
-                .map_err(Closed::Refused)?;
+            let checked = incoming.check_certificate(&rules.names);
+            checked.map_err(|why| Closed::Refused(None, why))?;
             return Ok(None);
         };
         if !user.allow.allows(incoming.address().ip()) {
             return Err(Closed::Denied(Arc::clone(&user.name), Denied::Address));
         }
         let names = user.certificates.as_ref().unwrap_or(&rules.names);
-        incoming.check_certificate(names).map_err(Closed::Refused)?;
+        let checked = incoming.check_certificate(names);
+        checked.map_err(|why| Closed::Refused(Some(Arc::clone(&user.name)), why))?;
         Ok(Some(Arc::clone(user)))
     }
 
@@ -257,14 +261,14 @@ impl Door {
 /// The reason why a Logon is refused.
 enum Closed {
     Denied(Arc<str>, Denied),
-    Refused(Refusal),
+    Refused(Option<Arc<str>>, Refusal),
 }
 
 impl Closed {
     fn of(self, incoming: Incoming) -> Passage {
         match self {
             Self::Denied(user, why) => Passage::Denied(incoming, user, why),
-            Self::Refused(why) => Passage::Refused(incoming, why),
+            Self::Refused(user, why) => Passage::Refused(incoming, user, why),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The error of refused users.
 
+use super::origin::Origin;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{why}", Place(self))]
 pub struct UsersError {
-    /// The file of the users, or `None` for the configuration itself.
+    /// The file of the users, or `None` for a configuration whose file is not known.
     pub file: Option<PathBuf>,
     /// The line, from 1, if the users were read from text.
     pub line: Option<usize>,
@@ -45,20 +46,14 @@ impl Fault {
         }
     }
 
-    /// Returns the error, with the line if the text is known.
-    pub(super) fn error(self, file: Option<PathBuf>, text: Option<&str>) -> UsersError {
+    /// Returns the error, with file and line as far as they are known.
+    pub(super) fn error(self, origin: &Origin) -> UsersError {
         UsersError {
-            file,
-            line: self.at.zip(text).map(|(at, text)| line_of(text, at)),
+            file: origin.file(),
+            line: self.at.and_then(|at| origin.line(at)),
             why: self.why,
         }
     }
-}
-
-/// Returns the line, from 1, of a position in a text.
-fn line_of(text: &str, at: usize) -> usize {
-    let before = text.as_bytes().get(..at).unwrap_or(text.as_bytes());
-    before.iter().filter(|&&byte| byte == b'\n').count() + 1
 }
 
 /// A text of the configuration in an error. It is quoted unless it may be or contain a password or
@@ -93,7 +88,7 @@ const NOT_SHOWN: &str = "(not shown)";
 /// it may contain a password.
 pub(crate) fn without_text(text: &str, error: &toml::de::Error) -> (Option<usize>, String) {
     let at = error.span().map(|span| span.start);
-    let line = at.map(|at| line_of(text, at));
+    let line = at.and_then(|at| Origin::of(text).line(at));
     let of_line = line.and_then(|line| text.lines().nth(line - 1));
     let why = match of_line {
         Some(of_line) if of_line.trim_start().starts_with("password") => NO_STRING.to_owned(),
@@ -116,7 +111,9 @@ fn without_values(message: &str) -> String {
     };
     // The quotes are one byte each.
     let value = found.get(first + 1..last).unwrap_or_default();
-    match Quoted(value).is_shown() && !expected.contains('$') {
+    // What is not a string in the place of one may be a secret without quotation marks.
+    let is_secret = expected.contains("a string") || expected.contains('$');
+    match Quoted(value).is_shown() && !is_secret {
         true => message.to_owned(),
         false => {
             let (kind, behind) = (found.get(..first), found.get(last + 1..));

@@ -8,6 +8,7 @@ pub(crate) mod door;
 mod error;
 pub(crate) mod grant;
 mod names;
+mod origin;
 mod password;
 pub(crate) mod roster;
 mod set;
@@ -26,6 +27,7 @@ pub(crate) use dbn_key::DbnKey;
 pub(crate) use error::without_text;
 pub(crate) use names::Names;
 pub(crate) use set::{Source, User, UserSet};
+pub(crate) use tables::{parsed_from, read_from};
 
 use fanfare_fix::session::SessionId;
 use grant::Grant;

@@ -1,8 +1,10 @@
-//! The connected sessions, and their users. Consulted when a session logs on or ends, by operators,
-//! and at a reload, never per message.
+//! The connected sessions with their users, and the sessions that operators keep out. Consulted
+//! when a session logs on or ends, by operators, and at a reload, never per message.
 
 use super::dbn_seat::DbnSeat;
+use super::denied::Denied;
 use super::tables::PortName;
+use crate::which::Which;
 use fanfare_fix::session::SessionId;
 use fanfare_wire::UtcTimestamp;
 use std::collections::{BTreeMap, HashMap};
@@ -20,6 +22,8 @@ struct State {
     /// The sessions of DBN by their number.
     dbn: BTreeMap<u64, Arc<DbnSeat>>,
     by_user: HashMap<Arc<str>, usize>,
+    /// The sessions that operators keep out, whatever the configuration.
+    stops: Vec<Which>,
 }
 
 /// A session. The numbers are those of its thread's last sample, taken every 100 ms.
@@ -76,6 +80,11 @@ pub(crate) struct Served {
 }
 
 impl Seat {
+    /// Returns whether an operator has selected it.
+    pub(crate) fn is(&self, which: &Which) -> bool {
+        which.is_at(self.port.name()) && which.is_of(&self.id, &self.user)
+    }
+
     /// Records the state of the session.
     pub(crate) fn set(&self, reading: Reading) {
         self.next_sender
@@ -132,11 +141,11 @@ impl Roster {
     /// Takes a place for a session that is not claimed yet.
     ///
     /// # Errors
-    /// Returns an error if the user has as many sessions as allowed.
-    pub(crate) fn take(&self, seat: Seat, most: usize) -> Result<Seated, usize> {
+    /// Returns an error if the session is stopped, or the user has as many sessions as allowed.
+    pub(crate) fn take(&self, seat: Seat, most: usize) -> Result<Seated, Denied> {
         let mut state = self.lock();
         let seat = Arc::new(seat);
-        state.join(&seat.user, most)?;
+        state.join(|which| seat.is(which), &seat.user, most)?;
         let live = &mut state.live[seat.port as usize];
         live.insert(Arc::clone(&seat.id), Arc::clone(&seat));
         drop(state);
@@ -147,10 +156,10 @@ impl Roster {
     /// Takes a place for a session of DBN.
     ///
     /// # Errors
-    /// Returns an error if the user has as many sessions as allowed.
-    pub(crate) fn take_dbn(&self, seat: DbnSeat, most: usize) -> Result<DbnSeated, usize> {
+    /// Returns an error if the session is stopped, or the user has as many sessions as allowed.
+    pub(crate) fn take_dbn(&self, seat: DbnSeat, most: usize) -> Result<DbnSeated, Denied> {
         let mut state = self.lock();
-        state.join(&seat.user, most)?;
+        state.join(|which| seat.is(which), &seat.user, most)?;
         let seat = Arc::new(seat);
         state.dbn.insert(seat.session, Arc::clone(&seat));
         drop(state);
@@ -188,6 +197,11 @@ impl Roster {
         live.is_some_and(|live| Arc::ptr_eq(&live, seat))
     }
 
+    /// Reads or changes the stops in force. Sessions that match one take no place from then on.
+    pub(crate) fn stops<T>(&self, change: impl FnOnce(&mut Vec<Which>) -> T) -> T {
+        change(&mut self.lock().stops)
+    }
+
     /// Returns the number of sessions of a user.
     pub(crate) fn of_user(&self, user: &str) -> usize {
         self.lock().by_user.get(user).copied().unwrap_or(0)
@@ -219,14 +233,23 @@ impl Drop for DbnSeated {
 }
 
 impl State {
-    /// Counts a session of a user. Sessions without a user are not counted.
-    fn join(&mut self, user: &Arc<str>, most: usize) -> Result<(), usize> {
+    /// Counts a session of a user, unless it matches a stop. Sessions without a user are not
+    /// counted.
+    fn join(
+        &mut self,
+        is: impl Fn(&Which) -> bool,
+        user: &Arc<str>,
+        most: usize,
+    ) -> Result<(), Denied> {
+        if self.stops.iter().any(is) {
+            return Err(Denied::Stopped);
+        }
         if user.is_empty() {
             return Ok(());
         }
         let sessions = self.by_user.entry(Arc::clone(user)).or_default();
         if *sessions >= most {
-            return Err(*sessions);
+            return Err(Denied::TooManySessions(*sessions));
         }
         *sessions += 1;
         Ok(())
@@ -283,6 +306,8 @@ impl Drop for Seated {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::users::dbn_seat::Bell;
+    use fanfare_engine::poll::Waker;
     use fanfare_fix::session::Version;
 
     fn seat(client: &str, user: &str) -> Seat {
@@ -297,7 +322,8 @@ mod tests {
         let roster = Roster::default();
         let first = roster.take(seat("A", "desk"), 2).ok().unwrap();
         let _second = roster.take(seat("B", "desk"), 2).ok().unwrap();
-        assert_eq!(roster.take(seat("C", "desk"), 2).err(), Some(2));
+        let refused = roster.take(seat("C", "desk"), 2).err();
+        assert_eq!(refused, Some(Denied::TooManySessions(2)));
         assert_eq!(roster.of_user("desk"), 2);
         drop(first);
         let _third = roster.take(seat("C", "desk"), 2).ok().unwrap();
@@ -309,5 +335,35 @@ mod tests {
         assert_eq!(roster.seats(|seat| &*seat.user == "desk").len(), 2);
         drop((strangers, _second, _third));
         assert!(roster.seats(|_| true).is_empty() && roster.of_user("desk") == 0);
+    }
+
+    #[test]
+    fn a_session_that_is_stopped_takes_no_place() {
+        let roster = Roster::default();
+        let bell = Bell::new(Waker::detached().unwrap());
+        let of_dbn = || {
+            let (peer, since) = ("127.0.0.1:1".parse().unwrap(), UtcTimestamp::from_nanos(0));
+            DbnSeat::new((1, ""), (None, "desk".into()), peer, since, bell.clone())
+        };
+        let outcomes = |port: Option<&str>| {
+            let stop = Which {
+                user: Some("desk".to_owned()),
+                port: port.map(str::to_owned),
+                ..Which::default()
+            };
+            roster.stops(|all| *all = vec![stop]);
+            [
+                roster.take(seat("A", "desk"), 1).err(),
+                roster.take(seat("B", "other"), 1).err(),
+                roster.take_dbn(of_dbn(), 1).err(),
+            ]
+        };
+        let stopped = || Some(Denied::Stopped);
+        assert_eq!(outcomes(None), [stopped(), None, stopped()]);
+        assert_eq!(outcomes(Some("consumers")), [stopped(), None, None]);
+        assert_eq!(outcomes(Some("dbn")), [None, None, stopped()]);
+        assert_eq!(outcomes(Some("producers")), [None, None, None]);
+        roster.stops(Vec::clear);
+        assert!(roster.take(seat("A", "desk"), 1).is_ok() && roster.of_user("desk") == 0);
     }
 }

@@ -1,9 +1,11 @@
 //! The users of a gateway, checked as a whole.
 
 use super::dbn_key::DbnKey;
+use super::dbn_seat::DbnSeat;
 use super::error::{Fault, Quoted, UsersError};
 use super::grant::{Grant, MOST_REQUESTS_PER_SECOND, MOST_SUBSCRIPTIONS};
 use super::names::{Instruments, Names};
+use super::origin::Origin;
 use super::password::Hashed;
 use super::roster::Seat;
 use super::tables::{Lists, PortName, UserTable, UserTables, UsersFile};
@@ -76,19 +78,18 @@ pub(crate) struct UserSet {
     strangers: [bool; 2],
     /// Whether there are any users, so that every client must be one of them.
     has_users: bool,
-    /// The keys for DBN.
+    /// The keys for DBN, in the order of the users.
     keys: Vec<(DbnKey, Arc<User>)>,
 }
 
 impl UserSet {
-    /// Reads the file of the users, if there is one, and checks everything. `text` is the text of
-    /// the configuration, for the lines of errors.
+    /// Reads the file of the users, if there is one, and checks everything.
     ///
     /// # Errors
     /// Returns the first fault.
-    pub(crate) fn load(source: &Source<'_>, text: Option<&str>) -> Result<Self, UsersError> {
+    pub(crate) fn load(source: &Source<'_>) -> Result<Self, UsersError> {
         let file = source.file.map(UsersFile::read).transpose()?;
-        let mut users = Self::of(source, text, file)?;
+        let mut users = Self::of(source, file.as_ref())?;
         users.read_keys()?;
         Ok(users)
     }
@@ -102,7 +103,7 @@ impl UserSet {
             let fault = |why: String| {
                 let (name, file) = (Quoted(&user.name), file.display());
                 let why = format!("user {name}: `dbn_key_file`: {file} {why}");
-                Fault::new(None, why).error(None, None)
+                Fault::new(None, why).error(&Origin::default())
             };
             let key = DbnKey::read(file).map_err(fault)?;
             if let Some((_, other)) = self.keys.iter().find(|(own, _)| *own == key) {
@@ -121,10 +122,19 @@ impl UserSet {
             .cloned()
     }
 
-    /// Returns the current user of this key, if it may still connect from this address.
-    pub(crate) fn of_key(&self, key: &DbnKey, address: IpAddr) -> Option<&Arc<User>> {
+    /// Returns the current user with this name and key, if it may still connect from this address.
+    pub(crate) fn of_key(&self, key: &DbnKey, name: &str, address: IpAddr) -> Option<&Arc<User>> {
         let (_, user) = self.keys.iter().find(|(own, _)| own == key)?;
-        user.allow.allows(address).then_some(user)
+        (&*user.name == name && user.allow.allows(address)).then_some(user)
+    }
+
+    /// Returns whether a connected session of DBN is still permitted, at a port that takes clients
+    /// without a user or does not.
+    pub(crate) fn admits_dbn(&self, seat: &DbnSeat, takes_strangers: bool) -> bool {
+        match &seat.key {
+            Some(key) => self.of_key(key, &seat.user, seat.peer.ip()).is_some(),
+            None => takes_strangers,
+        }
     }
 
     /// Returns whether there are users, in which case other clients receive no market data unless a
@@ -134,28 +144,22 @@ impl UserSet {
     }
 
     /// Checks the tables as `load` does, without the file.
-    pub(crate) fn check_tables(source: &Source<'_>, text: Option<&str>) -> Result<(), UsersError> {
+    pub(crate) fn check_tables(source: &Source<'_>) -> Result<(), UsersError> {
         // The lists may be in the file.
         match source.file {
-            None => Self::of(source, text, None).map(drop),
+            None => Self::of(source, None).map(drop),
             Some(_) => Ok(()),
         }
     }
 
-    fn of(
-        source: &Source<'_>,
-        text: Option<&str>,
-        file: Option<UsersFile>,
-    ) -> Result<Self, UsersError> {
-        let own = |fault: Fault| fault.error(None, text);
+    fn of(source: &Source<'_>, file: Option<&UsersFile>) -> Result<Self, UsersError> {
         let mut builder = Builder::new(source);
-        builder.lists(source.lists).map_err(own)?;
-        if let Some(file) = &file {
-            let theirs = |fault| in_file(fault, source.file, &file.text);
-            builder.lists(&file.lists).map_err(theirs)?;
-            builder.users(&file.user).map_err(theirs)?;
+        builder.lists(source.lists)?;
+        if let Some(file) = file {
+            builder.lists(&file.lists)?;
+            builder.users(&file.user)?;
         }
-        builder.users(source.users).map_err(own)?;
+        builder.users(source.users)?;
         Ok(builder.set)
     }
 
@@ -217,10 +221,15 @@ impl UserSet {
     pub(crate) fn users(&self) -> impl Iterator<Item = &Arc<User>> {
         self.users.iter()
     }
-}
 
-fn in_file(fault: Fault, path: Option<&Path>, text: &str) -> UsersError {
-    fault.error(path.map(Path::to_owned), Some(text))
+    /// Returns all users with their keys for DBN, in the order of the configuration.
+    pub(crate) fn with_keys(&self) -> impl Iterator<Item = (&User, Option<&DbnKey>)> {
+        let mut keys = self.keys.iter().peekable();
+        self.users.iter().map(move |user| {
+            let own = keys.next_if(|(_, owner)| Arc::ptr_eq(owner, user));
+            (&**user, own.map(|(key, _)| key))
+        })
+    }
 }
 
 struct Builder {
@@ -251,21 +260,24 @@ impl Builder {
         }
     }
 
-    fn lists(&mut self, lists: &Lists) -> Built<()> {
-        for (name, names) in &lists.0 {
-            let at = names.first().map(|name| name.span().start);
-            let of = format!("list {}", Quoted(name));
-            let fault = |why: &str| Fault::new(at, format!("{of}: {why}"));
-            if name.is_empty() || name.len() > LONGEST_NAME || has_odd(name) {
-                return Err(fault(
-                    "the name of a list must have 1 to 64 printable characters",
-                ));
-            }
-            let names = self.names(&of, names)?;
-            let names = Arc::new(names);
-            if self.set.lists.insert(name.clone(), names).is_some() {
-                return Err(fault("another list has this name"));
-            }
+    fn lists(&mut self, lists: &Lists) -> Result<(), UsersError> {
+        let mut all = lists.names.iter();
+        all.try_for_each(|(name, names)| self.list(name, names))
+            .map_err(|fault| fault.error(&lists.origin))
+    }
+
+    fn list(&mut self, name: &str, names: &[Spanned<String>]) -> Built<()> {
+        let at = names.first().map(|name| name.span().start);
+        let of = format!("list {}", Quoted(name));
+        let fault = |why: &str| Fault::new(at, format!("{of}: {why}"));
+        if name.is_empty() || name.len() > LONGEST_NAME || has_odd(name) {
+            return Err(fault(
+                "the name of a list must have 1 to 64 printable characters",
+            ));
+        }
+        let names = Arc::new(self.names(&of, names)?);
+        if self.set.lists.insert(name.to_owned(), names).is_some() {
+            return Err(fault("another list has this name"));
         }
         Ok(())
     }
@@ -287,14 +299,19 @@ impl Builder {
         patterns.collect()
     }
 
-    fn users(&mut self, tables: &UserTables) -> Built<()> {
-        for table in &tables.0 {
-            let user = Arc::new(self.user(table)?);
-            for session in &table.sessions {
-                self.session(session, &user)?;
-            }
-            self.set.users.push(user);
+    fn users(&mut self, users: &UserTables) -> Result<(), UsersError> {
+        let mut tables = users.tables.iter();
+        tables
+            .try_for_each(|table| self.table(table))
+            .map_err(|fault| fault.error(&users.origin))
+    }
+
+    fn table(&mut self, table: &UserTable) -> Built<()> {
+        let user = Arc::new(self.user(table)?);
+        for session in &table.sessions {
+            self.session(session, &user)?;
         }
+        self.set.users.push(user);
         Ok(())
     }
 

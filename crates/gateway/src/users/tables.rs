@@ -1,6 +1,7 @@
 //! Users and named lists in the form of the configuration: the tables `[[user]]` and `[lists]`.
 
-use super::error::{Fault, UsersError, without_text};
+use super::error::{UsersError, without_text};
+use super::origin::Origin;
 use super::password::Hashed;
 use crate::port_config::Pair;
 use crate::service::Contract;
@@ -16,20 +17,41 @@ const MOST_BYTES: u64 = 256 << 20;
 /// The tables `[[user]]` of a configuration.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(transparent)]
-pub struct UserTables(pub(super) Vec<UserTable>);
+pub struct UserTables {
+    pub(super) tables: Vec<UserTable>,
+    #[serde(skip)]
+    pub(super) origin: Origin,
+}
 
 impl UserTables {
     /// Returns whether there are no users.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.tables.is_empty()
     }
 }
 
 /// The table `[lists]`: instruments by the names of lists.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(transparent)]
-pub struct Lists(pub(super) BTreeMap<String, Vec<Spanned<String>>>);
+pub struct Lists {
+    pub(super) names: BTreeMap<String, Vec<Spanned<String>>>,
+    #[serde(skip)]
+    pub(super) origin: Origin,
+}
+
+/// Records the text from which users and lists were parsed, for the lines of errors.
+pub(crate) fn parsed_from(text: &str, users: &mut UserTables, lists: &mut Lists) {
+    let origin = Origin::of(text);
+    lists.origin = origin.clone();
+    users.origin = origin;
+}
+
+/// Records the file of that text.
+pub(crate) fn read_from(file: &Path, users: &mut UserTables, lists: &mut Lists) {
+    users.origin.in_file(file);
+    lists.origin.in_file(file);
+}
 
 /// A table `[[user]]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -86,13 +108,15 @@ impl PortName {
 pub(super) struct UsersFile {
     pub(super) user: UserTables,
     pub(super) lists: Lists,
-    #[serde(skip)]
-    pub(super) text: String,
 }
 
 impl UsersFile {
     pub(super) fn read(path: &Path) -> Result<Self, UsersError> {
-        let fault = |why: String| Fault::new(None, why).error(Some(path.to_owned()), None);
+        let fault = |why: String| UsersError {
+            file: Some(path.to_owned()),
+            line: None,
+            why,
+        };
         let mut bytes = Vec::new();
         let read = std::fs::File::open(path)
             .and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
@@ -101,13 +125,12 @@ impl UsersFile {
             return Err(fault(format!("has more than {MOST_BYTES} bytes")));
         }
         let text = String::from_utf8(bytes).map_err(|_| fault("is not UTF-8".to_owned()))?;
-        match toml::from_str::<Self>(&text) {
-            Ok(file) => Ok(Self { text, ..file }),
-            Err(error) => {
-                let (line, why) = without_text(&text, &error);
-                let file = Some(path.to_owned());
-                Err(UsersError { file, line, why })
-            }
-        }
+        let mut file = toml::from_str::<Self>(&text).map_err(|error| {
+            let (line, why) = without_text(&text, &error);
+            UsersError { line, ..fault(why) }
+        })?;
+        parsed_from(&text, &mut file.user, &mut file.lists);
+        read_from(path, &mut file.user, &mut file.lists);
+        Ok(file)
     }
 }

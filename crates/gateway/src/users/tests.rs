@@ -1,15 +1,16 @@
 use super::*;
-use crate::Config;
 use crate::service::{Contract, EntryTypes};
+use crate::{Config, StartError};
 use fanfare_fix::session::Version;
 use proptest::prelude::*;
+use std::path::Path;
 
 const HASH: &str = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHRzb21lc2FsdA$\
                     MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI";
 
 fn load(text: &str) -> Result<UserSet, String> {
     let config = Config::from_toml(text).map_err(|error| error.to_string())?;
-    UserSet::load(&config.user_source(), Some(text)).map_err(|error| error.to_string())
+    UserSet::load(&config.user_source()).map_err(|error| error.to_string())
 }
 
 fn id(client: &str) -> SessionId {
@@ -228,6 +229,65 @@ fn an_error_never_shows_a_password() {
     assert!(!load(in_one_line).unwrap_err().contains("7123"));
     let config = Config::from_toml(&desk("instruments = []")).unwrap();
     assert!(!format!("{config:?}").contains("argon2"));
+}
+
+#[test]
+fn an_error_never_shows_a_secret_of_kafka() {
+    let kafka = "[[kafka]]\nbrokers = [\"a:1\"]\ntopic = \"t\"\n";
+    let misspelt = "[[kafak]]\nbrokers = [\"a:1\"]\ntopic = \"t\"\n";
+    for (text, line) in [
+        (
+            format!("{kafka}options = {{ \"sasl.oauthbearer.client.secret\" = s3cr3t }}\n"),
+            4,
+        ),
+        (
+            format!("{kafka}options = {{ \"sasl.oauthbearer.client.secret\" = 7123 }}\n"),
+            4,
+        ),
+        (
+            format!("{kafka}[kafka.options]\n\"sasl.oauthbearer.config\" = s3cr3t\n"),
+            5,
+        ),
+        (format!("{misspelt}options = {{ x.secret = s3cr3t }}\n"), 4),
+    ] {
+        let told = load(&text).unwrap_err();
+        let is_shown = told.contains("s3cr3t") || told.contains("7123");
+        assert!(
+            !is_shown && told.contains(&format!("line {line}")),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn faults_that_are_found_after_parsing_have_file_and_line() {
+    let name = format!("fanfare-users-both-{}.toml", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let told = |own: &str, theirs: &str| {
+        std::fs::write(&path, theirs).unwrap();
+        let text = format!("users = \"{}\"\n{own}", path.display());
+        let read = Config::from_toml(&text).unwrap();
+        let read = read.of_file(Path::new("gateway.toml"));
+        // A reload adopts the users of another configuration.
+        let adopted = Config::default().with_users_of(&read);
+        [read, adopted].map(|config| match config.check_files() {
+            Err(StartError::Users(error)) => error.to_string(),
+            other => panic!("{other:?}"),
+        })
+    };
+    let wrong = desk("");
+    for told in told(&wrong, "") {
+        let place = "gateway.toml: line 3: user `desk`: `instruments`";
+        assert!(told.starts_with(place), "{told}");
+    }
+    for told in told("[lists]\nA = [\n\"@B\"]\n", "") {
+        assert!(told.starts_with("gateway.toml: line 4: "), "{told}");
+    }
+    for told in told(&desk("instruments = []"), &("\n".to_owned() + &wrong)) {
+        let place = format!("{}: line 3: user `desk`", path.display());
+        assert!(told.starts_with(&place), "{told}");
+    }
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

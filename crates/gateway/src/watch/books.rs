@@ -24,6 +24,8 @@ const MOST: usize = 64;
 pub(crate) struct WantedBook {
     /// Symbol(55), or SecurityID(48).
     pub(crate) symbol: String,
+    /// SecurityID(48) of one of several instruments of the symbol.
+    pub(crate) security_id: Option<String>,
     pub(crate) feed: Option<String>,
     pub(crate) depth: Option<u64>,
     /// The moment in the past, or now if absent.
@@ -174,9 +176,23 @@ fn find(
     wanted: &WantedBook,
 ) -> Result<Vec<InstrumentId>, NoBook> {
     let name = wanted.symbol.as_bytes();
+    let is_of_feed = |instrument: &InstrumentId| {
+        let feed = render::feed_of(feeds, *instrument);
+        let wanted = wanted.feed.as_ref();
+        wanted.is_none_or(|wanted| feed.is_some_and(|feed| feed.name == *wanted))
+    };
+    let is_of_id = |instrument: &InstrumentId| {
+        let wanted = wanted.security_id.as_ref();
+        wanted.is_none_or(|wanted| {
+            let known = directory.instrument(*instrument);
+            known.is_some_and(|known| render::id_text(known.definition.name.id) == *wanted)
+        })
+    };
+    // One instrument's symbol may be another one's ID: what is not wanted hides nothing.
+    let fits = |instrument: &InstrumentId| is_of_feed(instrument) && is_of_id(instrument);
     let mut found: Vec<_> = match name.is_empty() {
         true => return Err(NoBook::Asked("`symbol` is missing".to_owned())),
-        false => directory.of_symbol(name).collect(),
+        false => directory.of_symbol(name).filter(fits).collect(),
     };
     if found.is_empty() {
         let number = wanted.symbol.parse().map(SecurityId::Number);
@@ -189,24 +205,66 @@ fn find(
         let of_id = ids.into_iter().flatten();
         found = of_id
             .flat_map(|id| directory.of_id(id, IdSource::NONE))
+            .filter(fits)
             .collect();
         if found.is_empty() {
             found = (0..bound)
                 .map(InstrumentId)
                 .filter(has)
+                .filter(fits)
                 .take(MOST)
                 .collect();
         }
     }
-    let is_of_feed = |instrument: &InstrumentId| {
-        let feed = render::feed_of(feeds, *instrument);
-        let wanted = wanted.feed.as_ref();
-        wanted.is_none_or(|wanted| feed.is_some_and(|feed| feed.name == *wanted))
-    };
-    found.retain(is_of_feed);
     found.truncate(MOST);
     match found.is_empty() {
         true => Err(NoBook::Unknown(render::text(name))),
         false => Ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_market::instruments::{Definition, Instrument, Name};
+
+    fn directory_of(names: &[(&str, u64)]) -> Directory {
+        let mut directory = Directory::new();
+        for (number, (symbol, id)) in names.iter().enumerate() {
+            let name = Name {
+                symbol: symbol.as_bytes(),
+                id: SecurityId::Number(*id),
+                source: IdSource::NONE,
+            };
+            let instrument = Instrument {
+                instrument: InstrumentId(number as u32),
+                definition: Definition {
+                    name,
+                    ..Definition::default()
+                },
+                revision: 1,
+                status: 0,
+            };
+            let mut bytes = Vec::new();
+            instrument.write(&mut bytes);
+            directory.take(&bytes).unwrap();
+        }
+        directory
+    }
+
+    #[test]
+    fn an_id_that_is_the_symbol_of_another_instrument_finds_its_own() {
+        let directory = directory_of(&[("", 5), ("5", 9)]);
+        let found = |id: Option<&str>| {
+            let wanted = WantedBook {
+                symbol: "5".to_owned(),
+                security_id: id.map(str::to_owned),
+                ..WantedBook::default()
+            };
+            find(&directory, &[], &wanted).unwrap()
+        };
+        assert_eq!(found(Some("5")), [InstrumentId(0)]);
+        assert_eq!(found(Some("9")), [InstrumentId(1)]);
+        assert_eq!(found(None), [InstrumentId(1)]);
     }
 }

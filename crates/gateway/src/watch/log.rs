@@ -24,7 +24,8 @@ impl Watch {
             (rates.rate_of("log_written"), rates.rate_of("log_bytes"))
         };
         let log = Log::open(&own.folder)?;
-        let (extent, segments, views) = (log.extent()?, log.segments()?, log.checkpoints()?);
+        let (extent, segments) = (log.extent()?, log.readable_segments()?);
+        let views = log.checkpoints()?;
         let count = |name: &str| value(&sample, "", name);
         let next = self
             .0

@@ -1,6 +1,6 @@
 //! The recent values of all counters, second by second, from which rates are computed.
 
-use fanfare_engine::counters::{Counters, Reading};
+use fanfare_engine::counters::Counters;
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
@@ -12,15 +12,8 @@ pub(super) type Sample = HashMap<(String, String), u64>;
 
 /// Reads all counters.
 pub(super) fn sample(counters: &Counters) -> Sample {
-    let mut all = Sample::new();
-    for Reading {
-        of, name, value, ..
-    } in counters.snapshot()
-    {
-        let sum = all.entry((of, name)).or_default();
-        *sum = sum.wrapping_add(value);
-    }
-    all
+    let all = counters.sums().into_iter();
+    all.map(|sum| ((sum.of, sum.name), sum.value)).collect()
 }
 
 /// Returns a value of a sample, or 0 if it is absent.

@@ -238,6 +238,36 @@ fn questions_about_the_configuration_are_answered_by_whoever_runs_the_gateway() 
 }
 
 #[test]
+fn a_command_under_way_at_the_end_is_in_the_audit_file() {
+    let Plant {
+        control,
+        asks,
+        gateway,
+        path,
+        audit,
+    } = plant("ending", "");
+    let mut operator = Operator::connect(&path);
+    operator.send(b"{\"command\":\"config reload\"}\n");
+    let mut request = None;
+    eventually("the request", || {
+        request = asks.next();
+        request.is_some()
+    });
+    let ending = std::thread::spawn(move || {
+        drop(control);
+        stop(gateway);
+    });
+    eventually("the end", || !path.0.exists());
+    request.unwrap().answer(Ok("reloaded".into()));
+    ending.join().unwrap();
+    let audit = audit.text();
+    assert!(
+        audit.contains("\"command\":\"config reload\",\"outcome\":\"reloaded\""),
+        "{audit}"
+    );
+}
+
+#[test]
 fn nonsense_is_an_error_and_the_connection_goes_on() {
     let plant = plant("nonsense", "");
     let mut operator = Operator::connect(&plant.path);

@@ -1,5 +1,7 @@
 //! The DBN port as its clients see it.
 
+mod ended;
+mod leave;
 mod past;
 
 use crate::feed::group;
@@ -83,6 +85,10 @@ impl Dbn {
     /// Starts the session. Returns the metadata.
     fn start(&mut self) -> Vec<u8> {
         self.write("start_session");
+        self.metadata()
+    }
+
+    fn metadata(&mut self) -> Vec<u8> {
         let mut front = [0; 8];
         self.stream.read_exact(&mut front).unwrap();
         assert_eq!(&front[..4], b"DBN\x03");

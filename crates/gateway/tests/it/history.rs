@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::feed::group;
 use crate::market::{feed, generator, send};
-use crate::{eventually, start, stop};
+use crate::{eventually, start, stop, users};
 use fanfare_gateway::{Config, EventReader, Gateway, GatewayOperator};
 use fanfare_history::{At, Log, RawDelivery, RawLine, Reader, Source, Start};
 use fanfare_market::instruments::{Directory, Instrument};
@@ -255,4 +255,29 @@ fn what_arrives_is_in_a_log_of_its_own_as_it_came_over_restarts() {
         assert!(text.contains(&order(run)), "{text}");
     }
     assert_eq!(messages.len(), 2);
+}
+
+#[test]
+fn operators_see_what_the_raw_log_misses() {
+    let (line, pictures) = (group(131), group(132));
+    let folder = Folder::new("missed");
+    let text = format!(
+        "ring_bytes = 8388608\n{}[limits]\nmessage_bytes = 1048576\n\
+         [slow_consumer]\nqueue_bytes = 2097152\n{}\
+         [history]\nfolder = \"{}\"\nsegment_bytes = 1048576\n\
+         [history.raw]\nring_bytes = 1048576\nsegment_bytes = 1048576\n",
+        users::PORTS,
+        feed("one", line, pictures),
+        folder.0.display()
+    );
+    let plant = users::start(&text);
+    let (operator, _asks) = GatewayOperator::new(plant.handle());
+    let mut producer = Client::log_on(plant.producers(), "P");
+    // The ring of the raw log takes at most half of its size.
+    let long = "x".repeat(600_000);
+    producer.send("W", &format!("55=X|58={long}|20001=J-1|268=0|"));
+    eventually("the message is missing", || plant.count("raw_missed") == 1);
+    let counters = operator.ask("test", "counters", serde_json::Map::new());
+    assert_eq!(counters.unwrap()["raw_missed"], 1);
+    stop(plant);
 }

@@ -61,7 +61,7 @@ fn first_bytes_that_are_no_logon_close_the_connection_without_an_answer() {
         len: 3000,
         limit: 64,
     };
-    let cases: [(&[u8], Refusal); 9] = [
+    let cases: [(&[u8], Refusal); 10] = [
         (
             b"GET / HTTP/1.1\r\n\r\n8=FIX.4.4\x019=x\x01",
             Refusal::Garbled,
@@ -72,6 +72,10 @@ fn first_bytes_that_are_no_logon_close_the_connection_without_an_answer() {
             Refusal::Garbled,
         ),
         (bad_sum.as_bytes(), Refusal::Garbled),
+        (
+            &message("X", 1, "A", "98=0|108=30|no field|"),
+            Refusal::Garbled,
+        ),
         (
             &frame(&format!("35=A|58={}|", "y".repeat(9000))),
             Refusal::LongLogon(4096),

@@ -182,6 +182,18 @@ fn certificates_that_cannot_be_used_are_named_before_a_port_is_opened() {
 }
 
 #[test]
+fn a_processor_that_does_not_exist_is_named_before_a_port_is_opened() {
+    let text = "pin = [100000]\n[producers]\nport = 0\n[consumers]\nport = 0\n";
+    let config = Config::from_toml(text).unwrap();
+    let started = Gateway::start(&config, Stop::new()).map(drop);
+    for outcome in [config.check_files(), started] {
+        let why = outcome.unwrap_err();
+        let why = std::error::Error::source(&why).unwrap().to_string();
+        assert!(why.starts_with("`pin` = 100000: "), "{why}");
+    }
+}
+
+#[test]
 fn only_the_networks_of_the_list_may_connect() {
     let text = "[consumers]\nport = 0\nallow = [\"10.0.0.0/8\"]\n[producers]\nport = 0\n";
     let gateway = Gateway::start(&Config::from_toml(text).unwrap(), Stop::new()).unwrap();

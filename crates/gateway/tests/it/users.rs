@@ -177,6 +177,7 @@ fn a_thousand_wrong_passwords_are_slowed_down_told_and_audited_and_hold_up_nobod
 
 #[test]
 fn a_users_certificate_admits_to_the_users_sessions_alone() {
+    let audit = TestFile::new("certificate");
     let (server, key, root) = (file("server.pem"), file("server.key"), file("root.pem"));
     let tls = format!(
         "tls = {{ certificate = \"{}\", key = \"{}\", client_ca = \"{}\" }}\n",
@@ -192,7 +193,8 @@ fn a_users_certificate_admits_to_the_users_sessions_alone() {
         )
     };
     let users = table("own", "DESK1", "dns:trader.test") + &table("other", "DESK2", "cn:OTHER");
-    let gateway = start(&format!("{PORTS}{tls}{users}"));
+    let path = audit.0.display();
+    let gateway = start(&format!("audit = \"{path}\"\n{PORTS}{tls}{users}"));
     let own = TlsConsumer::connect(gateway.consumers(), "DESK1", Some("client"));
     assert!(matches!(own.next(), Seen::LoggedOn));
     let other = TlsConsumer::connect(gateway.consumers(), "DESK2", Some("client"));
@@ -208,6 +210,9 @@ fn a_users_certificate_admits_to_the_users_sessions_alone() {
     other.close();
     own.close();
     stop(gateway);
+    let refusal = "\"event\":\"refusal\",\"port\":\"consumers\",\
+                   \"session\":\"FIX.4.4:PLANT->DESK2\",\"user\":\"other\"";
+    assert!(audit.text().contains(refusal), "{}", audit.text());
 }
 
 #[test]

@@ -94,6 +94,24 @@ fn a_run_that_cannot_begin_yet_begins_later_and_nothing_comes_in_front_of_it() {
 }
 
 #[test]
+fn a_run_after_rescued_restarts_has_a_number_of_its_own() {
+    let folder = Folder::new();
+    let config = WriterConfig::default();
+    drop(Writer::open(&folder.0, config, Vec::new(), 1).unwrap());
+    let rescue = |writer: &mut Writer| {
+        writer.events(&[event(1)])?;
+        writer.restart(7)?;
+        writer.events(&[event(2)])
+    };
+    let opened = Writer::open_with(&folder.0, config, Vec::new(), 1, rescue);
+    let (mut writer, opened) = opened.unwrap();
+    assert_eq!((opened.run, opened.next), (3, 3));
+    writer.events(&[event(3)]).unwrap();
+    writer.close().unwrap();
+    assert_eq!(read(&folder.0), (vec![1, 2, 3], Vec::new(), 2));
+}
+
+#[test]
 fn the_next_segment_is_made_in_advance() {
     let folder = Folder::new();
     let (mut writer, _) = Writer::open(&folder.0, WriterConfig::default(), Vec::new(), 1).unwrap();

@@ -120,13 +120,13 @@ impl Held {
         }
         self.number = numbers.iter().copied().max().or(self.number);
         if numbers.iter().any(|number| Some(*number) != self.number) {
-            return Err("the entries of a picture have several numbers".to_owned());
+            return Err("the entries of a snapshot have several numbers".to_owned());
         }
         // A snapshot for all who have the instrument may have a number of its own.
         if let (Some(before), Some(now)) = (before, self.number)
             && (now < before || (was_live && now > before + 1 && self.has_all()))
         {
-            return Err(format!("a picture of number {now} behind {before}"));
+            return Err(format!("a snapshot of number {now} behind {before}"));
         }
         self.behind(w, counts, true)
     }
@@ -156,7 +156,7 @@ impl Held {
             let what = if self.is_skipped {
                 "a gap"
             } else {
-                "no picture"
+                "no snapshot"
             };
             return Err(format!("changes behind {what}, state `{state}`"));
         }
@@ -289,7 +289,7 @@ impl Held {
 fn only_values(x: &Message<'_>) -> Result<(), String> {
     for fields in x.group(tag::NO_MD_ENTRIES).map_err(said)? {
         if Entry::of(&fields)?.is_some() {
-            return Err("changes of levels in front of the picture".to_owned());
+            return Err("changes of levels in front of the snapshot".to_owned());
         }
     }
     Ok(())

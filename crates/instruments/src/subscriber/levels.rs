@@ -34,7 +34,7 @@ impl Levels {
         let (row, place) = (row(entry)?, entry.place()?);
         if place != self.by_position.len() {
             let next = self.by_position.len() + 1;
-            return Err(format!("a picture has position {} for {next}", place + 1));
+            return Err(format!("a snapshot has position {} for {next}", place + 1));
         }
         self.by_position.push(row);
         self.new_price(&row)

@@ -317,7 +317,7 @@ fn numbers_have_no_holes() {
         bid(plant, 96, 1);
         vec![plant.picture()]
     });
-    assert_eq!(picture, "request r1, RIU3: a picture of number 2 behind 0");
+    assert_eq!(picture, "request r1, RIU3: a snapshot of number 2 behind 0");
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn what_is_left_out_adds_up() {
     let told = fault(Terms::default(), |plant, _| {
         vec![plant.state("recovering"), bid(plant, 96, 1)]
     });
-    assert!(told.contains("no picture, state `recovering`"), "{told}");
+    assert!(told.contains("no snapshot, state `recovering`"), "{told}");
 }
 
 #[test]

@@ -9,7 +9,11 @@ use crate::relay::{Step, Steps};
 use fanfare_fast::Record;
 use fanfare_feed::channel::{self, BadPacket};
 use fanfare_feed::recovery::{Replay, ReplayConfig};
+use std::collections::VecDeque;
 use std::ops::Range;
+
+/// Most packets that came in part and whose messages so far are known.
+const MOST_PARTS: usize = 16;
 
 /// The configuration of a follower.
 #[derive(Debug, Clone)]
@@ -75,6 +79,12 @@ pub(crate) struct Course {
     next: Option<u64>,
     /// The packet of the last message, whose next messages have its number.
     packet: Option<Packet>,
+    /// The packets that came in part, and the number of their messages that were applied. Without
+    /// numbers of their own, the changes of these would be applied twice when they come again.
+    parts: VecDeque<(u64, usize)>,
+    /// The number below which missing packets that `parts` lacks stay missing, because some of
+    /// their messages may have been applied.
+    closed_below: u64,
     /// The time at which the channel was last heard.
     heard: u64,
     is_silent: bool,
@@ -107,6 +117,8 @@ struct Packet {
     turn: Turn,
     /// Whether each of its messages so far was passed on as a whole.
     is_whole: bool,
+    /// The number of its messages so far that may change the market.
+    len: usize,
 }
 
 /// The place of a message in its packet.
@@ -155,6 +167,8 @@ impl Course {
             silence: config.silence,
             next: None,
             packet: None,
+            parts: VecDeque::with_capacity(MOST_PARTS),
+            closed_below: 0,
             heard: 0,
             is_silent: false,
             steps: None,
@@ -186,6 +200,8 @@ impl Course {
                 let run = self.next.map_or(0, |before| (before >> 32) + 1);
                 let next = (run << 32) + u64::from(*next);
                 self.next = Some(next);
+                self.parts.clear();
+                self.closed_below = 0;
                 if let Some(steps) = &mut self.steps {
                     steps.reset(next as u32);
                 }
@@ -223,7 +239,45 @@ impl Course {
         if let Some(packet) = &mut self.packet {
             packet.is_whole = false;
         }
+        self.note_part();
         self.market.gap(now, sequence..sequence + 1, send);
+    }
+
+    /// Notes how many messages of the last packet, which is not whole, were applied.
+    #[cold]
+    fn note_part(&mut self) {
+        let Some(Packet { sequence, len, .. }) = self.packet else {
+            return;
+        };
+        if self.market.is_numbered() {
+            return;
+        }
+        match self.parts.iter_mut().find(|part| part.0 == sequence) {
+            Some(part) => part.1 = part.1.max(len),
+            None => {
+                if self.parts.len() >= MOST_PARTS {
+                    let missing = self.market.missing();
+                    self.parts.retain(|part| missing.contains(part.0));
+                }
+                if self.parts.len() >= MOST_PARTS
+                    && let Some((gone, _)) = self.parts.pop_front()
+                {
+                    self.closed_below = self.closed_below.max(gone + 1);
+                }
+                self.parts.push_back((sequence, len));
+            }
+        }
+    }
+
+    /// Returns whether it is known which messages of a missing packet were applied.
+    fn may_come(&self, sequence: u64) -> bool {
+        sequence >= self.closed_below || self.parts.iter().any(|part| part.0 == sequence)
+    }
+
+    /// Returns whether the next message of this packet was applied when that came in part.
+    fn is_applied(&self, packet: &Packet) -> bool {
+        let part = self.parts.iter().find(|part| part.0 == packet.sequence);
+        part.is_some_and(|part| packet.len < part.1)
     }
 
     /// Records that messages are mapped differently from here on.
@@ -278,6 +332,12 @@ impl Course {
 
     pub(crate) fn last_number(&self) -> Option<u32> {
         Some(self.next?.wrapping_sub(1) as u32)
+    }
+
+    /// Returns whether the message of this number is missing.
+    pub(crate) fn lacks(&self, number: u32) -> bool {
+        let sequence = extend(self.next, number);
+        self.market.missing().contains(sequence)
     }
 
     /// Returns whether anything of the channel was received.
@@ -356,18 +416,19 @@ impl Course {
             }
             self.next = Some(sequence + 1);
             Turn::Next
-        } else if self.market.missing().contains(sequence) {
+        } else if self.market.missing().contains(sequence) && self.may_come(sequence) {
             Turn::Late
         } else {
             Turn::Repeated
         };
         if let Some(steps) = &mut self.steps {
-            steps.begin_packet();
+            steps.begin_packet(turn == Turn::Late);
         }
         *self.packet.insert(Packet {
             sequence,
             turn,
             is_whole: true,
+            len: 0,
         })
     }
 
@@ -405,11 +466,22 @@ impl Course {
             self.stats.repeated += 1;
             return;
         }
-        let sequence = packet.sequence;
-        self.take(now, sequence, mapped, send);
-        let is_late = packet.turn == Turn::Late;
+        let (sequence, is_late) = (packet.sequence, packet.turn == Turn::Late);
+        // A replay may not have the others, such as a Reset.
+        let counts = match &mapped.outcome {
+            Ok(outcome) => outcome.does.is_some_and(|does| !does.is_control()),
+            Err(_) => true,
+        };
+        if let Some(packet) = self.packet.as_mut().filter(|_| counts) {
+            packet.len += 1;
+        }
+        let is_applied = is_late && self.is_applied(&packet);
+        self.take(now, sequence, mapped, is_applied, send);
         if is_late {
             self.stats.late += 1;
+        }
+        if !packet.is_whole {
+            self.note_part();
         }
         if mapped.outcome.is_err() && !self.faults(mapped.faults, send) {
             return self.lose_part(now, sequence, send);
@@ -419,13 +491,15 @@ impl Course {
         }
     }
 
-    /// Passes the events of a message to the market.
+    /// Passes the events of a message to the market, and to the steps. `is_applied` is whether the
+    /// market has its changes already: the edges have none of a packet that came in part.
     #[inline]
     fn take(
         &mut self,
         now: u64,
         sequence: u64,
         mapped: &Mapped<'_>,
+        is_applied: bool,
         send: &mut impl FnMut(&Event),
     ) {
         match &mapped.outcome {
@@ -455,14 +529,17 @@ impl Course {
                 self.market.snapshot(times, Some(last), whole.events, send);
             }
             other => {
-                if let Ok(outcome) = other {
-                    self.fragments.pass(outcome);
+                match other {
+                    Ok(outcome) => self.fragments.pass(outcome),
+                    Err(error) => self.fragments.pass(&error.outcome()),
                 }
                 if let Some(steps) = &mut self.steps {
                     steps.changes(sequence as u32, mapped.received, mapped.events);
                 }
-                self.market
-                    .changes(mapped.received, sequence, mapped.events, send);
+                if !is_applied {
+                    self.market
+                        .changes(mapped.received, sequence, mapped.events, send);
+                }
             }
         }
     }
@@ -545,7 +622,10 @@ impl Course {
             other => {
                 match other {
                     Ok(outcome) => fragments.pass(outcome),
-                    Err(_) => self.stats.bad_pictures += 1,
+                    Err(error) => {
+                        fragments.pass(&error.outcome());
+                        self.stats.bad_pictures += 1;
+                    }
                 }
                 self.pass_on(mapped, send);
             }

@@ -13,12 +13,14 @@ use fanfare_feed::recovery::{Numbering, RecoveryConfig, ReplayConfig, State};
 use fanfare_feed::{Line, Preamble};
 use std::sync::Arc;
 
-const TEMPLATES: &str = r#"<template name="Change" id="1"><uInt32 name="MsgSeqNum" id="34"/>
+const TEMPLATES: &str = r#"<templates><template name="Change" id="1">
+    <uInt32 name="MsgSeqNum" id="34"/>
     <sequence name="MDEntries"><length name="NoMDEntries" id="268"/>
       <uInt32 name="MDUpdateAction" id="279"/><string name="MDEntryType" id="269"/>
       <uInt32 name="SecurityID" id="48"/><uInt32 name="RptSeq" id="83"/>
       <uInt32 name="MDPriceLevel" id="1023"/><decimal name="MDEntryPx" id="270"/>
-      <uInt32 name="MDEntrySize" id="271"/></sequence></template>"#;
+      <uInt32 name="MDEntrySize" id="271"/></sequence></template>
+    <template name="Reset" id="120"/></templates>"#;
 
 const MAPPING: &str = r#"
 [[message]]
@@ -43,6 +45,9 @@ kind = "trade"
 
 /// A message with an unknown template.
 const UNKNOWN: &[u8] = &[0xc0, 0xff];
+
+/// A Reset, which has no number of its own.
+const RESET: &[u8] = &[0xc0, 0xf8];
 
 const FIRST: InstrumentId = InstrumentId(0);
 const SECOND: InstrumentId = InstrumentId(1);
@@ -145,6 +150,19 @@ impl Feed {
         }
     }
 
+    /// Brings the messages of the replay that have this number.
+    fn replay(&mut self, number: u32, messages: &[Vec<u8>]) {
+        let mut decoder = Decoder::new(Program::parse(TEMPLATES).unwrap());
+        let decode = |bytes: &Vec<u8>| {
+            let mut record = Record::new();
+            decoder.decode_record(bytes, &mut record).unwrap();
+            record
+        };
+        let records: Vec<Record> = messages.iter().map(decode).collect();
+        let mut send = |event: &Event| self.trades += u32::from(event.kind == Kind::Trade);
+        self.follower.replayed(0, number, 0, &records, &mut send);
+    }
+
     /// Shows an empty book as of a message.
     fn show(&mut self, instrument: InstrumentId, last: u32) {
         let empty = Event {
@@ -153,7 +171,9 @@ impl Feed {
             ..Event::EMPTY
         };
         let market = &mut self.follower.course.market;
-        market.snapshot((0, 0), Some(last), &[empty], &mut |_| {});
+        market.snapshot((0, 0), Some(last), &[empty], &mut |event| {
+            self.trades += u32::from(event.kind == Kind::Trade);
+        });
     }
 
     fn is_live(&self, instrument: InstrumentId) -> bool {
@@ -200,18 +220,90 @@ fn each_message_of_a_packet_that_comes_twice_is_repeated() {
     assert_eq!((feed.trades, feed.follower.stats().repeated), (2, 2));
 }
 
-#[test]
-fn all_messages_of_a_late_packet_precede_what_waited_for_it() {
+/// Returns a feed with a live book and a delete that waits for packet 2, and the messages of that
+/// packet.
+fn behind_a_gap() -> (Feed, [Vec<u8>; 2]) {
     let mut feed = Feed::new(1, Preamble::Seq32Be, Numbering::Channel);
     feed.bring(Line::A, &packet(1, &[&message(1, &[trade(FIRST, 1)])]));
     feed.show(FIRST, 1);
-    let [first, second] = [50, 51].map(|price| message(2, &[bid(0, FIRST, 2, price)]));
     let delete = message(3, &[bid(2, FIRST, 4, 51)]);
     feed.bring(Line::A, &packet(3, &[&delete]));
+    let messages = [50, 51].map(|price| message(2, &[bid(0, FIRST, 2, price)]));
+    (feed, messages)
+}
+
+#[test]
+fn all_messages_of_a_late_packet_precede_what_waited_for_it() {
+    let (mut feed, [first, second]) = behind_a_gap();
     assert_eq!(feed.missing(), [(2, 3)]);
     feed.bring(Line::A, &packet(2, &[&first, &second]));
     assert!(feed.missing().is_empty());
     assert_eq!(feed.follower.stats().late, 2);
+    assert!(feed.is_live(FIRST));
+    assert_eq!(feed.bids(FIRST), [50]);
+}
+
+#[test]
+fn a_late_packet_that_comes_first_in_part_and_then_whole_is_applied_once() {
+    let (mut feed, [_, second]) = behind_a_gap();
+    let before = feed.trades;
+    let first = message(2, &[trade(FIRST, 2), bid(0, FIRST, 2, 50)]);
+    for _ in 0..2 {
+        feed.bring(Line::A, &packet(2, &[&first, UNKNOWN]));
+        assert_eq!(feed.missing(), [(2, 3)]);
+    }
+    feed.bring(Line::A, &packet(2, &[&first, &second]));
+    assert!(feed.missing().is_empty());
+    assert!(feed.is_live(FIRST));
+    assert_eq!(feed.bids(FIRST), [50]);
+    assert_eq!(feed.trades, before + 1);
+    let steps = feed.follower.steps().unwrap();
+    let mut counts = Vec::new();
+    steps.parts(100, |steps, _| {
+        counts.extend(steps.iter().map(|step| (step.number, step.events)));
+    });
+    assert!(counts.ends_with(&[(2, 2), (2, 1)]), "{counts:?}");
+}
+
+#[test]
+fn a_replay_without_the_reset_of_a_packet_that_came_in_part_is_applied() {
+    let (mut feed, _) = behind_a_gap();
+    feed.bring(Line::A, &packet(2, &[RESET, UNKNOWN]));
+    assert_eq!(feed.missing(), [(2, 3)]);
+    assert_eq!(feed.follower.poll_request(0), Some(2..3));
+    feed.replay(
+        2,
+        &[message(2, &[50, 51].map(|price| bid(0, FIRST, 2, price)))],
+    );
+    assert!(feed.missing().is_empty());
+    assert_eq!(feed.bids(FIRST), [50]);
+}
+
+#[test]
+fn a_late_packet_with_a_fault_passes_on_the_messages_behind_it_once() {
+    let (mut feed, [first, _]) = behind_a_gap();
+    let before = feed.trades;
+    // So many faults, of an unknown action, that not all instruments are named.
+    let faults = message(2, &[bid(9, SECOND, 2, 50); 40]);
+    let messages = [first, faults, message(2, &[trade(FIRST, 2)])];
+    for _ in 0..2 {
+        feed.bring(Line::A, &packet(2, &messages.each_ref().map(Vec::as_slice)));
+        assert_eq!(feed.missing(), [(2, 3)]);
+    }
+    feed.show(FIRST, 3);
+    assert_eq!(feed.trades, before + 1);
+}
+
+#[test]
+fn all_messages_of_a_replayed_packet_are_applied_once() {
+    let (mut feed, messages) = behind_a_gap();
+    assert_eq!(feed.follower.poll_request(0), Some(2..3));
+    feed.replay(2, &messages);
+    assert!(feed.missing().is_empty());
+    let [first, second] = &messages;
+    feed.bring(Line::A, &packet(2, &[first, second]));
+    let stats = feed.follower.stats();
+    assert_eq!((stats.late, stats.repeated), (2, 2));
     assert!(feed.is_live(FIRST));
     assert_eq!(feed.bids(FIRST), [50]);
 }

@@ -292,7 +292,7 @@ fn choice<T: Copy>(
 fn check_fragments(table: &Table<'_>, message: &MessageMap) -> Result<(), Problem> {
     let has = |key| message.field(key).is_some();
     if (has("fragment") || has("first-fragment")) && !has("last-fragment") {
-        let why = "missing: the field that marks the last fragment of a picture";
+        let why = "missing: the field that marks the last fragment of a snapshot";
         return Err(table.problem("last-fragment", why));
     }
     if has("last-fragment") && !has("number") {

@@ -505,6 +505,7 @@ impl Engine {
         self.faults.push(MapError {
             plan: self.message.plan,
             does: plan.does,
+            number: None,
             cell,
             entry,
             instrument: self.message.instrument,
@@ -531,10 +532,13 @@ impl Engine {
             Ok(outcome) => outcome,
             Err(flaw) => {
                 self.fault(plan, flaw, None);
-                Outcome::of(plan.does)
+                let number = self.at_most(plan.number, u64::MAX, texts);
+                Outcome::numbered(plan.does, number.unwrap_or_default())
             }
         };
         if !self.faults.is_empty() {
+            let faults = self.faults.iter_mut();
+            faults.for_each(|fault| fault.number = outcome.number);
             self.withhold(plan.does);
         }
         self.complete(table.len());

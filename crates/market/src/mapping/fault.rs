@@ -1,6 +1,7 @@
 //! The values that no event can represent.
 
 use super::document::Does;
+use super::outcome::Outcome;
 use crate::event::InstrumentId;
 use crate::price::PriceError;
 use core::fmt;
@@ -17,6 +18,8 @@ pub struct MapError {
     pub(super) plan: u16,
     /// The purpose of the message.
     pub(super) does: Does,
+    /// MsgSeqNum(34) of the message, if it can be read.
+    pub(super) number: Option<u64>,
     /// The cell of the field, or `u8::MAX` for none.
     pub(super) cell: u8,
     /// The index of the entry, from 0, or `None` outside of entries.
@@ -28,6 +31,13 @@ pub struct MapError {
 }
 
 impl MapError {
+    /// Returns the purpose and MsgSeqNum(34) of the message, by which
+    /// [`Fragments::pass`](crate::Fragments::pass) knows that none is missing.
+    #[must_use]
+    pub const fn outcome(&self) -> Outcome {
+        Outcome::numbered(self.does, self.number)
+    }
+
     /// Returns whether a book may lack a change because of it.
     pub(crate) const fn is_of_book(&self) -> bool {
         matches!(self.does, Does::Changes | Does::Snapshot)

@@ -59,8 +59,13 @@ impl Outcome {
     };
 
     pub(super) const fn of(does: Does) -> Self {
+        Self::numbered(does, None)
+    }
+
+    pub(super) const fn numbered(does: Does, number: Option<u64>) -> Self {
         Self {
             does: Some(does),
+            number,
             ..Self::UNMAPPED
         }
     }

@@ -418,7 +418,7 @@ fn marks_of_fragments_need_an_end_and_numbers() {
     for (keys, why) in [
         (
             "number = 34; first-fragment = 9001",
-            "last-fragment: missing: the field that marks the last fragment of a picture",
+            "last-fragment: missing: the field that marks the last fragment of a snapshot",
         ),
         (
             "rpt-seq = 83; last-fragment = 9001",

@@ -37,6 +37,8 @@ pub struct EdgeStats {
     pub unknown: u64,
     /// Packets of a plant that has not restarted while another one has.
     pub of_another_time: u64,
+    /// Messages up to the position of the only plant that it had not delivered.
+    pub undelivered: u64,
 }
 
 /// A plant's snapshot of one instrument.
@@ -250,6 +252,17 @@ impl Edge {
         self.plants.iter().flatten().count()
     }
 
+    /// Returns whether the plant with this origin is one of them.
+    #[must_use]
+    pub fn has_plant(&self, origin: u64) -> bool {
+        self.place_of(origin).is_some()
+    }
+
+    fn place_of(&self, origin: u64) -> Option<usize> {
+        let has = |plant: &Option<Plant>| plant.as_ref().is_some_and(|own| own.origin == origin);
+        self.plants.iter().position(has)
+    }
+
     /// Passes on the state of an instrument again: see [`Market::show`].
     pub fn show(&mut self, ts_recv: u64, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
         self.course.market.show(ts_recv, instrument, send);
@@ -271,8 +284,7 @@ impl Edge {
 
     /// Returns the line of a plant, which is added if it is new, or `None` if there are too many.
     fn line_of(&mut self, origin: u64) -> Option<Line> {
-        let has = |plant: &Option<Plant>| plant.as_ref().is_some_and(|own| own.origin == origin);
-        if let Some(place) = self.plants.iter().position(has) {
+        if let Some(place) = self.place_of(origin) {
             return Line::new(place);
         }
         let Some(place) = self.plants.iter().position(Option::is_none) else {
@@ -490,19 +502,39 @@ impl Edge {
             self.unit.extend(own.iter().flat_map(Event::to_bytes));
             rest = behind;
         }
-        let unit = Unit {
-            sequence: number,
-            count: 1,
-            bytes: &self.unit,
-        };
         self.coverage.bring(line, number);
-        let verdict = self.arbiter.receive(now, line, unit);
-        if let Verdict::Deliver { .. } | Verdict::Late { .. } = verdict {
+        if self.is_due(now, line, number, packet.iter().any(|step| step.is_late)) {
             let unit = std::mem::take(&mut self.unit);
             self.take(now, &unit, send);
             self.unit = unit;
         }
         self.drain(now, send);
+    }
+
+    /// Returns whether the packet in `self.unit` is to be applied now.
+    fn is_due(&mut self, now: u64, line: Line, number: u32, is_late: bool) -> bool {
+        if is_late && !self.is_ahead(number) {
+            // The arbiter would take numbers from far behind for a restart.
+            return self.course.lacks(number);
+        }
+        let unit = Unit {
+            sequence: number,
+            count: 1,
+            bytes: &self.unit,
+        };
+        match self.arbiter.receive(now, line, unit) {
+            Verdict::Deliver { .. } => true,
+            // The position of a plant may have passed over it, and a late one may have been
+            // applied without the arbiter.
+            Verdict::Late { .. } | Verdict::Duplicate => self.course.lacks(number),
+            _ => false,
+        }
+    }
+
+    /// Returns whether this number is that of the next message, or a later one.
+    fn is_ahead(&self, number: u32) -> bool {
+        let expected = self.arbiter.expected();
+        expected.is_none_or(|expected| number.wrapping_sub(expected).cast_signed() >= 0)
     }
 
     /// Processes the events of the arbiter after a unit.
@@ -646,15 +678,15 @@ impl Edge {
     fn position(&mut self, now: u64, line: Line, number: u32, send: &mut impl FnMut(&Event)) {
         // Another plant may be about to deliver the messages missing up to there.
         let is_alone = self.plants() == 1 || !self.course.has_begun();
-        let is_ahead = |arbiter: &Arbiter| {
-            let expected = arbiter.expected();
-            expected.is_none_or(|expected| number.wrapping_sub(expected).cast_signed() >= 0)
-        };
-        if self.is_of_this_time(line) && is_alone && is_ahead(&self.arbiter) {
+        if self.is_of_this_time(line) && is_alone && self.is_ahead(number) {
             // Messages that wait have arrived, and would be duplicates after the position.
             self.arbiter.flush();
             self.drain(now, send);
-            if is_ahead(&self.arbiter) {
+            if self.is_ahead(number) {
+                let expected = self.arbiter.expected();
+                if let Some(expected) = expected.filter(|_| self.course.has_begun()) {
+                    self.stats.undelivered += u64::from(number.wrapping_sub(expected)) + 1;
+                }
                 self.arbiter.resume(number.wrapping_add(1));
                 self.drain(now, send);
             }
@@ -728,8 +760,7 @@ impl Edge {
             self.gone.pop_front();
         }
         self.gone.push_back(origin);
-        let has = |plant: &Option<Plant>| plant.as_ref().is_some_and(|own| own.origin == origin);
-        let Some(place) = self.plants.iter().position(has) else {
+        let Some(place) = self.place_of(origin) else {
             return;
         };
         self.plants[place] = None;

@@ -77,6 +77,8 @@ pub struct Step {
     pub events: u32,
     /// The kind of the step.
     pub what: What,
+    /// Whether the plant received the message after later ones.
+    pub is_late: bool,
 }
 
 impl Step {
@@ -91,6 +93,7 @@ impl Step {
             last: 0,
             events: 0,
             what,
+            is_late: false,
         }
     }
 
@@ -113,7 +116,7 @@ impl Step {
         let words = [
             self.received,
             u64::from(self.number) | u64::from(self.last) << 32,
-            u64::from(self.events) | (self.what as u64) << 32,
+            u64::from(self.events) | (self.what as u64) << 32 | u64::from(self.is_late) << 40,
         ];
         for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
             *place = word.to_le_bytes();
@@ -133,6 +136,7 @@ impl Step {
             last: (numbers >> 32) as u32,
             events: rest as u32,
             what: What::from_number((rest >> 32) as u8)?,
+            is_late: rest >> 40 & 1 == 1,
         })
     }
 }
@@ -147,6 +151,8 @@ pub struct Steps {
     events: Vec<Event>,
     /// The number of a packet that is incomplete.
     cut: Option<u32>,
+    /// Whether the packet came after later ones.
+    is_late: bool,
 }
 
 /// The initial capacity for the steps and events of a turn.
@@ -160,6 +166,7 @@ impl Steps {
             steps: Vec::with_capacity(STEPS),
             events: Vec::with_capacity(EVENTS),
             cut: None,
+            is_late: false,
         }
     }
 
@@ -224,15 +231,17 @@ impl Steps {
         }
     }
 
-    /// Notes that the next step may be the first of a packet, or of one that comes again.
-    pub(crate) const fn begin_packet(&mut self) {
-        self.cut = None;
+    /// Notes that the next step may be the first of a packet, or of one that comes again. `is_late`
+    /// is whether the packet comes after later ones.
+    pub(crate) const fn begin_packet(&mut self, is_late: bool) {
+        (self.cut, self.is_late) = (None, is_late);
     }
 
     fn add(&mut self, step: Step, events: &[Event]) {
         if self.cut != Some(step.number) {
             self.cut = None;
-            self.push(step, events);
+            let is_late = self.is_late;
+            self.push(Step { is_late, ..step }, events);
         }
     }
 

@@ -494,6 +494,94 @@ fn a_position_drops_no_message_that_waits_behind_a_gap() {
 }
 
 #[test]
+fn a_replay_behind_a_position_is_applied() {
+    for is_late in [true, false] {
+        let mut world = whole(Numbering::Instrument);
+        run(&mut world, [Act::Die(1)]);
+        let (number, plant) = (world.number + 1, &world.plants[0]);
+        let trade = Event {
+            kind: Kind::Trade,
+            ..level(plant.number(0), world.rpt_seq[0] + 1, 7, 1)
+        };
+        let mut trades = 0;
+        let mut send = |event: &Event| trades += u32::from(event.kind == Kind::Trade);
+        let edge = &mut world.edge;
+        // The plant could not decode the last packet so far.
+        let steps = [Step::position(number)];
+        edge.steps(world.now, plant.origin, &steps, &[], &mut send);
+        let missing: Vec<_> = edge.market().missing().ranges().flatten().collect();
+        assert_eq!((missing.len(), edge.stats().undelivered), (1, 1));
+        let replayed = Step {
+            events: 1,
+            is_late,
+            ..Step::new(What::Changes, number, 0)
+        };
+        for _ in 0..2 {
+            edge.steps(world.now, plant.origin, &[replayed], &[trade], &mut send);
+        }
+        assert!(edge.market().missing().is_empty());
+        assert_eq!(edge.last_number(), Some(number));
+        assert_eq!(trades, 1);
+    }
+}
+
+#[test]
+fn a_replay_from_far_behind_is_no_restart() {
+    let mut world = whole(Numbering::Channel);
+    let (now, number) = (world.now, world.number);
+    let origins = [0, 1].map(|at| world.plants[at].origin);
+    let message = |ahead| Step::new(What::Changes, number + ahead, 0);
+    let late = |ahead| Step {
+        is_late: true,
+        ..message(ahead)
+    };
+    let later: Vec<_> = (3..=2_000).map(message).collect();
+    let edge = &mut world.edge;
+    let before = edge.follower_stats().late;
+    let mut send = |_: &Event| {};
+    for steps in [&later[..], &[late(1), late(2)]] {
+        for origin in origins {
+            edge.steps(now, origin, steps, &[], &mut send);
+        }
+    }
+    assert_eq!(edge.follower_stats().late, before + 2);
+    assert!(edge.market().missing().is_empty());
+    assert_eq!(edge.follower_stats().resets, 0);
+    assert_eq!(edge.last_number(), Some(number + 2_000));
+}
+
+#[test]
+fn a_replay_that_another_plant_brings_in_turn_is_applied_once() {
+    let mut world = whole(Numbering::Channel);
+    let number = world.number;
+    let [first, second] = [0, 1].map(|at| (world.plants[at].origin, world.plants[at].number(0)));
+    let mut trades = 0;
+    let mut send = |event: &Event| trades += u32::from(event.kind == Kind::Trade);
+    let edge = &mut world.edge;
+    let later = Step::new(What::Changes, number + 2, 0);
+    edge.steps(world.now, first.0, &[later], &[], &mut send);
+    let now = world.now + ArbiterConfig::default().gap_timeout;
+    edge.handle_timeout(now, &mut send);
+    assert_eq!(edge.market().missing().ranges().count(), 1);
+    let late = edge.follower_stats().late;
+    for ((origin, instrument), is_late) in [(first, true), (second, false)] {
+        let step = Step {
+            events: 1,
+            is_late,
+            ..Step::new(What::Changes, number + 1, 0)
+        };
+        let trade = Event {
+            kind: Kind::Trade,
+            ..level(instrument, 1, 7, 1)
+        };
+        edge.steps(now, origin, &[step], &[trade], &mut send);
+    }
+    assert!(edge.market().missing().is_empty());
+    assert_eq!(edge.follower_stats().late, late + 1);
+    assert_eq!(trades, 1);
+}
+
+#[test]
 fn numbers_without_an_event_reach_the_edge() {
     let mut world = whole(Numbering::Instrument);
     let before = world.edge.market().recovery_stats().recoveries;
@@ -558,7 +646,7 @@ fn a_packet_that_lacks_several_messages_has_no_steps() {
     steps.changes(5, 0, &[]);
     assert!(steps.is_empty());
     // The same packet comes again, from a replay.
-    steps.begin_packet();
+    steps.begin_packet(false);
     steps.changes(5, 0, &[]);
     assert_eq!(steps.steps.len(), 1);
     steps.changes(6, 0, &[]);

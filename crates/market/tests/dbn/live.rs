@@ -9,7 +9,7 @@ use fanfare_market::dbn::live::{
 use fanfare_market::dbn::{DbnConfig, Schemas};
 use fanfare_market::event::entry;
 use fanfare_market::instruments::{Definition, Name};
-use fanfare_market::state::code;
+use fanfare_market::state::{code, lack};
 use fanfare_market::{Action, Event, Flags, InstrumentId, Instruments, Kind, Price};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -181,6 +181,33 @@ fn what_is_lost_makes_books_doubtful_until_they_are_shown() {
             doubts.push(level.flags.raw() & dbn::flags::MAYBE_BAD_BOOK != 0);
         } else {
             assert_eq!(record.get::<SystemMsg>().unwrap().msg().unwrap(), "lost");
+        }
+    });
+    assert_eq!(doubts, [true, false, false]);
+}
+
+#[test]
+fn a_book_that_was_lost_before_the_start_is_doubtful_until_it_is_shown() {
+    let (mut encoder, table) = encoder();
+    let recovering = Event {
+        id: code::RECOVERING,
+        level: lack::PICTURE,
+        ..event(Kind::State, 1)
+    };
+    encoder.seed(&recovering);
+    encoder.seed_lost(InstrumentId(0));
+    encoder.want(LiveSchema::Mbp1.alone(), &table);
+    let mut batch = Batch::default();
+    encoder.event(&live(), &table, &mut batch);
+    batch.clear();
+    encoder.event(&order(2, entry::BID, 91, 5), &table, &mut batch);
+    for event in [&event(Kind::Clear, 1), &order(2, entry::BID, 92, 5)] {
+        encoder.event(event, &table, &mut batch);
+    }
+    let mut doubts = Vec::new();
+    read(&batch, LiveSchema::Mbp1.alone(), false, |record| {
+        if let Some(level) = record.get::<Mbp1Msg>() {
+            doubts.push(level.flags.raw() & dbn::flags::MAYBE_BAD_BOOK != 0);
         }
     });
     assert_eq!(doubts, [true, false, false]);

@@ -33,6 +33,8 @@ const TEMPLATES: &str = r#"<templates>
   <template name="SequenceReset" id="4"><uInt32 name="MsgSeqNum" id="34"/>
     <uInt32 name="NewSeqNo" id="36"/></template>
   <template name="Heartbeat" id="5"><uInt32 name="MsgSeqNum" id="34"/></template>
+  <template name="Definition" id="6"><uInt32 name="MsgSeqNum" id="34"/>
+    <uInt32 name="SecurityID" id="48"/><decimal name="MinPriceIncrement" id="969"/></template>
 </templates>"#;
 
 const MAPPING: &str = r#"
@@ -85,6 +87,12 @@ next = 36
 template = "Heartbeat"
 does = "heartbeat"
 number = 34
+[[message]]
+template = "Definition"
+does = "definition"
+number = 34
+instrument = { id = 48 }
+definition = { tick = 969 }
 "#;
 
 /// A valid SendingTime(52).
@@ -362,4 +370,19 @@ fn snapshot_lines_have_numbers_of_their_own_that_restart() {
     rig.picture(0, 1, &[('0', 1)]);
     let stats = rig.follower.fragment_stats();
     assert_eq!((stats.fragments, stats.without_beginning), (5, 1));
+}
+
+#[test]
+fn a_faulty_definition_between_snapshots_discards_none() {
+    let mut rig = Rig::new(MAPPING);
+    rig.picture(0, 1, &[('0', 1)]);
+    rig.take(
+        Err(0),
+        "Definition",
+        r#""MsgSeqNum": 2, "SecurityID": 2, "MinPriceIncrement": {"mantissa": 1, "exponent": -10}"#,
+    );
+    assert_eq!(rig.follower.mapper().faults().len(), 1);
+    rig.picture(0, 3, &[('0', 1)]);
+    let stats = rig.follower.fragment_stats();
+    assert_eq!((stats.fragments, stats.without_beginning), (2, 1));
 }

@@ -197,8 +197,13 @@ impl<'a> Run<'a> {
                 *numbers += 1;
                 assert_eq!(event.number, *numbers);
             };
-            self.follower
-                .replayed(self.now, number, self.now, &record, send);
+            self.follower.replayed(
+                self.now,
+                number,
+                self.now,
+                std::slice::from_ref(&record),
+                send,
+            );
         }
         self.follower.replay_done();
         self.check();

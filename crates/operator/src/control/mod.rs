@@ -3,11 +3,13 @@
 //!
 //! The socket has threads of its own: no session waits for it.
 
+mod commands;
 mod line;
 mod socket;
 
 use crate::error::OperatorError;
 use crate::operator::Operator;
+use commands::Commands;
 use fanfare_engine::poll::{Interest, Poller, Token, Waker};
 use fanfare_wire::text::Escaped;
 use line::{Line, Lines};
@@ -27,11 +29,14 @@ const CONNECTIONS: usize = 16;
 const LOOK: Duration = Duration::from_millis(200);
 /// The longest time for which a client may not read a response.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest time for which the end waits for commands under way.
+const ENDING: Duration = Duration::from_secs(5);
 
 const LISTENER: Token = Token(0);
 const STOP: Token = Token(1);
 
-/// A control socket. Dropping it closes it and removes its path.
+/// A control socket. Dropping it closes it, removes its path, and waits for the commands under way,
+/// 5 s at most.
 pub struct Control {
     state: Arc<State>,
     waker: Waker,
@@ -41,6 +46,7 @@ pub struct Control {
 struct State {
     operator: Arc<dyn Operator>,
     connections: AtomicUsize,
+    commands: Commands,
     ends: AtomicBool,
 }
 
@@ -57,6 +63,7 @@ impl Control {
         let state = Arc::new(State {
             operator,
             connections: AtomicUsize::new(0),
+            commands: Commands::default(),
             ends: AtomicBool::new(false),
         });
         let (of_thread, stop) = (Arc::clone(&state), waker.clone());
@@ -79,6 +86,8 @@ impl Drop for Control {
             // The thread does not panic, and a drop cannot report it.
             let _ = thread.join();
         }
+        // The audit file, which ends after the socket, has a line of each.
+        self.state.commands.end(ENDING);
     }
 }
 
@@ -154,7 +163,12 @@ fn talk(state: &State, stream: UnixStream) {
     let (mut lines, mut out) = (Lines::new(reader), stream);
     while !state.ends.load(Ordering::Acquire) {
         let answer = match lines.next() {
-            Line::Whole(line) => answer(&*state.operator, line),
+            Line::Whole(line) => {
+                let Some(_running) = state.commands.begin() else {
+                    return;
+                };
+                answer(&*state.operator, line)
+            }
             Line::TooLong => refused(&OperatorError::usage("the line is longer than 65536 bytes")),
             Line::Nothing => continue,
             Line::End => return,

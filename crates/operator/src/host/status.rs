@@ -50,7 +50,7 @@ fn status(operator: &HostOperator, _ask: &Ask) -> Outcome {
 }
 
 fn counters(operator: &HostOperator, _ask: &Ask) -> Outcome {
-    let all = operator.counters.snapshot();
+    let all = operator.counters.sums();
     let named = all.iter().map(|one| (one.label(), Value::from(one.value)));
     Ok(Value::Object(named.collect()))
 }

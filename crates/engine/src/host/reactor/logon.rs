@@ -119,8 +119,9 @@ impl<H: Handler> Host<H> {
         let Workbench {
             handler, scratch, ..
         } = &mut self.bench;
-        let Next::Message { message, .. } = scratch.decoder().next(&incoming.bytes) else {
-            return Ok(());
+        let decoder = scratch.decoder_of(config);
+        let Next::Message { message, .. } = decoder.next(&incoming.bytes) else {
+            return Err(Refusal::Garbled);
         };
         let text = if config.admits(&message) {
             match handler.call(Some(id), |own| own.on_stranger(id, tag, &message)) {

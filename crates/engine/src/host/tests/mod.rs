@@ -636,15 +636,21 @@ impl Drop for Base {
     }
 }
 
-#[test]
-fn with_journals_a_restart_loses_nothing() {
-    let name = format!("fanfare-host-{}", std::process::id());
+/// Returns journals in a folder of the test's own.
+fn journals(test: &str) -> (Base, StoreKind) {
+    let name = format!("fanfare-host-{test}-{}", std::process::id());
     let base = Base(std::env::temp_dir().join(name));
     let options = journal::Options {
         segment_bytes: 1 << 16,
         ..journal::Options::default()
     };
     let store = StoreKind::Journal(base.0.clone(), options);
+    (base, store)
+}
+
+#[test]
+fn with_journals_a_restart_loses_nothing() {
+    let (_base, store) = journals("restart");
     let port = |listen| Acceptor::new(listen).session_with(config("SELL", "BUY"), store.clone());
     let mut world = World::new();
     // No other test listens on this address, so the port is not taken while it is free.
@@ -673,6 +679,38 @@ fn with_journals_a_restart_loses_nothing() {
         panic!("the journal is in use")
     };
     assert!(error.to_string().contains("in use"), "{error}");
+}
+
+#[test]
+fn a_reset_without_an_answer_is_asked_for_again_after_a_restart() {
+    let (_base, store) = journals("reset");
+    let port = |listen| Acceptor::new(listen).session_with(config("SELL", "BUY"), store.clone());
+    let mut world = World::new();
+    // No other test listens on this address, so the port is not taken while it is free.
+    let alone = SocketAddr::from(([127, 0, 0, 80], 0));
+    let (mut sell, address) = acceptor(port(alone));
+    let mut buy = initiator("BUY", &[address]);
+    world.run(&mut [&mut buy, &mut sell]);
+    order(&mut buy, world.now, "one");
+    world.run(&mut [&mut buy, &mut sell]);
+    let mut peers = handler_peers(&mut sell, world.now);
+    let mut peer = peers.get(SessionKey(0)).unwrap();
+    peer.session().reset_sequence(world.now);
+    drop(sell); // as in a kill, before the Logon is transmitted
+    world.run(&mut [&mut buy]);
+    lines(&mut buy);
+
+    let (mut sell, _) = acceptor(port(address));
+    world.wait(40);
+    world.run(&mut [&mut buy, &mut sell]);
+    order(&mut buy, world.now, "two");
+    world.run(&mut [&mut buy, &mut sell]);
+    assert_eq!(lines(&mut sell).last().unwrap(), "BUY: D two");
+    let said = lines(&mut buy);
+    let (last, before) = said.split_last().unwrap();
+    assert_eq!(last, "SELL: 8 two");
+    let logged_on = |line: &String| line == "SELL: logged on";
+    assert!(before.iter().all(logged_on), "{said:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::agent::AgentError;
 use crate::idle::Idle;
 use crate::settings::{Endpoints, EndpointsError, Settings};
 use crate::stop::Stop;
+use fanfare_fix::session::AdminHook;
 
 const ACCEPTORS: &str = "
 [DEFAULT]
@@ -132,6 +133,7 @@ const OWN_DATA: &str = "<fix major='4' minor='4'>
  <messages>
   <message name='Logon' msgtype='A' msgcat='admin'>
    <field name='EncryptMethod' required='Y'/><field name='HeartBtInt' required='Y'/>
+   <field name='BlobSize' required='N'/><field name='Blob' required='N'/>
   </message>
   <message name='Order' msgtype='D' msgcat='app'>
    <field name='BlobSize' required='Y'/><field name='Blob' required='Y'/>
@@ -155,32 +157,65 @@ const OWN_DATA: &str = "<fix major='4' minor='4'>
  </fields>
 </fix>";
 
-#[test]
-fn data_fields_of_a_dictionary_have_any_bytes() {
-    let path = std::env::temp_dir().join(format!("fanfare-own-data-{}.xml", std::process::id()));
+/// Returns an acceptor whose session has the dictionary and these further settings. `test` names
+/// the file.
+fn with_own_data(test: &str, settings: &str) -> (Host<Diary>, SocketAddr) {
+    let file = format!("fanfare-own-data-{test}-{}.xml", std::process::id());
+    let path = std::env::temp_dir().join(file);
     std::fs::write(&path, OWN_DATA).unwrap();
     let text = format!(
         "[SESSION]\nConnectionType=acceptor\nBeginString=FIX.4.4\nSenderCompID=SELL\n\
-         TargetCompID=BUY\nSocketAcceptPort=5001\nDataDictionary={}\n",
+         SocketAcceptPort=5001\nDataDictionary={}\n{settings}",
         path.display()
     );
-    let (mut sell, address) = accepting(&text);
+    let accepting = accepting(&text);
     std::fs::remove_file(&path).unwrap();
-    let mut world = World::new();
-    let mut buy = initiator("BUY", &[address]);
-    world.run(&mut [&mut buy, &mut sell]);
-    for (id, data) in [("one", &b"a\x01b"[..]), ("two", b"a\x0111=forged")] {
-        let mut peers = handler_peers(&mut buy, world.now);
-        let mut peer = peers.get(SessionKey(0)).unwrap();
-        let sent = peer.send(b"D", |body| {
-            body.data(5010, 5011, data).str(11, id);
-        });
-        sent.unwrap();
-        buy.flush_touched(world.now);
+    accepting
+}
+
+#[test]
+fn data_fields_of_a_dictionary_have_any_bytes() {
+    for checks in ["", "ValidateIncomingMessage=N\n"] {
+        let settings = format!("TargetCompID=BUY\n{checks}");
+        let (mut sell, address) = with_own_data("orders", &settings);
+        let mut world = World::new();
+        let mut buy = initiator("BUY", &[address]);
         world.run(&mut [&mut buy, &mut sell]);
+        for (id, data) in [("one", &b"a\x01b"[..]), ("two", b"a\x0111=forged")] {
+            let mut peers = handler_peers(&mut buy, world.now);
+            let mut peer = peers.get(SessionKey(0)).unwrap();
+            let sent = peer.send(b"D", |body| {
+                body.data(5010, 5011, data).str(11, id);
+            });
+            sent.unwrap();
+            buy.flush_touched(world.now);
+            world.run(&mut [&mut buy, &mut sell]);
+        }
+        let expected = ["BUY: logged on", "BUY: D one", "BUY: D two"];
+        assert_eq!(lines(&mut sell), expected, "{checks}");
     }
-    let expected = ["BUY: logged on", "BUY: D one", "BUY: D two"];
-    assert_eq!(lines(&mut sell), expected);
+}
+
+#[test]
+fn data_fields_of_a_dictionary_have_any_bytes_in_a_logon_too() {
+    let template = "TargetCompID=B*\nAcceptorTemplate=Y\n";
+    let unknown = format!("{template}UseDataDictionary=N\n");
+    for (settings, expected) in [
+        ("TargetCompID=BUY\n", "BUY: logged on"),
+        (template, "BUY: logged on"),
+        (&*unknown, "first bytes are not a FIX message"),
+    ] {
+        let (mut sell, address) = with_own_data("logon", settings);
+        let mut session = config("BUY", "SELL");
+        session.admin_hook = Some(AdminHook::new(|message, out| {
+            if message.msg_type == b"A" {
+                out.data(5010, 5011, b"a\x01b\x0150=forged");
+            }
+        }));
+        let mut buy = initiating(Initiator::new(session, vec![address]));
+        World::new().run(&mut [&mut buy, &mut sell]);
+        assert_eq!(lines(&mut sell), [expected], "{settings}");
+    }
 }
 
 #[test]

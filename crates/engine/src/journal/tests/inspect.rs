@@ -2,6 +2,7 @@
 
 use super::super::layout::Header;
 use super::*;
+use fanfare_fix::session::OurReset;
 
 /// Returns a journal with five kinds of records, over two segments.
 fn mixed() -> Folder {
@@ -128,14 +129,34 @@ fn a_repair_keeps_what_is_whole_and_the_damaged_one_beside_it() {
     ));
 }
 
+/// Damages the CRC of the copy in a [`mixed`] journal: no record that counts is lost.
+fn damage_copy(folder: &Folder) {
+    let path = folder.files().remove(0);
+    let mut image = std::fs::read(&path).unwrap();
+    image[layout::HEADER_LEN + 2 * layout::ENTRY_LEN + 28] ^= 1;
+    std::fs::write(&path, &image).unwrap();
+}
+
+#[test]
+fn a_reset_that_is_open_outlives_a_repair_and_ends_when_numbers_are_set() {
+    let folder = mixed();
+    let our_reset = || folder.open(small()).our_reset();
+    let mut journal = folder.open(small());
+    journal.set_our_reset(OurReset::Asked).unwrap();
+    drop(journal);
+    damage_copy(&folder);
+    rebuilt(&folder);
+    assert_eq!(our_reset(), OurReset::Asked);
+    set_numbers(&folder.0, None, None).unwrap();
+    assert_eq!(our_reset(), OurReset::Asked);
+    set_numbers(&folder.0, None, Some(7)).unwrap();
+    assert_eq!(our_reset(), OurReset::None);
+}
+
 #[test]
 fn a_repair_keeps_numbers_that_were_set() {
     let folder = mixed();
-    let path = folder.files().remove(0);
-    let mut image = std::fs::read(&path).unwrap();
-    // The CRC of the copy: no record that counts is lost.
-    image[layout::HEADER_LEN + 2 * layout::ENTRY_LEN + 28] ^= 1;
-    std::fs::write(&path, &image).unwrap();
+    damage_copy(&folder);
     let (taken, lost, ..) = rebuilt(&folder);
     assert_eq!((taken, lost), (4, 1));
     let journal = folder.open(small());
@@ -174,36 +195,45 @@ fn an_unreadable_file_is_told_and_does_not_stop_a_repair() {
     ));
 }
 
+/// Writes messages up to the one before `end`.
+fn put_to(journal: &mut Journal, end: u64) {
+    for seq in journal.next_sender()..end {
+        put(journal, &message(seq), APP).unwrap();
+    }
+}
+
+/// Returns the messages with these numbers.
+fn expected(all: &[Range<u64>]) -> Vec<(u64, Vec<u8>)> {
+    let all = all.iter().cloned().flatten();
+    all.map(|seq| (seq, message(seq))).collect()
+}
+
 /// Writes three files: the first has messages up to 100, the second begins at `second` and has 11,
 /// the third has 10. Destroys the header of the second, and repairs the journal.
 fn without_second(second: u64) -> (Folder, u64, u64) {
     let folder = Folder::new();
     let mut journal = folder.open(small());
-    let put_to = |journal: &mut Journal, end: u64| {
-        for seq in journal.next_sender()..end {
-            put(journal, &message(seq), APP).unwrap();
-        }
-    };
     put_to(&mut journal, 101);
     for (first, end) in [(second, second + 11), (second + 11, second + 21)] {
         journal.rotate(first, NOW, None).unwrap();
         put_to(&mut journal, end);
     }
     drop(journal);
-    let path = &folder.files()[1];
-    let mut image = std::fs::read(path).unwrap();
-    image[..layout::HEADER_LEN].fill(0);
-    std::fs::write(path, &image).unwrap();
+    destroy_second(&folder);
     let (taken, lost, ..) = rebuilt(&folder);
     (folder, taken, lost)
 }
 
+/// Destroys the header of the second file.
+fn destroy_second(folder: &Folder) {
+    let path = &folder.files()[1];
+    let mut image = std::fs::read(path).unwrap();
+    image[..layout::HEADER_LEN].fill(0);
+    std::fs::write(path, &image).unwrap();
+}
+
 #[test]
 fn messages_that_a_missing_file_took_back_stay_gone() {
-    let expected = |all: &[Range<u64>]| -> Vec<_> {
-        let all = all.iter().cloned().flatten();
-        all.map(|seq| (seq, message(seq))).collect()
-    };
     let (folder, taken, lost) = without_second(50);
     let journal = folder.open(small());
     assert_eq!(kept(&journal), expected(&[1..50, 61..71]));
@@ -213,6 +243,31 @@ fn messages_that_a_missing_file_took_back_stay_gone() {
     let journal = folder.open(small());
     assert_eq!(kept(&journal), expected(&[1..101, 112..122]));
     assert_eq!((taken, lost, journal.next_sender()), (110, 0, 122));
+}
+
+#[test]
+fn messages_taken_back_stay_gone_where_the_missing_file_raised_the_number_again() {
+    for has_third in [true, false] {
+        let folder = Folder::new();
+        let mut journal = folder.open(small());
+        put_to(&mut journal, 101);
+        journal.set_next_sender(50).unwrap();
+        put_to(&mut journal, 53);
+        journal.set_next_sender(150).unwrap();
+        put_to(&mut journal, 153);
+        if has_third {
+            journal.rotate(153, NOW, None).unwrap();
+            put_to(&mut journal, 160);
+        }
+        drop(journal);
+        destroy_second(&folder);
+        let (taken, lost, ..) = rebuilt(&folder);
+        let journal = folder.open(small());
+        let (third, end) = if has_third { (153, 160) } else { (101, 101) };
+        assert_eq!(kept(&journal), expected(&[1..50, third..end]));
+        assert_eq!((taken, lost), (49 + end - third, 51));
+        assert_eq!(journal.next_sender(), end);
+    }
 }
 
 /// Returns the counts of a rebuild: kept, lost, unreadable, backup.

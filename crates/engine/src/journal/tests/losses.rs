@@ -146,6 +146,29 @@ fn a_newest_file_that_is_gone_is_missed() {
 }
 
 #[test]
+fn each_file_that_is_lost_counts_once() {
+    let folder = Folder::new();
+    let mut journal = folder.open(small());
+    while journal.sealed.len() < 4 {
+        let seq = journal.next_sender();
+        put(&mut journal, &message(seq), APP).unwrap();
+    }
+    drop(journal);
+    let path = |number| folder::segment_path(&folder.0, number);
+    let counted = || match repair(&folder.0, true).unwrap() {
+        Outcome::Rebuilt { unreadable, .. } => unreadable,
+        other => panic!("{other:?}"),
+    };
+    std::fs::write(path(2), b"rubbish").unwrap();
+    assert_eq!(counted(), 1);
+    std::fs::remove_file(path(2)).unwrap();
+    std::fs::remove_file(path(3)).unwrap();
+    assert_eq!(counted(), 2);
+    std::fs::remove_file(path(5)).unwrap();
+    assert_eq!(counted(), 3);
+}
+
+#[test]
 fn a_session_with_one_file_that_is_emptied_does_not_begin_anew_unless_that_is_accepted() {
     let folder = Folder::new();
     let mut journal = folder.open(small());

@@ -1,6 +1,7 @@
 //! Random operations and reopenings, compared with a plain map.
 
 use super::*;
+use fanfare_fix::session::OurReset;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -29,6 +30,7 @@ enum Op {
         seq: u64,
     },
     Reset,
+    OurReset(OurReset),
     Send {
         count: usize,
     },
@@ -44,6 +46,11 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Entry { kind: Kind::Admin, transmit: false }),
         1 => Just(Entry { kind: Kind::App, transmit: false }),
     ];
+    let our_reset = prop_oneof![
+        Just(OurReset::None),
+        Just(OurReset::Asked),
+        Just(OurReset::Begun),
+    ];
     prop_oneof![
         20 => (0..9000usize, entry).prop_map(|(len, entry)| Op::Put { len, entry }),
         3 => (0..9000usize).prop_map(|len| Op::Record { len }),
@@ -52,6 +59,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (any::<bool>(), 0..9u64).prop_map(|(up, by)| Op::NextSender { up, by }),
         3 => (1..u64::MAX).prop_map(|seq| Op::NextTarget { seq }),
         1 => Just(Op::Reset),
+        1 => our_reset.prop_map(Op::OurReset),
         6 => (0..20_000usize).prop_map(|count| Op::Send { count }),
         1 => Just(Op::DropUnsent),
         3 => Just(Op::Prepare),
@@ -63,6 +71,7 @@ fn op() -> impl Strategy<Value = Op> {
 struct Oracle {
     sender: u64,
     target: u64,
+    our_reset: OurReset,
     created: UtcTimestamp,
     kept: BTreeMap<u64, (Kind, Vec<u8>)>,
     unsent: Vec<u8>,
@@ -115,6 +124,7 @@ impl Oracle {
     fn compare(&self, journal: &Journal) {
         assert_eq!(journal.next_sender(), self.sender);
         assert_eq!(journal.next_target(), self.target);
+        assert_eq!(journal.our_reset(), self.our_reset);
         assert_eq!(journal.created(), self.created);
         assert!(self.unsent.starts_with(journal.unsent()));
         assert_eq!(journal.unsent().is_empty(), self.unsent.is_empty());
@@ -180,6 +190,10 @@ fn step(journal: &mut Journal, oracle: &mut Oracle, op: &Op, n: u64) {
             (oracle.sender, oracle.target) = (1, 1);
             oracle.kept.clear();
         }
+        Op::OurReset(reset) => {
+            journal.set_our_reset(reset).unwrap();
+            oracle.our_reset = reset;
+        }
         Op::Send { count } => {
             let count = count.min(journal.unsent().len());
             assert_eq!(journal.unsent()[..count], oracle.unsent[..count]);
@@ -208,6 +222,7 @@ proptest! {
         let mut oracle = Oracle {
             sender: 1,
             target: 1,
+            our_reset: OurReset::None,
             created: NOW,
             kept: BTreeMap::new(),
             unsent: Vec::new(),

@@ -137,7 +137,10 @@ fn argument(field: &Field) -> Arg {
     match field.form {
         Form::OneOf(words) => arg.value_name(words.join("|")),
         Form::Number => arg.value_name("N"),
-        Form::Text(_) | Form::Flag => arg.value_name(field.name.to_uppercase()),
+        // A moment may be a negative number.
+        Form::Text(_) | Form::Flag => arg
+            .value_name(field.name.to_uppercase())
+            .allow_negative_numbers(true),
     }
 }
 
@@ -201,6 +204,10 @@ mod tests {
         is(
             &["sessions", "logout", "DESK", "--text", "bye"],
             json!({ "command": "sessions logout", "session": "DESK", "text": "bye" }),
+        );
+        is(
+            &["books", "SIZ6", "--at", "-5.5"],
+            json!({ "command": "books", "symbol": "SIZ6", "at": "-5.5" }),
         );
         is(
             &[

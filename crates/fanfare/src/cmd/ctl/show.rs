@@ -1,22 +1,31 @@
 //! Responses in human-readable form.
 
-use fanfare_wire::text::Escaped;
+use fanfare_wire::text::{SafeJson, Shown};
 use serde_json::{Map, Value, json};
 
 use crate::print::{note, say};
 
 /// Prints a result: rows as a table, fields one per line.
 pub(super) fn show(result: &Value) {
+    for line in lines(result) {
+        say!("{line}");
+    }
+    if let Some(more) = result.as_object().and_then(more) {
+        note!("{more}");
+    }
+}
+
+fn lines(result: &Value) -> Vec<String> {
     match result {
         Value::Array(rows) if rows.iter().any(|row| row.get("windows").is_some()) => {
-            table(&windows(rows));
+            table(&windows(rows))
         }
         Value::Array(rows) => table(rows),
         Value::Object(fields) => match part(fields) {
-            Some(rows) => paged(fields, rows),
-            None => list(fields, ""),
+            Some(rows) => table(rows),
+            None => list(fields, "", None),
         },
-        other => say!("{}", text(other)),
+        other => vec![text(other)],
     }
 }
 
@@ -51,18 +60,23 @@ fn part(fields: &Map<String, Value>) -> Option<&[Value]> {
     values.find_map(|value| value.as_array().map(Vec::as_slice))
 }
 
-fn paged(fields: &Map<String, Value>, rows: &[Value]) {
-    table(rows);
+/// Returns how many rows of a long list there are, and how to get the next ones, unless the page
+/// has all.
+fn more(fields: &Map<String, Value>) -> Option<String> {
+    let shown = part(fields)?.len();
     let total = fields["total"].as_u64().unwrap_or_default();
-    if total > rows.len() as u64 {
-        let next = fields["next"].as_str();
-        let next = next.map(|next| format!("; for more: --after '{}'", escaped(next)));
-        note!("{} of {total}{}", rows.len(), next.unwrap_or_default());
-    }
+    let next = fields["next"].as_str();
+    let next = next.map(|next| format!("; for more: --after {}", quoted(next)));
+    (total > shown as u64).then(|| format!("{shown} of {total}{}", next.unwrap_or_default()))
 }
 
-/// Prints objects, one per line; a field that only some have is a column too.
-fn table(rows: &[Value]) {
+/// Returns a text as one argument of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", Shown(text).to_string().replace('\'', r"'\''"))
+}
+
+/// Formats objects, one per line; a field that only some have is a column too.
+fn table(rows: &[Value]) -> Vec<String> {
     let mut names: Vec<&String> = Vec::new();
     for name in rows.iter().filter_map(Value::as_object).flat_map(Map::keys) {
         if !names.contains(&name) {
@@ -70,7 +84,7 @@ fn table(rows: &[Value]) {
         }
     }
     if names.is_empty() {
-        return;
+        return Vec::new();
     }
     let mut lines = vec![
         names
@@ -87,47 +101,152 @@ fn table(rows: &[Value]) {
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..names.len()).map(width).collect();
-    for line in &lines {
+    let padded = |line: &Vec<String>| {
         let cells = line.iter().zip(&widths);
-        let cells: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        say!("{}", cells.join("  ").trim_end());
-    }
+        let cells = cells.map(|(cell, width)| format!("{cell:width$}"));
+        let line = cells.collect::<Vec<_>>().join("  ");
+        line.trim_end().to_owned()
+    };
+    lines.iter().map(padded).collect()
 }
 
-/// Prints fields, one per line.
-fn list(fields: &Map<String, Value>, before: &str) {
+/// Formats fields, one per line behind `before`. The field `of` is part of that.
+fn list(fields: &Map<String, Value>, before: &str, of: Option<&str>) -> Vec<String> {
+    let mut lines = Vec::new();
     for (name, value) in fields {
+        let title = name.replace('_', " ");
         match value {
             Value::Array(rows) if rows.first().is_some_and(Value::is_object) => {
                 for row in rows.iter().filter_map(Value::as_object) {
-                    let names = ["name", "channel", "line"];
-                    let own = names.into_iter().find_map(|name| row.get(name));
-                    let own = own.map(text).unwrap_or_default();
-                    list(row, &format!("{before}{own} "));
+                    let own = own_name(row);
+                    let shown = own.map_or_else(|| title.clone(), |own| text(&row[own]));
+                    lines.extend(list(row, &format!("{before}{shown} "), own));
                 }
             }
+            Value::Object(own) => lines.extend(list(own, &format!("{before}{title} "), None)),
             // A null field is omitted.
             Value::Null => {}
-            _ if name == "name" => {}
-            value => say!("{before}{}: {}", name.replace('_', " "), text(value)),
+            _ if of == Some(name.as_str()) => {}
+            value => {
+                let line = format!("{before}{title}: {}", text(value));
+                lines.push(line.trim_end().to_owned());
+            }
         }
     }
+    lines
+}
+
+/// Returns the field that names a row, if it has one.
+fn own_name(row: &Map<String, Value>) -> Option<&'static str> {
+    let mut names = ["name", "channel", "line"].into_iter();
+    names.find(|&name| row.get(name).is_some_and(Value::is_string))
 }
 
 /// Returns the text without control characters that move a cursor, on the same number of lines.
-fn escaped(text: &str) -> String {
-    let lines = text.split('\n').map(|line| Escaped::text(line).to_string());
+/// The program has escaped what peers sent.
+fn safe(text: &str) -> String {
+    let lines = text.split('\n').map(|line| Shown(line).to_string());
     lines.collect::<Vec<_>>().join("\n")
 }
 
 pub(super) fn text(value: &Value) -> String {
     match value {
-        Value::String(text) => escaped(text),
+        Value::String(text) => safe(text),
         Value::Null => String::new(),
         Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
         Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join(", "),
-        other => other.to_string(),
+        other => SafeJson(other).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_levels_of_a_book_have_their_side() {
+        let books = json!({
+            "number": 7, "live": true,
+            "books": [{
+                "symbol": "SIZ6", "state": "recovering", "lacks": {"what": "picture"},
+                "bids": [
+                    {"price": "99.5", "size": 5, "ids": [{"id": "17", "size": 5}]},
+                    {"price": "99", "size": 6},
+                ],
+                "offers": [{"price": "100", "size": 7}],
+                "values": [{"type": "6", "name": "settlement price", "price": "98"},
+                    {"type": "x", "name": null, "size": 2}],
+                "trades": [],
+            }],
+        });
+        let expected = [
+            "number: 7",
+            "live: yes",
+            "books symbol: SIZ6",
+            "books state: recovering",
+            "books lacks what: picture",
+            "books bids price: 99.5",
+            "books bids size: 5",
+            "books bids ids id: 17",
+            "books bids ids size: 5",
+            "books bids price: 99",
+            "books bids size: 6",
+            "books offers price: 100",
+            "books offers size: 7",
+            "books settlement price type: 6",
+            "books settlement price price: 98",
+            "books values type: x",
+            "books values size: 2",
+            "books trades:",
+        ];
+        assert_eq!(lines(&books), expected);
+    }
+
+    #[test]
+    fn objects_within_objects_are_fields() {
+        let status = json!({
+            "events": {"next": 5, "per_s": null},
+            "ports": [{"name": "producers", "open": false}],
+        });
+        assert_eq!(lines(&status), ["events next: 5", "producers open: no"]);
+        let feeds = json!({"feeds": [{
+            "channel": "spectra", "gaps": 2,
+            "lines": [{"line": "A", "behind": {"count": 3}}],
+        }]});
+        let expected = ["spectra gaps: 2", "spectra A behind count: 3"];
+        assert_eq!(lines(&feeds), expected);
+    }
+
+    #[test]
+    fn rows_are_a_table() {
+        let rows = json!([{"a_b": "x", "c": 10}, {"a_b": "long", "d": true}]);
+        let expected = ["a b   c   d", "x     10", "long      yes"];
+        assert_eq!(lines(&rows), expected);
+        let page = json!({"total": 2, "next": null, "rows": rows});
+        assert_eq!(lines(&page), expected);
+        assert_eq!(page.as_object().and_then(more), None);
+        assert!(lines(&json!([])).is_empty());
+    }
+
+    #[test]
+    fn text_that_the_program_has_escaped_is_printed_as_it_is() {
+        let name = r"D\\1\u{1b}";
+        assert_eq!(text(&json!(name)), name);
+        assert_eq!(text(&json!("a\u{1b}[2J\nb\u{9b}")), "a\\u{1b}[2J\nb\\u{9b}");
+        let row = json!([{"lacks": {"what": "\u{202e}"}}]);
+        assert_eq!(lines(&row)[1], r#"{"what":"\u202e"}"#);
+    }
+
+    #[test]
+    fn the_hint_for_more_is_one_argument_of_a_shell() {
+        for (next, argument) in [
+            ("consumers O'BRIEN", r"'consumers O'\''BRIEN'"),
+            ("x';cmd #", r"'x'\'';cmd #'"),
+            ("a\nb", r"'a\nb'"),
+        ] {
+            let page = json!({"total": 9, "next": next, "sessions": [{"sender": "A"}]});
+            let hint = page.as_object().and_then(more).unwrap();
+            assert_eq!(hint, format!("1 of 9; for more: --after {argument}"));
+        }
     }
 }

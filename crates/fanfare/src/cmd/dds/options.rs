@@ -149,9 +149,9 @@ pub(crate) struct FeedArgs {
 /// The number of keys.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct InstancesArg {
-    /// Keys that a topic may have, about 800 bytes each in a reader. A reader that receives more
-    /// closes its topic, and the others continue; a publisher counts samples of more keys instead
-    /// of publishing them.
+    /// Keys that a topic may have, about 800 bytes each in a reader. A reader that receives more,
+    /// or a key of more than 1,024 bytes, closes its topic, and the others continue; a publisher
+    /// counts samples of more or longer keys instead of publishing them.
     #[arg(long = "instances", value_name = "COUNT", default_value_t = INSTANCES,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) most: u32,

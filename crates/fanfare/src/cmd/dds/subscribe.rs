@@ -355,7 +355,10 @@ impl Outcome {
         }
         if self.end.closed > 0 {
             let topics = counted(self.end.closed, "topic");
-            note!("{topics} closed: writers had more keys than --instances");
+            note!(
+                "{topics} closed: writers had more keys than --instances, or one of more than \
+                 1,024 bytes"
+            );
         }
         if self.echo_failed > 0 {
             note!("{} echoes could not be sent", self.echo_failed);

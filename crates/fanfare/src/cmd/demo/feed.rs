@@ -7,6 +7,7 @@ use fanfare_instruments::plot::{
     CategoryChart, CategorySeries, Line, TimeChart, Unit, thousands, three_digits,
 };
 use std::fmt::Write;
+use std::net::{Ipv4Addr, UdpSocket};
 
 use super::{Demo, Part, READY, RUN};
 use crate::address::free_udp_port;
@@ -56,6 +57,18 @@ fn measure(demo: &mut Demo, outcomes: &mut Vec<Outcome>) -> Result<()> {
     Ok(())
 }
 
+/// Returns a domain from 20 to 94 that no other demo and no test has, and the socket that reserves
+/// it, at a port of the domain that RTPS does not use. From 101 on, sockets of other programs may
+/// have the ports of a domain, and `bench dds` has 98 and 99.
+fn own_domain(process: u32) -> Result<(u32, UdpSocket)> {
+    let mut ids = (0..75).map(|more| 20 + (process % 75 + more) % 75);
+    let reserved = ids.find_map(|id| {
+        let port = u16::try_from(7_400 + 250 * id + 9).ok()?;
+        Some((id, UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).ok()?))
+    });
+    reserved.context("other programs have all DDS domains from 20 to 94")
+}
+
 /// The output of the three processes of a set-up.
 struct Outcome {
     setup: &'static str,
@@ -70,8 +83,8 @@ impl Outcome {
         let file = file.to_string_lossy();
         let generate = ["fast", "generate", setup, "-n", MESSAGES, "-o", &file];
         demo.start(&[&generate])?.finish(READY)?;
-        // A domain of its own excludes other participants on this machine.
-        let domain = (std::process::id() % 200 + 20).to_string();
+        let (domain, _reserved) = own_domain(std::process::id())?;
+        let domain = domain.to_string();
         let in_domain = ["--domain", &domain, "--json"];
         let subscribe = ["dds", "subscribe", setup, "--check", &file, "--idle", "30"];
         let mut subscriber = demo.start(&[&subscribe, &in_domain])?;
@@ -272,4 +285,25 @@ fn add_part(demo: &mut Demo, outcomes: &[Outcome]) {
         std::iter::once(name.to_owned()).chain(cells).collect()
     });
     demo.page.table("Figures of the feed", &head, &rows);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::own_domain;
+
+    #[test]
+    fn no_domain_has_ephemeral_ports_or_is_that_of_a_benchmark() {
+        for process in [0, 74, 1_000, u32::MAX] {
+            let (domain, _reserved) = own_domain(process).unwrap();
+            assert!((20..98).contains(&domain), "{domain}");
+        }
+    }
+
+    #[test]
+    fn each_demo_has_another_domain() {
+        // Without a reservation both processes would have the same one.
+        let (first, _first) = own_domain(74).unwrap();
+        let (second, _second) = own_domain(149).unwrap();
+        assert_ne!(first, second);
+    }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Port for consumers; 0 lets the system choose [default: 3001].
     #[arg(long, value_name = "PORT")]
     consumer_port: Option<u16>,
-    /// Log only sessions that end other than by a Logout.
+    /// Log warnings and errors only.
     #[arg(long, short)]
     pub(crate) quiet: bool,
     #[command(flatten)]

@@ -263,7 +263,7 @@ fn print(report: &SubscribeReport) {
     let counts = &report.counts;
     say!(
         "{} and {} received, {:.0} a second",
-        counted(counts.pictures, "picture"),
+        counted(counts.pictures, "snapshot"),
         counted(counts.changes, "change"),
         report.rate()
     );

@@ -149,6 +149,8 @@ pub(crate) struct Framing {
     #[arg(long, value_name = "PREAMBLE", default_value = "none")]
     pub(crate) preamble: Preamble,
     /// Keep previous values from packet to packet. Without a length header they are always kept.
+    /// Packets behind one with an error are left out, up to one that begins with a Reset. Behind a
+    /// gap, values may be wrong.
     #[arg(long)]
     pub(crate) keep_dictionary: bool,
 }

@@ -127,7 +127,7 @@ impl Output {
         line: u64,
         text: Option<&str>,
     ) -> io::Result<()> {
-        let text = text.map_or_else(|| error.text(program), Into::into);
+        let text = text.map_or_else(|| error.text(), Into::into);
         let json = serde_json::json!({
             "error": error.code.as_str(), "offset": error.offset,
             "template": error.template_name(program), "field": error.path(program),

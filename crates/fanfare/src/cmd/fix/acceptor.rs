@@ -52,7 +52,7 @@ pub(crate) struct Args {
     accept_loss: bool,
     #[command(flatten)]
     operators: Operators,
-    /// Do not log logons, logouts and disconnects.
+    /// Of sessions, log errors only: no logons, logouts, refusals or disconnects.
     #[arg(long)]
     quiet: bool,
     #[command(flatten)]

@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let log = args.place.open()?;
-    let (extent, segments) = (log.extent()?, log.segments()?);
+    let (extent, segments) = (log.extent()?, log.readable_segments()?);
     let first = log.first_time()?;
     let bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
     let compacted = segments.iter().filter(|segment| segment.is_compacted);

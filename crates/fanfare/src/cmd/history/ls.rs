@@ -8,7 +8,7 @@ use serde_json::json;
 use std::process::ExitCode;
 
 /// List the segments of a log: number of the first event, time before it, run of the plant, bytes,
-/// whether it is compacted.
+/// whether it is compacted. Segments of which nothing can be read are left out.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -19,7 +19,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let segments = args.place.open()?.segments()?;
+    let segments = args.place.open()?.readable_segments()?;
     if !args.json {
         say!(
             "{:>8} {:>14} {:30} {:>4} {:>14}",

@@ -109,10 +109,14 @@ impl Mapped<'_> {
             let what = mapper.describe(fault, &self.printer.table);
             self.printer.remark(&format!("{place}: {what}"));
         }
-        let Ok(outcome) = outcome else {
-            self.errors += 1;
-            self.printer.events(mapper.events(), None)?;
-            return Ok(true);
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                self.errors += 1;
+                self.fragments.pass(&error.outcome());
+                self.printer.events(mapper.events(), None)?;
+                return Ok(true);
+            }
         };
         self.printer.message(outcome.number);
         if let Some(whole) = self.fragments.take(&outcome, mapper.events()) {

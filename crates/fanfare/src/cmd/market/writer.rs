@@ -22,9 +22,13 @@ impl Mapped {
             let what = self.mapper.describe(fault, &self.printer.table);
             self.printer.remark(&what);
         }
-        let Ok(outcome) = mapped else {
-            self.printer.events(self.mapper.events(), None)?;
-            return Ok(false);
+        let outcome = match mapped {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                self.fragments.pass(&error.outcome());
+                self.printer.events(self.mapper.events(), None)?;
+                return Ok(false);
+            }
         };
         self.printer.message(outcome.number);
         if let Some(whole) = self.fragments.take(&outcome, self.mapper.events()) {

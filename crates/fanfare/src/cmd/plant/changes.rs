@@ -1,16 +1,19 @@
 //! Reloads of the configuration while the gateway runs.
 
 use super::events::EventLog;
-use super::{Reread, check};
+use super::{Reread, check, warn};
 use crate::logs;
 use anyhow::Result;
 use fanfare_console::Console;
-use fanfare_gateway::{Config, ConfigAsk, Gateway};
+use fanfare_engine::tls::NewCertificate;
+use fanfare_gateway::{Config, ConfigAsk, Gateway, ProgramLog, Reloaded};
 use fanfare_instruments::capture::{Capture, Reopened};
 use serde_json::Value;
 
 /// The parts of a running gateway that a reload changes.
 pub(super) struct Changes<'a> {
+    /// The configuration at the start.
+    pub(super) started: &'a Config,
     pub(super) gateway: &'a Gateway,
     pub(super) capture: Option<&'a Capture>,
     pub(super) events: Option<&'a EventLog>,
@@ -18,65 +21,71 @@ pub(super) struct Changes<'a> {
     pub(super) reread: Reread<'a>,
 }
 
-/// The log's levels in a new configuration, if it was applied.
-type Level = Option<String>;
+/// The settings of the log in a new configuration, if it was applied.
+type LogSettings = Option<ProgramLog>;
 
 impl Changes<'_> {
     /// Applies the settings that can change while the gateway runs, opens logs again, and begins a
     /// new capture file if the old one was renamed. Returns one line that describes the changes, or
     /// the reason why nothing changed.
-    pub(super) fn reload(&self) -> (Result<String, String>, Level) {
+    pub(super) fn reload(&self) -> (Result<String, String>, LogSettings) {
         self.events.iter().for_each(|events| events.reopen());
-        let config = (self.reread)();
-        if let Err(error) = &config {
-            let handle = self.gateway.handle();
-            handle.reopen_logs();
-            handle.reload_failed(&**error);
-        }
-        let taken = config.and_then(|config| {
-            let done = self.gateway.reload(&config)?;
-            Ok((done, config.log.level))
-        });
-        let files = self.reopened();
-        let (outcome, level) = match (taken, files) {
-            (Ok((done, level)), Ok(files)) => (Ok(format!("{done}{files}")), Some(level)),
-            (Ok((done, level)), Err(why)) => (Err(format!("{done}{why}")), Some(level)),
-            (Err(error), Ok(files) | Err(files)) => {
-                (Err(format!("{}{files}", refused(&error))), None)
+        let adopted = self.adopt();
+        let capture = self.capture_again();
+        let (outcome, config) = match (adopted, capture) {
+            (Ok((done, config)), Ok(capture)) => (Ok(format!("{done}{capture}")), Some(config)),
+            (Ok((done, config)), Err(why)) => (Err(format!("{done}{why}")), Some(config)),
+            (Err(error), Ok(capture) | Err(capture)) => {
+                (Err(format!("{}{capture}", refused(&error))), None)
             }
         };
         tell(&outcome);
-        (outcome, level)
+        if let Some(config) = &config {
+            warn(self.started, config);
+        }
+        (outcome, config.map(|config| config.log))
     }
 
-    /// Describes the outcome for the capture's file and the console's certificate; an error if one
-    /// of them could not be opened again.
-    fn reopened(&self) -> Result<String, String> {
-        let capture = match self.capture.map(Capture::reopen) {
+    /// Adopts the current configuration and the console's certificate: both, or neither. Returns
+    /// the changes and the configuration.
+    fn adopt(&self) -> Result<(Reloaded, Config)> {
+        let read = (self.reread)().and_then(|config| Ok((config, self.certificate()?)));
+        let (config, certificate) = read.inspect_err(|error| {
+            let handle = self.gateway.handle();
+            handle.reopen_logs();
+            handle.reload_failed(&**error);
+        })?;
+        let done = self.gateway.reload(&config)?;
+        if let Some(certificate) = certificate {
+            certificate.adopt();
+        }
+        Ok((done, config))
+    }
+
+    /// Reads the console's certificate, if it has one.
+    fn certificate(&self) -> Result<Option<NewCertificate>> {
+        let read = self.console.map(Console::read_certificate);
+        Ok(read.transpose()?.flatten())
+    }
+
+    /// Describes the outcome for the capture's file; an error if it could not be opened again.
+    fn capture_again(&self) -> Result<String, String> {
+        match self.capture.map(Capture::reopen) {
             None => Ok(String::new()),
             Some(Ok(Reopened::Same)) => Ok("; the capture goes on in its file".to_owned()),
             Some(Ok(Reopened::New)) => Ok("; the capture goes on in a new file".to_owned()),
             Some(Err(error)) => Err(format!("; {error}")),
-        };
-        match self.console.map(Console::reload) {
-            Some(Err(error)) => {
-                let (Ok(capture) | Err(capture)) = capture;
-                Err(format!(
-                    "{capture}; the console keeps its certificate: {error}"
-                ))
-            }
-            _ => capture,
         }
     }
 
     /// Handles an operator's command.
-    pub(super) fn answer(&self, ask: ConfigAsk) -> (Result<Value, String>, Level) {
+    pub(super) fn answer(&self, ask: ConfigAsk) -> (Result<Value, String>, LogSettings) {
         let outcome = match ask {
             ConfigAsk::Reload => {
                 // At SIGHUP the program's log opens its file by itself.
                 logs::reopen();
-                let (outcome, level) = self.reload();
-                return (outcome.map(Value::String), level);
+                let (outcome, settings) = self.reload();
+                return (outcome.map(Value::String), settings);
             }
             ConfigAsk::ReloadUsers => self.reload_users().map(Value::String),
             ConfigAsk::Check => self.found(|config| {
@@ -84,6 +93,7 @@ impl Changes<'_> {
                 Ok("the configuration can be used".into())
             }),
             ConfigAsk::Diff => self.found(|config| {
+                self.certificate()?;
                 let found = self.gateway.handle().differences(config)?;
                 Ok(Value::from(&found))
             }),

@@ -4,11 +4,11 @@
 //! disk takes nothing, the events stay in the ring. Those that are overwritten there become a line
 //! of their own, with the first and the last number.
 
-use crate::logs::write_whole;
 use crate::plural::counted;
 use anyhow::{Context, Result};
 use fanfare_engine::agent::{Agent, AgentError, Crew};
 use fanfare_engine::idle::Idle;
+use fanfare_engine::lines::{ends_within_a_line, is_same, write_whole};
 use fanfare_engine::poll::Waker;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_fix::session::Now;
@@ -18,7 +18,6 @@ use fanfare_market::instruments::Lookup;
 use fanfare_market::json;
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -116,22 +115,6 @@ impl EventLog {
             ),
         })
     }
-}
-
-/// Returns whether an earlier run was cut off within a line of the file.
-fn ends_within_a_line(path: &Path) -> bool {
-    let last = || {
-        // A FIFO is not opened: that would wait.
-        let len = std::fs::metadata(path)
-            .ok()
-            .filter(|of| of.is_file())?
-            .len();
-        let mut last = [0];
-        let file = File::open(path).ok()?;
-        file.read_exact_at(&mut last, len.checked_sub(1)?).ok()?;
-        Some(last != *b"\n")
-    };
-    last().unwrap_or(false)
 }
 
 fn open(path: &Path) -> Result<File> {
@@ -233,11 +216,6 @@ impl Output<File> {
     }
 }
 
-fn is_same(one: &File, other: &File) -> bool {
-    let id = |file: &File| file.metadata().map(|data| (data.dev(), data.ino())).ok();
-    id(one) == id(other)
-}
-
 impl Writer {
     fn turn(&mut self) -> usize {
         let Self {
@@ -306,7 +284,30 @@ impl Agent for Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logs::Disk;
+    use std::io;
+
+    /// A disk with space for this many bytes.
+    #[derive(Default)]
+    struct Disk {
+        has: Vec<u8>,
+        room: usize,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let taken = bytes.get(..self.room.min(bytes.len())).unwrap();
+            if taken.is_empty() {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.has.extend_from_slice(taken);
+            self.room -= taken.len();
+            Ok(taken.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
 
     fn output(room: usize) -> Output<Disk> {
         let disk = Disk {
@@ -346,22 +347,6 @@ mod tests {
                 assert_eq!(written(&out), 9);
             }
         }
-    }
-
-    #[test]
-    fn a_file_that_ends_within_a_line_is_told_from_others() {
-        let name = format!("fanfare-events-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        for (text, is_within) in [
-            ("", false),
-            ("{\"a\":1}\n", false),
-            ("{\"a\":1}\n{\"a", true),
-        ] {
-            std::fs::write(&path, text).unwrap();
-            assert_eq!(ends_within_a_line(&path), is_within, "{text:?}");
-        }
-        std::fs::remove_file(&path).unwrap();
-        assert!(!ends_within_a_line(&path));
     }
 
     #[test]

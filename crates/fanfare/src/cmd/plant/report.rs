@@ -38,7 +38,7 @@ pub(super) fn report(config: &Config, counters: &Counters) {
         say!(
             "edges: {} written, {}; {} overwritten before, {} that DDS did not take, {} too long",
             counted(count("edge_written"), "sample"),
-            counted(count("edge_pictures_written"), "picture"),
+            counted(count("edge_pictures_written"), "snapshot"),
             count("edge_lapped"),
             count("edge_untaken"),
             count("edge_too_long")
@@ -158,7 +158,7 @@ fn report_market(counters: &Counters) {
          kernel; {}, {} given up",
         counted(count("recoveries"), "book"),
         count("recovered"),
-        counted(count("pictures_used"), "picture"),
+        counted(count("pictures_used"), "snapshot"),
         count("pictures_bad"),
         count("picture_drops"),
         counted(count("replay_requests"), "replay request"),

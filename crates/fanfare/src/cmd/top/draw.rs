@@ -1,7 +1,7 @@
 //! One frame.
 
 use super::view::View;
-use fanfare_wire::text::Escaped;
+use fanfare_wire::text::Shown;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style, Stylize};
@@ -43,7 +43,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
 
 fn title(view: &View) -> Line<'static> {
     if let Some(trouble) = &view.trouble {
-        let text = format!("no answer: {}", Escaped::text(trouble));
+        let text = format!("no answer: {}", Shown(trouble));
         return Line::from(Span::styled(text, alarm()));
     }
     let status = &view.status;
@@ -123,7 +123,8 @@ fn line_rows(view: &View) -> Vec<Row<'static>> {
             0 => Style::new(),
             _ => alarm(),
         };
-        rows.push(Row::new([Cell::from(told)]).style(style));
+        let told = Cell::from(told).column_span(u16::MAX);
+        rows.push(Row::new([told]).style(style));
         for line in feed["lines"].as_array().into_iter().flatten() {
             let silence = line["silence_ms"].as_u64();
             let behind = line["behind"]["mean_ns"].as_f64();
@@ -255,7 +256,7 @@ fn draw_notices(frame: &mut Frame<'_>, area: Rect, view: &View) {
 /// Formats a value as text without control characters.
 fn text(value: &Value) -> String {
     match value {
-        Value::String(text) => Escaped::text(text).to_string(),
+        Value::String(text) => Shown(text).to_string(),
         Value::Null => String::new(),
         other => other.to_string(),
     }

@@ -154,7 +154,7 @@ mod tests {
         view.stages = json!([{"stage": "arrival_to_ring", "of": "spectra", "windows": {"10s":
             {"count": 5, "p50_ns": 1_500, "p99_ns": 2_500_000, "p99_9_ns": 3, "max_ns": 4}}}]);
         view.notices = json!({"notices": [{"time": "2026-11-25T10:30:00.123456789Z",
-            "trouble": true, "text": "feed spectra: of 8 instruments, 7 live, 1 recovering"}]});
+            "trouble": true, "text": "line A of D\\\\1 is silent"}]});
         view
     }
 
@@ -177,7 +177,8 @@ mod tests {
             "5000",
             "arrival",
             "1.5",
-            "7 live, 1 recovering",
+            "7 live, 1 recovering, 0 stale, 2 gaps",
+            r"! 10:30:00 line A of D\\1 is silent",
             "q quit",
             "by lag",
             "9001",

@@ -67,12 +67,19 @@ fn elements<'n>(ty: Node<'n, 'n>) -> impl Iterator<Item = Node<'n, 'n>> {
 }
 
 impl Reader<'_, '_> {
-    /// Returns the elements in which the operator of a field may stand: the field itself; of a
-    /// `<field>`, also its `<type>`, or the type that it has instead. The last one is the element
-    /// with the type; a definition holds where the field has none.
-    pub(super) fn holders<'n>(&'n self, node: Node<'n, 'n>) -> Parsed<Vec<Node<'n, 'n>>> {
+    /// Returns the elements in which presence and operator of a field may stand: the field itself;
+    /// of a `<field>`, also its `<type>` and the definitions that this leads to, or the type that
+    /// it has instead. The last one is the element with the type; an operator of a definition holds
+    /// where the field has none. Beside them it returns the namespace in which the types inside the
+    /// last one are looked up.
+    pub(super) fn holders<'n: 's, 's>(
+        &'n self,
+        node: Node<'n, 'n>,
+        scope: &'s Scope,
+    ) -> Parsed<(Vec<Node<'n, 'n>>, &'s str)> {
+        let mut ns = scope.types.as_deref().unwrap_or(&scope.ns);
         if node.tag_name().name() != "field" {
-            return Ok(vec![node]);
+            return Ok((vec![node], ns));
         }
         let mut types = self
             .children(node)
@@ -83,25 +90,44 @@ impl Reader<'_, '_> {
         if let Some(second) = types.next() {
             return Err(self.s1(second, "a <field> must not have a second type"));
         }
-        match inner.tag_name().name() {
-            "type" => Ok(vec![node, inner, self.definition(inner, 0)?]),
-            "field" | "templateRef" => {
-                Err(self.s1(inner, "<field> or <templateRef> is not a type"))
-            }
-            _ => Ok(vec![node, inner]),
+        if matches!(inner.tag_name().name(), "field" | "templateRef") {
+            return Err(self.s1(inner, "<field> or <templateRef> is not a type"));
         }
+        let mut holders = vec![node, inner];
+        let mut last = inner;
+        while last.tag_name().name() == "type" {
+            if holders.len() > 2 + MAX_CHAIN {
+                let message = format!("a chain of more than {MAX_CHAIN} definitions");
+                return Err(self.s1(inner, message));
+            }
+            let (name, ty) = self.definition(last, ns)?;
+            holders.push(ty);
+            (last, ns) = (ty, &*name.ns);
+        }
+        Ok((holders, ns))
     }
 
-    /// Returns the type that a `<type>` names.
-    fn definition<'n>(&'n self, reference: Node<'n, 'n>, chain: usize) -> Parsed<Node<'n, 'n>> {
-        let name = self.name(reference)?;
-        match self.definitions.get(&*name).copied().flatten() {
-            Some(ty) if ty.tag_name().name() == "type" && chain < MAX_CHAIN => {
-                self.definition(ty, chain + 1)
+    /// Returns the type that a `<type>` names, with the name of its definition. Without a namespace
+    /// of its own, it is that of the namespace around it, or else of the document's.
+    fn definition<'n>(
+        &'n self,
+        reference: Node<'n, 'n>,
+        around: &str,
+    ) -> Parsed<(&'n Name, Node<'n, 'n>)> {
+        let local = self.name(reference)?;
+        let own = self.attribute(reference, "ns");
+        for ns in [own.unwrap_or(around), own.unwrap_or(&self.ns)] {
+            let name = Name {
+                ns: ns.to_owned(),
+                local: local.clone(),
+            };
+            if let Some((name, Some(ty))) = self.definitions.get_key_value(&name)
+                && !matches!(ty.tag_name().name(), "field" | "templateRef")
+            {
+                return Ok((name, *ty));
             }
-            Some(ty) if !matches!(ty.tag_name().name(), "type" | "field" | "templateRef") => Ok(ty),
-            _ => Err(self.s1(reference, format!("no type is defined as {name}"))),
         }
+        Err(self.s1(reference, format!("no type is defined as {local}")))
     }
 
     /// Returns S1 if an enum or a set has too many elements, which are searched one by one.
@@ -116,12 +142,12 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Returns a bit group of this type.
+    /// Returns a bit group of this type, with the scopes around and inside it.
     pub(super) fn bit_group(
         &self,
         node: Node<'_, '_>,
         ty: Node<'_, '_>,
-        scope: &Scope,
+        (scope, inside): (&Scope, &Scope),
         optional: bool,
     ) -> Parsed<Kind> {
         let mut group = BitGroup {
@@ -130,7 +156,7 @@ impl Reader<'_, '_> {
         };
         for child in self.children(ty) {
             if OperatorKind::of_element(child.tag_name().name()).is_none() {
-                group.members.push(self.member(child, scope)?);
+                group.members.push(self.member(child, inside)?);
             }
         }
         if group.members.is_empty() {
@@ -150,7 +176,7 @@ impl Reader<'_, '_> {
     fn member(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<(Instruction, u32)> {
         self.count(node, (&self.fields, 1), (MAX_FIELDS, "fields"))?;
         let scope = self.scope(node, outer)?;
-        let holders = self.holders(node)?;
+        let (holders, _) = self.holders(node, &scope)?;
         self.check_values(node, holders.last().copied().unwrap_or(node))?;
         let operators = holders.iter().flat_map(|holder| self.children(*holder));
         let mut operators =
@@ -160,7 +186,7 @@ impl Reader<'_, '_> {
             return Err(self.s1(operator, message));
         }
         let ty = holders.last().copied().unwrap_or(node);
-        let optional = self.optional(node)?;
+        let optional = self.presence(&holders)?;
         let (signed, width) = self.width(node, ty, optional)?;
         let int = match (signed, width) {
             (true, ..=8) => IntType::Int8,

@@ -19,12 +19,12 @@ impl Reader<'_, '_> {
         optional: bool,
         scope: &Scope,
     ) -> Parsed<Operator> {
-        let holders = self.holders(field)?;
+        let (holders, _) = self.holders(field, scope)?;
         let names = holders.last().copied().unwrap_or(field);
         let mut operator = None;
         for (level, holder) in holders.into_iter().enumerate() {
             // A definition's operator is that of fields that have none.
-            if level == 2 && operator.is_some() {
+            if level > 1 && operator.is_some() {
                 break;
             }
             for node in self.children(holder) {
@@ -42,7 +42,8 @@ impl Reader<'_, '_> {
                     return Err(error_at(ErrorCode::S2, self.position(node), message));
                 }
                 let context = (node, kind, names);
-                operator = Some(self.operator_context(context, ty, optional, scope)?);
+                let scope = self.scope(holder, scope)?;
+                operator = Some(self.operator_context(context, ty, optional, &scope)?);
             }
         }
         Ok(operator.unwrap_or_else(Operator::none))

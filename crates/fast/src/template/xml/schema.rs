@@ -152,8 +152,20 @@ fn attributes<'a>(node: Node<'_, '_>) -> [&'a [&'a str]; 2] {
         name if OperatorKind::of_element(name).is_some() => {
             [&["dictionary", "key", "ns", "value"], &[]]
         }
-        name if is_integer(name) || name == "field" => [NAMED, &["bits", "size", "length"]],
+        name if (is_integer(name) || name == "field") && is_of_bits(node) => {
+            [NAMED, &["bits", "size", "length"]]
+        }
         _ => [NAMED, &[]],
+    }
+}
+
+/// Returns whether an element is a field of a bit group or its type, or can be by a definition.
+fn is_of_bits(node: Node<'_, '_>) -> bool {
+    let mut around = node.ancestors().skip(1).map(|node| node.tag_name().name());
+    match around.next() {
+        Some("bitGroup" | "define") => true,
+        Some("field") => around.next() == Some("bitGroup"),
+        _ => false,
     }
 }
 

@@ -1,10 +1,12 @@
 //! A client and its queue.
 
+use super::super::beginning::{Join, Targets};
 use super::super::end;
-use super::super::replay::tests::replay;
+use super::super::replay::tests::{replay, replay_of};
 use super::*;
 use fanfare_market::InstrumentId;
-use fanfare_market::dbn::live::LiveSchema;
+use fanfare_market::dbn::live::{LiveSchema, SymbolType};
+use fanfare_market::instruments::{Definition, Name};
 use fanfare_wire::UtcTimestamp;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
@@ -120,6 +122,57 @@ fn a_record_that_was_held_back_has_the_time_at_which_it_is_sent() {
         u64::from_le_bytes(*time)
     });
     assert_eq!(sent.collect::<Vec<_>>(), [10, 30, 30, 40, 40, 40]);
+}
+
+#[test]
+fn a_defined_instrument_is_not_taken_before_its_start_nor_if_it_is_left_out() {
+    let (mut client, _) = pair(false);
+    let (orders, trades) = (LiveSchema::Mbo.alone(), LiveSchema::Trades.alone());
+    client.interest.permitted = orders.with(trades);
+    for (schema, snapshot) in [(LiveSchema::Mbo, true), (LiveSchema::Trades, false)] {
+        client.tasks.push_back(Task::Join(Join {
+            schema,
+            by: SymbolType::RawSymbol,
+            targets: Targets::All(Some(b"M"[..].into())),
+            snapshot,
+            is_full: false,
+        }));
+    }
+    let grows_by = |client: &Client, symbol: &str| {
+        let name = Name {
+            symbol: symbol.as_bytes(),
+            ..Name::default()
+        };
+        let known = Instrument {
+            instrument: InstrumentId(1),
+            definition: Definition {
+                name,
+                ..Definition::default()
+            },
+            revision: 1,
+            status: 0,
+        };
+        client.grows_by(InstrumentId(1), Some(known))
+    };
+    assert_eq!(grows_by(&client, "M"), orders.with(trades));
+    assert_eq!(grows_by(&client, "N"), trades);
+    client.interest.leave_out(1, trades);
+    assert_eq!(grows_by(&client, "M"), orders);
+    client.tasks.clear();
+    assert_eq!(grows_by(&client, "N"), orders);
+}
+
+#[test]
+fn a_new_instrument_awaits_the_past_of_all_instruments_but_not_that_of_others() {
+    let orders = LiveSchema::Mbo.alone();
+    let other = Targets::Some(vec![InstrumentId(2)].into_iter());
+    for (targets, grows) in [(Targets::All(None), LiveSchemas::NONE), (other, orders)] {
+        let (mut client, _) = pair(false);
+        client.interest.permitted = orders;
+        let replay = Box::new(replay_of(targets, false));
+        client.tasks.push_back(Task::Replay(replay));
+        assert_eq!(client.grows_by(InstrumentId(1), None), grows);
+    }
 }
 
 fn text(record: &[u8]) -> String {

@@ -2,30 +2,16 @@
 
 use super::GatewayOperator;
 use crate::users::dbn_seat::DbnSeat;
+use crate::which::{DBN, Which};
 use fanfare_market::dbn::live::LiveSchema;
-use fanfare_operator::{Ask, iso_of};
+use fanfare_operator::iso_of;
 use fanfare_wire::text::Escaped;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The name of the DBN port.
-pub(super) const PORT: &str = "dbn";
-
 /// Returns the clients of DBN that match: none if a CompID is given.
-pub(super) fn seats(operator: &GatewayOperator, ask: &Ask) -> Vec<Arc<DbnSeat>> {
-    let has_comp_ids = ask.text("sender").or(ask.text("target")).is_some();
-    operator.gateway.dbn_sessions(|seat| {
-        let session = seat.session.to_string();
-        !has_comp_ids
-            && is(ask, "port", PORT)
-            && is(ask, "user", &seat.user)
-            && is(ask, "session", &session)
-    })
-}
-
-/// Returns whether the value of a field is this one, if it is given.
-fn is(ask: &Ask, name: &str, own: &str) -> bool {
-    ask.text(name).is_none_or(|wanted| wanted == own)
+pub(super) fn seats(operator: &GatewayOperator, which: &Which) -> Vec<Arc<DbnSeat>> {
+    operator.gateway.dbn_sessions(|seat| seat.is(which))
 }
 
 /// Formats a client. The fields that it does not have are null.
@@ -33,7 +19,7 @@ pub(super) fn described(seat: &DbnSeat) -> Value {
     let reading = seat.reading();
     let schemas = reading.schemas.iter().map(LiveSchema::name);
     json!({
-        "port": PORT,
+        "port": DBN,
         "session": seat.session.to_string(),
         "version": "DBN.3",
         "sender": Escaped::text(&seat.client).to_string(),

@@ -1,15 +1,15 @@
 //! The commands that keep sessions out until they are admitted again.
 
-use super::which::{self, PORT, SENDER, SESSION, TARGET, USER};
-use super::{ENDED, GatewayOperator, TEXT, of, some_of};
-use crate::which::{Stopped, Which};
+use super::which::{self, ANY_PORT, SENDER, SESSION, TARGET, USER};
+use super::{ENDED, GatewayOperator, TEXT, dbn, of, some_of};
+use crate::which::Which;
 use fanfare_operator::{Ask, OperatorError, Outcome, Row, Shape};
 use serde_json::{Value, json};
 
 pub(super) const STOP: Row<GatewayOperator> = Row::act(
     "sessions stop",
     "Log sessions out, and refuse them until `start` or a new start of the gateway.",
-    &[SESSION, SENDER, TARGET, USER, PORT, TEXT],
+    &[SESSION, SENDER, TARGET, USER, ANY_PORT, TEXT],
     stop,
 )
 .returns(ENDED);
@@ -17,7 +17,7 @@ pub(super) const STOP: Row<GatewayOperator> = Row::act(
 pub(super) const START: Row<GatewayOperator> = Row::act(
     "sessions start",
     "Accept stopped sessions again: those of a `stop` with the same words.",
-    &[SESSION, SENDER, TARGET, USER, PORT],
+    &[SESSION, SENDER, TARGET, USER, ANY_PORT],
     start,
 )
 .returns(STARTED);
@@ -27,11 +27,9 @@ pub(super) const STOPPED: Row<GatewayOperator> = Row::look(
     "The sessions that are refused.",
     &[],
     |operator, _| {
-        let all = stopped(operator);
-        let rows = all
-            .iter()
-            .map(|which| json!({ "stopped": which.to_string() }));
-        Ok(Value::Array(rows.collect()))
+        let named = |which: &Which| json!({ "stopped": which.to_string() });
+        let rows = stops(operator, |all| all.iter().map(named).collect());
+        Ok(Value::Array(rows))
     },
 )
 .returns(Shape::List(&STOP_SHAPE));
@@ -43,62 +41,49 @@ const STOPPED_TEXT: &str = "stopped by the operator";
 
 fn stop(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let which = which::some(ask)?;
-    let all = stopped(operator);
-    if all.contains(&which) {
+    stops(operator, |all| add(all, &which))?;
+    // After the stop, so that these are all: sessions that match are refused from now on.
+    let (seats, of_dbn) = (which::seats(operator, &which), dbn::seats(operator, &which));
+    let text = ask.text("text").unwrap_or(STOPPED_TEXT);
+    let forced = operator.gateway.end(&seats, &of_dbn, Some(text));
+    Ok(json!({ "sessions": seats.len() + of_dbn.len(), "forced": forced }))
+}
+
+/// Adds a stop to those in force.
+fn add(all: &mut Vec<Which>, which: &Which) -> Result<(), OperatorError> {
+    if all.contains(which) {
         return Err(OperatorError::failed(format!("{which} is stopped already")));
     }
     if all.len() >= MOST {
         let why = format!("too many stops are in force: the limit is {MOST}");
         return Err(OperatorError::failed(why));
     }
-    change(operator, &which, |stopped| stopped.push(which.clone()));
-    // After the rules, so that sessions admitted from now on have seen them.
-    let seats = operator.gateway.sessions(|seat| which.is(seat));
-    let text = ask.text("text").unwrap_or(STOPPED_TEXT);
-    let forced = operator.gateway.end(&seats, &[], Some(text));
-    Ok(json!({ "sessions": seats.len(), "forced": forced }))
+    all.push(which.clone());
+    Ok(())
 }
 
 fn start(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let which = which::some(ask)?;
-    let all = stopped(operator);
-    if !all.contains(&which) {
-        let names: Vec<String> = all.iter().map(Which::to_string).collect();
-        return Err(OperatorError::absent(match names.len() {
-            0 => format!("{which} is not stopped; no session is"),
-            _ => format!("{which} is not stopped; stopped: {}", some_of(&names)),
-        }));
-    }
-    change(operator, &which, |stopped| {
-        stopped.retain(|own| *own != which);
-    });
+    stops(operator, |all| remove(all, &which))?;
     Ok(json!({ "started": which.to_string() }))
 }
 
-/// Returns the stops in force, each once.
-fn stopped(operator: &GatewayOperator) -> Vec<Which> {
-    let mut all: Vec<Which> = Vec::new();
-    for (_, port) in operator.gateway.ports() {
-        for which in port.rules.read().stopped.0.iter() {
-            if !all.contains(which) {
-                all.push(which.clone());
-            }
-        }
+/// Removes a stop from those in force.
+fn remove(all: &mut Vec<Which>, which: &Which) -> Result<(), OperatorError> {
+    if let Some(at) = all.iter().position(|own| own == which) {
+        all.remove(at);
+        return Ok(());
     }
-    all
+    let names: Vec<String> = all.iter().map(Which::to_string).collect();
+    Err(OperatorError::absent(match names.len() {
+        0 => format!("{which} is not stopped; no session is"),
+        _ => format!("{which} is not stopped; stopped: {}", some_of(&names)),
+    }))
 }
 
-/// Changes the stops of the selected ports.
-fn change(operator: &GatewayOperator, which: &Which, change: impl Fn(&mut Vec<Which>)) {
-    for (name, port) in operator.gateway.ports() {
-        if which.port.is_none_or(|own| own == name) {
-            port.rules.change(|rules| {
-                let mut stopped = rules.stopped.0.to_vec();
-                change(&mut stopped);
-                rules.stopped = Stopped(stopped.into());
-            });
-        }
-    }
+/// Reads or changes the stops in force.
+fn stops<T>(operator: &GatewayOperator, change: impl FnOnce(&mut Vec<Which>) -> T) -> T {
+    operator.gateway.shared().roster.stops(change)
 }
 
 const STARTED: Shape = Shape::Object(&[of(

@@ -7,6 +7,7 @@ use crate::operator::pages::{AFTER, LIMIT, NEXT, TOTAL, page};
 use crate::users::PortName;
 use crate::users::dbn_seat::DbnSeat;
 use crate::users::roster::Seat;
+use crate::which::DBN;
 use fanfare_operator::Shape::{Count, Flag, List, Maybe, Object, OneOf, Text, Time};
 use fanfare_operator::{Ask, Field, OperatorError, Outcome, Row, Shape, iso_of};
 use fanfare_wire::text::Escaped;
@@ -48,7 +49,7 @@ impl Listed {
     fn key(&self) -> Key {
         match self {
             Self::Fix(seat) => (seat.port.name(), 0, seat.id.to_string()),
-            Self::Dbn(seat) => (dbn::PORT, seat.session, String::new()),
+            Self::Dbn(seat) => (DBN, seat.session, String::new()),
         }
     }
 
@@ -73,8 +74,9 @@ impl Listed {
 
 fn list(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let page = page(ask)?;
-    let seats = which::seats(operator, ask, &which::any(ask));
-    let of_dbn = dbn::seats(operator, ask).into_iter().map(Listed::Dbn);
+    let which = which::any(ask);
+    let seats = which::seats(operator, &which);
+    let of_dbn = dbn::seats(operator, &which).into_iter().map(Listed::Dbn);
     let mut all: Vec<_> = seats.into_iter().map(Listed::Fix).chain(of_dbn).collect();
     let total = all.len();
     let measure = match ask.text("sort") {
@@ -108,7 +110,7 @@ fn list(operator: &GatewayOperator, ask: &Ask) -> Outcome {
 /// Formats a key.
 fn text((port, number, name): Key) -> String {
     match port {
-        dbn::PORT => format!("{port} {number}"),
+        DBN => format!("{port} {number}"),
         port => format!("{port} {name}"),
     }
 }
@@ -117,8 +119,8 @@ fn text((port, number, name): Key) -> String {
 fn read_key(text: &str) -> Result<Key, OperatorError> {
     let read = || {
         let (port, name) = text.split_once(' ')?;
-        if port == dbn::PORT {
-            return Some((dbn::PORT, name.parse().ok()?, String::new()));
+        if port == DBN {
+            return Some((DBN, name.parse().ok()?, String::new()));
         }
         let mut all = PortName::ALL.into_iter();
         let port = all.find(|own| own.name() == port)?;
@@ -152,7 +154,7 @@ fn described(seat: &Seat, now: u64) -> Value {
     })
 }
 
-const PORTS: &[&str] = &["producers", "consumers", dbn::PORT];
+const PORTS: &[&str] = &["producers", "consumers", DBN];
 
 const SESSIONS: Shape = Object(&[
     TOTAL,

@@ -51,8 +51,8 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
 ];
 
 fn end(operator: &GatewayOperator, ask: &Ask, text: Option<&str>) -> Outcome {
-    let seats = which::seats(operator, ask, &which::some(ask)?);
-    let of_dbn = dbn::seats(operator, ask);
+    let which = which::some(ask)?;
+    let (seats, of_dbn) = (which::seats(operator, &which), dbn::seats(operator, &which));
     let count = seats.len() + of_dbn.len();
     if count == 0 {
         return Err(nobody(operator));

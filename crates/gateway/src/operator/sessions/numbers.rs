@@ -65,7 +65,7 @@ fn remembered(operator: &GatewayOperator, ask: &Ask) -> Outcome {
 /// matches none.
 fn idle(operator: &GatewayOperator, which: &Which) -> Vec<Found> {
     let ports = operator.gateway.ports();
-    let wanted = ports.filter(|(name, _)| which.port.is_none_or(|port| port == *name));
+    let wanted = ports.filter(|(name, _)| which.is_at(name.name()));
     let mut all = Vec::new();
     for (port, handle) in wanted {
         let registry = handle.rules.read().registry.clone();

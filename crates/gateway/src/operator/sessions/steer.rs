@@ -40,7 +40,7 @@ fn test_request(operator: &GatewayOperator, ask: &Ask) -> Outcome {
 
 /// Returns the connected sessions that match.
 pub(super) fn live(operator: &GatewayOperator, which: &Which) -> Vec<Found> {
-    let seats = operator.gateway.sessions(|seat| which.is(seat));
+    let seats = which::seats(operator, which);
     let found = seats.iter().map(|seat| Found {
         port: seat.port,
         id: Arc::clone(&seat.id),

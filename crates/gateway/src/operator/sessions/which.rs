@@ -1,9 +1,8 @@
 //! The selection of the sessions of a command.
 
 use super::GatewayOperator;
-use crate::users::PortName;
 use crate::users::roster::Seat;
-use crate::which::Which;
+use crate::which::{DBN, Which};
 use fanfare_operator::{Ask, Field, OperatorError};
 use std::sync::Arc;
 
@@ -30,25 +29,25 @@ pub(super) const PORT: Field = Field::one_of(
 pub(super) const ANY_PORT: Field = Field::one_of(
     "port",
     "Only sessions of this port.",
-    &["producers", "consumers", super::dbn::PORT],
+    &["producers", "consumers", DBN],
 );
 
 /// Returns the selection, which is all sessions if no criterion is given.
 pub(super) fn any(ask: &Ask) -> Which {
     let text = |name| ask.text(name).map(str::to_owned);
-    let is_asked = |port: &PortName| ask.text("port") == Some(port.name());
     let mut which = Which {
         session: text("session"),
         sender: text("sender"),
         target: text("target"),
         user: text("user"),
-        port: PortName::ALL.into_iter().find(is_asked),
+        port: text("port"),
     };
-    // A CompID alone means the same as `sender`.
+    // A CompID alone means the same as `sender`. A number may be that of a session of DBN.
+    let is_number = |own: &str| own.bytes().all(|byte| byte.is_ascii_digit());
     let is_comp_id = which
         .session
         .as_ref()
-        .is_some_and(|own| !own.contains("->"));
+        .is_some_and(|own| !own.contains("->") && !is_number(own));
     if is_comp_id && which.sender.is_none() {
         which.sender = which.session.take();
     }
@@ -70,7 +69,6 @@ pub(super) fn some(ask: &Ask) -> Result<Which, OperatorError> {
 }
 
 /// Returns the FIX sessions that match.
-pub(super) fn seats(operator: &GatewayOperator, ask: &Ask, which: &Which) -> Vec<Arc<Seat>> {
-    let is_dbn = ask.text("port") == Some(super::dbn::PORT);
-    operator.gateway.sessions(|seat| !is_dbn && which.is(seat))
+pub(super) fn seats(operator: &GatewayOperator, which: &Which) -> Vec<Arc<Seat>> {
+    operator.gateway.sessions(|seat| seat.is(which))
 }

@@ -184,7 +184,7 @@ fn subscribers(
     })?;
     match refused {
         None => Ok(receivers),
-        Some(message) => Err(BenchError::Missing(format!("no picture: {message}"))),
+        Some(message) => Err(BenchError::Missing(format!("no snapshot: {message}"))),
     }
 }
 

@@ -121,6 +121,12 @@ impl Encoder {
         }
     }
 
+    /// Records, after [`Self::seed`], that the book of an instrument may be wrong until it is shown
+    /// again.
+    pub fn seed_lost(&mut self, instrument: InstrumentId) {
+        self.views.lose(instrument);
+    }
+
     /// Appends the records of an event, after the symbol of an instrument that is new. A trade, a
     /// status or a value that a snapshot shows again has none.
     #[inline]

@@ -115,6 +115,13 @@ impl Views {
         }
     }
 
+    /// Records that the book of an instrument is not reliable until it is shown again.
+    pub(super) fn lose(&mut self, instrument: InstrumentId) {
+        if let Some(seen) = self.seen_mut(instrument) {
+            seen.is_lost = true;
+        }
+    }
+
     /// Records that no symbol was written.
     pub(super) fn forget_names(&mut self) {
         for seen in self.seen.iter_mut().flatten() {

@@ -242,6 +242,10 @@ impl Taker {
                 let text = format!("line {}: left out: {why}", bad.line);
                 self.sink.error("LIMIT", bad.offset, &text)
             }
+            Fault::Lost(code) => {
+                let text = "left out: it builds on a packet with an error";
+                self.sink.error(code.as_str(), bad.offset, text)
+            }
         }
     }
 

@@ -60,7 +60,7 @@ pub(crate) struct Args {
     accept_loss: bool,
     #[command(flatten)]
     operators: Operators,
-    /// Log permanent failures only.
+    /// Of sessions, log errors only, and print no totals.
     #[arg(long)]
     quiet: bool,
     #[command(flatten)]

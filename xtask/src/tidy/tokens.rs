@@ -12,7 +12,7 @@ pub(super) enum Token<'a> {
 }
 
 /// Returns the tokens of `text`, each with the number of its line, without items under
-/// `#[cfg(test)]`.
+/// `#[cfg(test)]` or `#[test]`.
 pub(super) fn tokens(text: &str) -> Vec<(usize, Token<'_>)> {
     let mut all = Vec::new();
     let (mut rest, mut line) = (text, 1);
@@ -117,7 +117,7 @@ fn character(inside: &str) -> usize {
 
 /// Returns the tokens without the items that only tests have.
 fn without_tests<'a>(all: &[(usize, Token<'a>)]) -> Vec<(usize, Token<'a>)> {
-    const CFG_TEST: [Token<'_>; 7] = [
+    const CFG_TEST: &[Token<'_>] = &[
         Token::Mark('#'),
         Token::Mark('['),
         Token::Word("cfg"),
@@ -126,11 +126,20 @@ fn without_tests<'a>(all: &[(usize, Token<'a>)]) -> Vec<(usize, Token<'a>)> {
         Token::Mark(')'),
         Token::Mark(']'),
     ];
+    const TEST: &[Token<'_>] = &[
+        Token::Mark('#'),
+        Token::Mark('['),
+        Token::Word("test"),
+        Token::Mark(']'),
+    ];
     let mut kept = Vec::new();
     let mut rest = all;
     while let Some((first, behind)) = rest.split_first() {
-        if rest.len() >= 7 && rest.iter().zip(&CFG_TEST).all(|((_, a), b)| a == b) {
-            rest = &rest[CFG_TEST.len()..];
+        let attribute = [CFG_TEST, TEST].into_iter().find(|attribute| {
+            rest.len() >= attribute.len() && rest.iter().zip(*attribute).all(|((_, a), b)| a == b)
+        });
+        if let Some(attribute) = attribute {
+            rest = &rest[attribute.len()..];
             rest = &rest[item(rest)..];
         } else {
             kept.push(*first);
@@ -198,6 +207,7 @@ mod tests {
         assert_eq!(words("a; #[cfg(test)] use b::{c, d}; e"), "a ; e");
         let module = "#[cfg(test)] #[allow(x)] mod tests { fn f() { g[0]; } } h";
         assert_eq!(words(module), "h");
+        assert_eq!(words("a #[test] fn f() { b; } c"), "a c");
         assert_eq!(words("{ a #[cfg(test)] b }"), "{ a }");
         assert_eq!(words("#[cfg(not(test))] a"), "# [ cfg ( not ( test ) ) ] a");
     }

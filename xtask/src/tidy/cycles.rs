@@ -5,14 +5,10 @@
 //! re-export too, is an arrow to that file; files with a path from each to each are a *knot*. Uses
 //! in tests do not count.
 
-mod tokens;
-mod uses;
-
+use super::uses::{Uses, uses};
+use super::{File, Finding};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-
-use super::{File, Finding};
-use uses::{Uses, uses};
 
 /// The files of a crate by their modules' paths: `session::state`; the crate's root has an empty
 /// one.
@@ -72,7 +68,7 @@ fn crates(files: &[File]) -> BTreeMap<&str, Modules<'_>> {
 }
 
 /// Returns the module of a file, from its path below `src`; `None` for tests and other programs.
-fn module(path: &Path) -> Option<String> {
+pub(super) fn module(path: &Path) -> Option<String> {
     let parts: Option<Vec<&str>> = path.iter().map(|part| part.to_str()).collect();
     let parts = parts?;
     let src = parts.iter().position(|part| *part == "src")?;

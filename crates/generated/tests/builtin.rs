@@ -1,5 +1,4 @@
-//! Generated structs: no heap allocation after warm-up, in decode and in encode.
-#![allow(clippy::unwrap_used, clippy::panic)]
+//! The structs of the built-in templates: no allocation after warm-up, in decode and in encode.
 
 use fanfare_counting::allocations;
 use fanfare_fast::builtin::{complex, spectra};

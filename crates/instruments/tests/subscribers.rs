@@ -135,8 +135,9 @@ fn spectra(seconds: u64) -> Feed {
     }
 }
 
-/// Returns the recording of the Moscow Exchange, if it is present.
-fn moex() -> Option<Feed> {
+/// Returns the beginning of the recording of the Moscow Exchange, if that is present.
+fn moex(seconds: u64) -> Option<Feed> {
+    let count = 1_000 * seconds as usize + BEFORE;
     let folder: PathBuf =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/moex-spectra");
     let templates = folder.join("templates.xml");
@@ -145,12 +146,12 @@ fn moex() -> Option<Feed> {
         return None;
     };
     let program = Arc::new(Program::parse(&xml).unwrap());
-    let cut = |file: &str| {
+    let cut = |file: &str, most: usize| {
         let decoder = Decoder::new(Arc::clone(&program));
         let mut channel = Channel::new(decoder, ChannelConfig::new(1)).unwrap();
         let bytes = fs::read(folder.join(file)).unwrap();
         let (mut rest, mut all, mut packet) = (&bytes[..], Vec::new(), Vec::new());
-        while !rest.is_empty() {
+        while !rest.is_empty() && all.len() < most {
             let (len, numbers) = channel.cut(Line::A, rest);
             packet.extend_from_slice(&rest[..len]);
             // A Reset belongs to the message after it.
@@ -166,8 +167,8 @@ fn moex() -> Option<Feed> {
         mapping: "builtin:spectra".to_owned(),
         book: "starts_empty = false\n",
         by_order: false,
-        changes: cut("increment_a.dat"),
-        pictures: cut("snapshot.dat"),
+        changes: cut("increment_a.dat", count),
+        pictures: cut("snapshot.dat", usize::MAX),
         // Its instruments have no symbols: a prefix matches none, and a request for snapshots of
         // one is refused.
         symbols: &["*"],
@@ -437,7 +438,7 @@ fn books_are_right_while_clients_come_and_go() {
         file
     };
     fs::remove_file(file).unwrap();
-    if let Some(feed) = moex() {
+    if let Some(feed) = moex(seconds) {
         churn(feed, 3, seconds);
     }
 }

@@ -28,8 +28,10 @@ const READ: usize = 256;
 const MOST_RECEIVED: usize = 1 << 20;
 /// The shortest and the longest time until a session that has left reconnects.
 const BACK: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
-/// The time limit for responses at the end.
-const ANSWERS: u64 = 10 * SECOND;
+/// The time limit for responses at the end, from a gateway that may be behind its feeds.
+const ANSWERS: u64 = 60 * SECOND;
+/// The time limit for responses after an interruption.
+const INTERRUPTED: u64 = 10 * SECOND;
 
 /// The options of subscribing sessions.
 #[derive(Debug, Clone)]
@@ -258,7 +260,7 @@ impl Subscribers {
         let began = self.sessions.now().mono;
         let end = self.options.duration.map(|time| began + nanos(time));
         let (mut first, mut last, mut told) = (began, began, 0);
-        let mut settle_until = None;
+        let mut over = None;
         while self.sessions.ended() < self.clients {
             let before = self.sessions.task().received;
             self.look()?;
@@ -270,11 +272,15 @@ impl Subscribers {
             }
             let has_all = self.options.messages.is_some_and(|all| received >= all);
             if stop.is_raised() || has_all || end.is_some_and(|end| now >= end) {
-                let until = *settle_until.get_or_insert(now + ANSWERS);
+                let over = *over.get_or_insert(now);
+                let limit = match stop.is_raised() {
+                    true => INTERRUPTED,
+                    false => ANSWERS,
+                };
                 let clients = self.sessions.task();
                 clients.is_settling = true;
                 let is_settled = clients.unanswered() == 0 && !clients.are_away();
-                if is_settled || now >= until {
+                if is_settled || now >= over + limit {
                     break;
                 }
             }

@@ -71,7 +71,8 @@ struct Args {
 }
 
 impl Args {
-    /// The report's file without its ending: that of all contests is not replaced by one of some.
+    /// Returns the name of the report without its extension. A report of some contests does not
+    /// replace that of all.
     fn report(&self) -> String {
         match self.only.as_str() {
             "" => "peers".to_owned(),

@@ -29,8 +29,8 @@ pub trait Source {
     /// Returns the value of a field that is no group, sequence or reference.
     fn scalar(&mut self, field: &Field) -> Scalar<'_>;
 
-    /// Returns whether an optional group is there, or a bit group that has a mandatory constant
-    /// otherwise.
+    /// Returns whether the source has an optional group, or a bit group whose mandatory constant
+    /// applies without it.
     fn group(&mut self, field: &Field) -> bool {
         false
     }

@@ -81,7 +81,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// The folder cannot be read. An unreadable file is no error here, see
-    /// [`unreadable`](Self::unreadable).
+    /// [`damages`](Self::damages).
     pub fn take(folder: &Path) -> Result<Self, OpenError> {
         Self::take_watched(folder, || {})
     }
@@ -115,11 +115,6 @@ impl Snapshot {
             segments,
             unreadable,
         })
-    }
-
-    /// Returns the files that cannot be read at all, with the reasons.
-    pub fn unreadable(&self) -> impl ExactSizeIterator<Item = &OpenError> {
-        self.unreadable.iter().map(|(_, _, why)| why)
     }
 
     /// Returns the figures of each segment, oldest first.
@@ -262,8 +257,8 @@ impl Snapshot {
 
 /// Returns the lowest number with which a file that is missing between these two may have begun. A
 /// single one began as many numbers before its end as it had entries, and each further one as many
-/// before that as a file of its size has; or before that if a number was raised in it, too, which
-/// only [`Segment::taken_back_from`] of earlier files tells.
+/// before that as a file of its size has. It began earlier if a number was raised in it, which only
+/// [`Segment::taken_back_from`] of earlier files shows.
 fn least_begun(before: &Header, after: &Header) -> u64 {
     match after.number.saturating_sub(before.number) {
         0 | 1 => u64::MAX,

@@ -149,7 +149,7 @@ impl Service {
 /// A part of the response to a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// The messages in FAST that have one number: several if it is that of a packet.
+    /// FAST messages with one MsgSeqNum(34): several if the number is that of a packet.
     Fast {
         /// Their MsgSeqNum(34).
         number: u32,
@@ -300,8 +300,8 @@ impl Caller {
         }
     }
 
-    /// Waits until so many more messages in FAST may be in the channel; returns false if the
-    /// thread is to end.
+    /// Waits until the channel has room for `len` more FAST messages. Returns `false` if the thread
+    /// is to end.
     fn wait_for_room(&self, len: usize) -> bool {
         loop {
             let waiting = self.waiting.load(Ordering::Relaxed);

@@ -14,6 +14,8 @@ FUZZ_TARGETS ?=
 CARGO_DEB = 3.7.0
 # Workspaces beside the main one.
 APART = fuzz benches benches/books benches/dds benches/guard
+# Those of them with hundreds of crates of other people: checked where these have been fetched.
+HEAVY = benches/books benches/dds benches/guard
 # The features that need more than Rust and a C compiler, which setup.sh installs.
 PLANT = --features capture,dds
 # Tests and packages also have the features that the demo does not need.
@@ -27,14 +29,15 @@ define check-format
 	@for folder in $(APART); do (cd $$folder && $(CARGO) fmt --check) || exit 1; done
 endef
 
-.PHONY: help demo test test-kafka test-kills check codegen book deny sbom deb conformance oracle bench bench-peers bench-guard bench-books fuzz soak memcheck asan build setup clean
+.PHONY: help demo test test-kafka test-kills test-benches check codegen book deny sbom deb conformance oracle bench bench-peers bench-guard bench-books fuzz soak memcheck asan build setup clean
 
 help:
 	@echo "make demo   build, run the whole plant on this machine for about a minute, report"
 	@echo "make test   everything CI runs: format, lints, tests, documentation, tidy"
 	@echo "make test-kafka  topics of Apache Kafka over kills of plant and broker (feature kafka)"
 	@echo "make test-kills  a plant, its readers and replays killed with 1,000 seeds, 10 to 30 minutes (KILL_SEEDS)"
-	@echo "make check  the quick part of it, for between two edits"
+	@echo "make test-benches  the tests of the runner of make bench-peers, which is a workspace of its own"
+	@echo "make check  the quick part of it, for between two edits; also compiles the other workspaces"
 	@echo "make codegen  typed messages of whole dictionaries: clippy and rustdoc find nothing in them"
 	@echo "make book   the guide, the reference and the decisions as pages under out/book, by mdbook"
 	@echo "make deny   licences, known faults and sources of the crates, by cargo-deny"
@@ -44,7 +47,7 @@ help:
 	@echo "make oracle  the FAST codec against a second one, on random templates for five minutes (ORACLE_SECONDS, ORACLE_SEED)"
 	@echo "make bench  every benchmark of the binary, as JSON under out/; docs/benchmarks.md has their figures"
 	@echo "make bench-peers  FIX, FAST, fan-out and DDS beside QuickFIX C++, /J and /Go, Artio, Philadelphia, fastlib, NATS, Cyclone DDS in C and others, in turns: out/peers.html"
-	@echo "make bench-guard  instructions of ten hot paths, counted by valgrind; fails where one takes 3 % more than it should"
+	@echo "make bench-guard  instructions of ten hot paths, counted by valgrind; fails where one takes 3 % more than it should, warns where one takes 3 % less"
 	@echo "make bench-books  books beside those of hftbacktest and nautilus-model, in one run"
 	@echo "make soak   ten million samples over DDS and shared memory; resident memory must stay"
 	@echo "make memcheck  DDS under valgrind: bad reads and writes, leaks"
@@ -76,7 +79,16 @@ check:
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) --locked -- -D warnings
 	$(CARGO) clippy --locked -- -D warnings
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir target --locked
-	$(CARGO) check --manifest-path benches/Cargo.toml --target-dir target --locked
+	$(CARGO) check --manifest-path benches/Cargo.toml --all-targets --target-dir target --locked
+	@host=`rustc -vV | sed -n 's/^host: //p'`; for folder in $(HEAVY); do \
+		manifest="--manifest-path $$folder/Cargo.toml --locked"; \
+		if $(CARGO) fetch $$manifest --quiet --offline --target $$host 2>/dev/null; then \
+			echo "$(CARGO) check $$manifest --all-targets --target-dir target"; \
+			$(CARGO) check $$manifest --all-targets --target-dir target || exit 1; \
+		else \
+			echo "check: without $$folder, whose crates \`cargo fetch $$manifest\` fetches"; \
+		fi; \
+	done
 	$(CARGO) xtask tidy
 	@command -v cargo-deny >/dev/null || echo "check: without cargo-deny, which make deny installs"
 	@! command -v cargo-deny >/dev/null || $(CARGO) deny --workspace check bans licenses sources
@@ -121,6 +133,9 @@ test-kafka:
 
 test-kills: setup
 	FANFARE_KILL_SEEDS=$(KILL_SEEDS) $(CARGO) test --package fanfare --test market $(FEATURES) --locked kills -- --nocapture
+
+test-benches: setup
+	$(CARGO) test --manifest-path benches/Cargo.toml --target-dir target --locked
 
 codegen: setup
 	$(CARGO) test --package fanfare-fix --test codegen-whole --locked

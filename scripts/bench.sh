@@ -4,12 +4,22 @@ set -eu
 fanfare=$1
 out=$2
 mkdir -p "$out"
+failed=
+# A benchmark that Ctrl-C ends fails like any other.
+trap 'exit 130' INT
+# The JSON of a benchmark that fails is left as NAME.json.tmp, and the next one runs.
 run() {
     name=$1
     shift
     echo "bench: $*"
-    "$fanfare" "$@" --json >"$out/$name.json"
-    cat "$out/$name.json"
+    rm -f "$out/$name.json"
+    if "$fanfare" "$@" --json >"$out/$name.json.tmp"; then
+        mv "$out/$name.json.tmp" "$out/$name.json"
+        cat "$out/$name.json"
+    else
+        cat "$out/$name.json.tmp"
+        failed="$failed $name"
+    fi
 }
 run codec bench codec
 run latency bench latency
@@ -39,3 +49,7 @@ run events-complex bench events -t builtin:complex -f "$out/events.dat"
 "$fanfare" fast generate spectra -n 20000 -o "$out/spectra.dat"
 "$fanfare" fast generate spectra --snapshots -n 2000 -o "$out/snapshots.dat"
 run events-spectra bench events -t builtin:spectra -f "$out/spectra.dat" --snapshot "$out/snapshots.dat" --depth 5
+if [ -n "$failed" ]; then
+    echo "bench: failed:$failed" >&2
+    exit 1
+fi

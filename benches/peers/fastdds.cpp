@@ -7,11 +7,14 @@
 // sample is under way at a time the history keeps the last: a listener's write may not wait for an
 // acknowledgement that its own thread receives.
 //
+// A sink counts to COUNT, of which a tenth warms up, or for five seconds after that.
+//
 // Samples are taken and written by listeners, as loans. The type is plain and bounded, as data sharing
 // needs it. Heartbeats come every 10 ms and are answered at once, as the library's page on reliable
 // writers proposes for a history that fills.
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -49,6 +52,8 @@ const std::size_t LONGEST = 8192;
 /// Bytes of samples that a history holds.
 const std::size_t HISTORY = 4 << 20;
 const uint32_t HEADER = 4;
+/// The longest time that a sink measures.
+const std::chrono::seconds LONGEST_FLOW(5);
 
 /// Of its payload only as much is there as the program's argument says.
 struct Sample {
@@ -301,16 +306,21 @@ void sink(Ends &ends, uint64_t count) {
     struct {
         uint64_t number = 0;
         Clock::time_point began;
+        bool is_told = false;
     } flow;
     const uint64_t warm_up = count / 10;
     ends.read_from("Flow", [&flow, warm_up, count](const Sample &sample) {
         expect(sample.number, flow.number);
         if (flow.number++ == warm_up)
             flow.began = Clock::now();
-        if (flow.number != count)
+        if (flow.number <= warm_up + 1 || flow.is_told)
             return;
         const std::chrono::duration<double> took = Clock::now() - flow.began;
-        say("rate " + std::to_string(static_cast<double>(count - warm_up - 1) / took.count()));
+        if (flow.number < count && took < LONGEST_FLOW)
+            return;
+        flow.is_told = true;
+        const auto measured = static_cast<double>(flow.number - warm_up - 1);
+        say("rate " + std::to_string(measured / took.count()));
     });
     say("ready");
     while (std::getchar() != EOF)
@@ -343,10 +353,15 @@ int main(int argc, char **argv) {
     } else {
         ends.write_to("Flow");
         ends.wait_for_match();
-        for (uint64_t number = 0; number < count; ++number)
+        std::atomic<bool> is_over(false);
+        std::thread end([&is_over] {
+            while (std::getchar() != EOF)
+                continue;
+            is_over = true;
+        });
+        for (uint64_t number = 0; number < count && !is_over; ++number)
             ends.send(number);
-        while (std::getchar() != EOF)
-            continue;
+        end.join();
     }
     return 0;
 }

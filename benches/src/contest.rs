@@ -1,6 +1,7 @@
 //! Contests: several ways to do the same, which take turns.
 
 use anyhow::Result;
+use fanfare_engine::stop::Stop;
 use fanfare_instruments::figures::median;
 
 /// What one turn of a contestant measures.
@@ -94,12 +95,15 @@ const TRIES: usize = 2;
 
 impl Contest {
     /// Lets all contestants take turns; each round begins with another one. One without a good turn
-    /// is absent.
-    pub(crate) fn run(mut self, rounds: usize) -> Outcome {
+    /// is absent. Returns `None` if `stop` is raised.
+    pub(crate) fn run(mut self, rounds: usize, stop: &Stop) -> Option<Outcome> {
         let mut rows: Vec<Row> = self.contestants.iter().map(Row::of).collect();
         let mut reasons: Vec<Option<String>> = vec![None; rows.len()];
         let count = self.contestants.len();
         for turn in (0..rounds).flat_map(|round| (0..count).map(move |at| (round + at) % count)) {
+            if stop.is_raised() {
+                return None;
+            }
             let taken = (
                 self.contestants.get_mut(turn),
                 rows.get_mut(turn),
@@ -115,6 +119,11 @@ impl Contest {
                 row.turns.push(measured.ok());
             }
         }
+        // The last turns may have failed by the interrupt.
+        (!stop.is_raised()).then(|| self.outcome(rows, reasons))
+    }
+
+    fn outcome(mut self, mut rows: Vec<Row>, reasons: Vec<Option<String>>) -> Outcome {
         let mut failed = Vec::new();
         for (row, reason) in rows.iter().zip(reasons) {
             let Some(reason) = reason else { continue };
@@ -231,56 +240,76 @@ impl Outcome {
 }
 
 #[cfg(test)]
+impl Contest {
+    /// A contest in the time of a turn.
+    pub(crate) fn of_a_test(title: &str, contestants: Vec<Contestant>) -> Self {
+        Self {
+            id: "id".to_owned(),
+            title: title.to_owned(),
+            what: "What is done.".to_owned(),
+            source: "source",
+            figures: vec![Figure::lower("time", "ns")],
+            contestants,
+            absent: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn two_rounds_count_alike() {
         let mut turns = [5.0, 10.0].into_iter();
-        let contest = Contest {
-            id: "id".to_owned(),
-            title: "title".to_owned(),
-            what: String::new(),
-            source: "",
-            figures: vec![Figure::lower("time", "ns")],
-            contestants: vec![
-                Contestant::new("Fanfare", "", || Ok(vec![10.0])),
-                Contestant::new("Peer", "", move || Ok(turns.next().into_iter().collect())),
-            ],
-            absent: Vec::new(),
-        };
-        let outcome = contest.run(2);
+        let contestants = vec![
+            Contestant::new("Fanfare", "", || Ok(vec![10.0])),
+            Contestant::new("Peer", "", move || Ok(turns.next().into_iter().collect())),
+        ];
+        let contest = Contest::of_a_test("title", contestants);
+        let outcome = contest.run(2, &Stop::new()).unwrap();
         let peer = &outcome.rows[1];
         assert_eq!((peer.median(0), outcome.times(peer, 0)), (7.5, 0.75));
         assert!(outcome.ahead()[0].contains("Peer is ahead in time (0.75 of Fanfare's)"));
     }
 
     #[test]
+    fn an_interrupted_contest_has_no_outcome() {
+        let (stop, mut turns) = (Stop::new(), 0);
+        let interrupt = stop.clone();
+        let ours = Contestant::new("Fanfare", "", move || {
+            turns += 1;
+            assert!(turns < 3, "a turn after the interrupt");
+            if turns == 2 {
+                interrupt.raise();
+            }
+            Ok(vec![10.0])
+        });
+        let contest = Contest::of_a_test("title", vec![ours]);
+        assert!(contest.run(3, &stop).is_none());
+    }
+
+    #[test]
     fn contestants_take_turns_and_failures_are_told() {
         let (mut round, mut tries) = (0, 0);
-        let contest = Contest {
-            id: "id".to_owned(),
-            title: "title".to_owned(),
-            what: String::new(),
-            source: "",
-            figures: vec![Figure::lower("time", "ns"), Figure::higher("rate", "1/s")],
-            contestants: vec![
-                Contestant::new("Fanfare", "", || Ok(vec![10.0, 40.0])),
-                Contestant::new("Slow", "", || Ok(vec![20.0, 10.0])),
-                Contestant::new("Fast", "", || Ok(vec![5.0, 80.0])),
-                Contestant::new("Frail", "", move || {
-                    round += 1;
-                    anyhow::ensure!(round != 2, "it broke");
-                    Ok(vec![30.0, 1.0])
-                }),
-                Contestant::new("Broken", "", move || {
-                    tries += 1;
-                    anyhow::bail!("try {tries}")
-                }),
-            ],
-            absent: vec!["Nobody: not to be had".to_owned()],
-        };
-        let outcome = contest.run(3);
+        let contestants = vec![
+            Contestant::new("Fanfare", "", || Ok(vec![10.0, 40.0])),
+            Contestant::new("Slow", "", || Ok(vec![20.0, 10.0])),
+            Contestant::new("Fast", "", || Ok(vec![5.0, 80.0])),
+            Contestant::new("Frail", "", move || {
+                round += 1;
+                anyhow::ensure!(round != 2, "it broke");
+                Ok(vec![30.0, 1.0])
+            }),
+            Contestant::new("Broken", "", move || {
+                tries += 1;
+                anyhow::bail!("try {tries}")
+            }),
+        ];
+        let mut contest = Contest::of_a_test("title", contestants);
+        contest.figures.push(Figure::higher("rate", "1/s"));
+        contest.absent.push("Nobody: not to be had".to_owned());
+        let outcome = contest.run(3, &Stop::new()).unwrap();
         assert_eq!(outcome.absent, ["Nobody: not to be had", "Broken: try 2"]);
         assert_eq!(outcome.failed, ["Frail: 1 of 3 turns, it broke"]);
         assert!(outcome.is_whole());

@@ -9,13 +9,14 @@ mod programs;
 
 use std::hint::black_box;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::program::{Field, Program};
 use fanfare_fast::typed::{Feed, Typed, TypedDecoder};
 use fanfare_fast::{Decimal, Decoder, Options, Visitor};
+use fanfare_instruments::figures::median;
 
 use crate::contest::{Contest, Contestant, Figure};
 use crate::peers::Peers;
@@ -28,6 +29,14 @@ mod complex {
 }
 
 const MESSAGES: u64 = 30_000;
+
+/// Passes of a turn warm up for this long.
+const WARM_UP: Duration = Duration::from_millis(50);
+/// The passes that are measured, and the fewest of them, of a decoder that takes longer than
+/// `LONGEST` for all.
+const PASSES: usize = 21;
+const FEWEST: usize = 3;
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// Both feeds.
 ///
@@ -92,12 +101,13 @@ where
         id: format!("fast_{name}"),
         title: format!("FAST: decoding the {name} feed"),
         what: format!(
-            "Each decoder reads {MESSAGES} messages of a generated feed from packets in memory. \
-             The visitors of Fanfare and fastlib sum up all values of a message, and so does a \
-             walk through the objects of OpenFAST, which allocates one for each message and each \
-             value. The structs that Fanfare generates contain the values; nothing is summed up \
-             there. OpenFAST accepts the templates as they are; fastlib does not support integers \
-             below 32 bits, or an exponent without a default value."
+            "Each decoder reads {MESSAGES} messages of a generated feed from packets in memory, \
+             again and again: some passes warm up, then the median of passes counts. The visitors \
+             of Fanfare and fastlib sum up all values of a message, and so does a walk through the \
+             objects of OpenFAST, which allocates one for each message and each value. The structs \
+             that Fanfare generates contain the values; nothing is summed up there. OpenFAST \
+             accepts the templates as they are; fastlib does not support integers below 32 bits, \
+             or an exponent without a default value."
         ),
         source: "benches/src/fast.rs, benches/peers",
         figures: vec![Figure::lower("message", "ns")],
@@ -117,12 +127,8 @@ where
 /// Fanfare's decoder with a visitor, which must add up to `sum`.
 fn visitor(templates: &str, packets: Rc<Vec<Vec<u8>>>, sum: Sum) -> Result<Contestant> {
     let mut decoder = Decoder::new(Program::parse(templates)?);
-    let mut pass = move |sum: &mut Sum| decode(&mut decoder, &packets, sum);
-    let (found, _) = timed(&mut pass)?;
-    ensure!(found == sum, "{found:?} in a visitor, {sum:?} in structs");
-    Ok(Contestant::new("Fanfare", "visitor", move || {
-        Ok(vec![timed(&mut pass)?.1])
-    }))
+    let pass = move |sum: &mut Sum| decode(&mut decoder, &packets, sum);
+    contestant("Fanfare", "visitor", sum, pass)
 }
 
 /// Fanfare's generated structs, and what they add up to.
@@ -137,27 +143,53 @@ where
         message.write(program, &mut told);
         told.messages += 1;
     })?;
+    // Here the messages alone are counted.
+    let counted = Sum { values: 0, ..told };
+    let pass = move |sum: &mut Sum| {
+        decode_structs(&mut decoder, &packets, |message, _| {
+            black_box(message);
+            sum.messages += 1;
+        })
+    };
     let name = "Fanfare, generated structs";
-    let contestant = Contestant::new(name, "by a build script", move || {
-        let (_, nanos) = timed(|sum| {
-            decode_structs(&mut decoder, &packets, |message, _| {
-                black_box(message);
-                sum.messages += 1;
-            })
-        })?;
-        Ok(vec![nanos])
-    });
+    let contestant = contestant(name, "by a build script", counted, pass)?;
     Ok((contestant, told))
 }
 
-/// A pass: what it added up, and its nanoseconds a message.
-fn timed(mut pass: impl FnMut(&mut Sum) -> Result<()>) -> Result<(Sum, f64)> {
-    let mut sum = Sum::default();
+/// A contestant each of whose passes must add up to `sum`.
+fn contestant(
+    name: &'static str,
+    how: &str,
+    sum: Sum,
+    mut pass: impl FnMut(&mut Sum) -> Result<()> + 'static,
+) -> Result<Contestant> {
+    checked(&mut pass, sum).context(name)?;
+    Ok(Contestant::new(name, how, move || {
+        Ok(vec![timed(&mut pass, sum)?])
+    }))
+}
+
+/// The median of passes in nanoseconds a message, after others that warm up.
+fn timed(pass: &mut impl FnMut(&mut Sum) -> Result<()>, sum: Sum) -> Result<f64> {
+    let begun = Instant::now();
+    while begun.elapsed() < WARM_UP {
+        checked(pass, sum)?;
+    }
+    let (begun, mut nanos) = (Instant::now(), Vec::new());
+    while nanos.len() < PASSES && (nanos.len() < FEWEST || begun.elapsed() < LONGEST) {
+        nanos.push(checked(pass, sum)?);
+    }
+    Ok(median(nanos))
+}
+
+/// A pass, which must add up to `sum`, in nanoseconds a message.
+fn checked(pass: &mut impl FnMut(&mut Sum) -> Result<()>, sum: Sum) -> Result<f64> {
+    let mut found = Sum::default();
     let start = Instant::now();
-    pass(&mut sum)?;
+    pass(&mut found)?;
     let nanos = start.elapsed().as_nanos() as f64;
-    let messages = sum.messages as f64;
-    Ok((sum, nanos / messages))
+    ensure!(found == sum, "{found:?} came, {sum:?} was expected");
+    Ok(nanos / sum.messages as f64)
 }
 
 fn decode(decoder: &mut Decoder, packets: &[Vec<u8>], sum: &mut Sum) -> Result<()> {

@@ -55,18 +55,9 @@ pub(crate) fn contest(peers: &Peers) -> Contest {
     match &peers.quickfix {
         Ok(program) => {
             let command = || Command::new(program);
-            join(
-                "QuickFIX, file",
-                "C++ 1.15.1, file store",
-                "quickfix-kept",
-                command(),
-            );
-            join(
-                "QuickFIX, memory",
-                "C++ 1.15.1, memory store",
-                "quickfix",
-                command(),
-            );
+            let how = |store| format!("{}, {store} store", peers.quickfix_version);
+            join("QuickFIX, file", &how("file"), "quickfix-kept", command());
+            join("QuickFIX, memory", &how("memory"), "quickfix", command());
         }
         Err(absent) => contest.absent.push(absent.clone()),
     }

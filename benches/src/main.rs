@@ -2,7 +2,8 @@
 //!
 //! `make bench-peers` fetches and builds the peers (versions are pinned), runs all contests, prints
 //! a table of each, and writes `peers.json` and `peers.html`, or `peers-NAME.json` and `.html` with
-//! `--only NAME`. A peer that cannot be had is said to be absent, with the reason.
+//! `--only NAME`, after each contest. A peer that cannot be had is said to be absent, with the
+//! reason.
 #![forbid(unsafe_code)]
 
 mod contest;
@@ -20,6 +21,7 @@ mod settings;
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use contest::{Contest, Outcome};
+use fanfare_engine::stop::Stop;
 use peers::Peers;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -60,9 +62,9 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 7)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// A Markdown document whose tables are replaced by those of this run of all contests, unless
-    /// Fanfare missed turns.
-    #[arg(long, value_name = "FILE", conflicts_with = "only")]
+    /// A Markdown document whose tables are replaced by those of this run, or with `--only NAME` by
+    /// those of its contests, unless Fanfare missed turns.
+    #[arg(long, value_name = "FILE")]
     docs: Option<PathBuf>,
     /// Only contests whose names begin so: fix_parse, fix_typed, fix_round_trip, fix_kept,
     /// fan_out, fast, dds.
@@ -79,6 +81,31 @@ impl Args {
             only => format!("peers-{only}"),
         }
     }
+
+    /// Returns the files of the report: JSON, and a page.
+    fn files(&self) -> [PathBuf; 2] {
+        [".json", ".html"].map(|ending| self.out.join(self.report() + ending))
+    }
+
+    /// Writes the report of these contests.
+    fn write(&self, outcomes: &[Outcome]) -> Result<()> {
+        let [json, html] = self.files();
+        std::fs::write(json, format!("{:#}\n", report::json(outcomes)))?;
+        std::fs::write(html, report::html(outcomes))?;
+        Ok(())
+    }
+
+    /// Writes the tables of these contests into the document.
+    fn write_tables(&self, file: &Path, outcomes: &[Outcome]) -> Result<()> {
+        let name = || file.display().to_string();
+        let document = std::fs::read_to_string(file).with_context(name)?;
+        let document = match self.only.as_str() {
+            "" => report::replaced(&document, outcomes),
+            _ => report::renewed(&document, outcomes),
+        };
+        let document = document.with_context(|| format!("{}: no marks for tables", name()))?;
+        std::fs::write(file, document).with_context(name)
+    }
 }
 
 /// Accepts what begins the name of a contest.
@@ -93,23 +120,26 @@ fn main() -> Result<ExitCode> {
     let args = Args::parse();
     std::fs::create_dir_all(&args.out).context("the folder for the report")?;
     let peers = Peers::new(&args.home, &args.fanfare)?;
+    let mut contests = contests(&peers, &args.only)?;
+    contests.retain(|contest| contest.id.starts_with(&args.only));
+    ensure!(!contests.is_empty(), "there is no contest {}", args.only);
+    // An interrupt ends the program until here, and the contests from here on.
+    let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let mut outcomes = Vec::new();
-    for contest in contests(&peers, &args.only)? {
-        if contest.id.starts_with(&args.only) {
-            let outcome = contest.run(args.rounds as usize);
-            println!("{}", report::text(&outcome));
-            outcomes.push(outcome);
-        }
+    for contest in contests {
+        let Some(outcome) = contest.run(args.rounds as usize, &stop) else {
+            eprintln!("interrupted after {} contests", outcomes.len());
+            return Ok(ExitCode::FAILURE);
+        };
+        println!("{}", report::text(&outcome));
+        outcomes.push(outcome);
+        args.write(&outcomes)?;
     }
-    ensure!(!outcomes.is_empty(), "there is no contest {}", args.only);
-    let file = |ending: &str| args.out.join(args.report() + ending);
-    let (json, html) = (file(".json"), file(".html"));
-    std::fs::write(&json, format!("{:#}\n", report::json(&outcomes)))?;
-    std::fs::write(&html, report::html(&outcomes))?;
+    let [json, html] = args.files();
     println!("{}\n{}", json.display(), html.display());
     let is_whole = outcomes.iter().all(Outcome::is_whole);
     match &args.docs {
-        Some(file) if is_whole => write_tables(file, &report::markdown(&outcomes))?,
+        Some(file) if is_whole => args.write_tables(file, &outcomes)?,
         Some(file) => eprintln!("{} is left as it is: Fanfare missed turns", file.display()),
         None => {}
     }
@@ -118,14 +148,6 @@ fn main() -> Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
-}
-
-fn write_tables(file: &Path, tables: &str) -> Result<()> {
-    let name = || file.display().to_string();
-    let document = std::fs::read_to_string(file).with_context(name)?;
-    let document = report::replaced(&document, tables);
-    let document = document.with_context(|| format!("{}: no marks for tables", file.display()))?;
-    std::fs::write(file, document).with_context(name)
 }
 
 fn contests(peers: &Peers, only: &str) -> Result<Vec<Contest>> {
@@ -147,6 +169,7 @@ fn contests(peers: &Peers, only: &str) -> Result<Vec<Contest>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contest::Contestant;
 
     fn parsed(words: &[&str]) -> Result<Args, clap::Error> {
         Args::try_parse_from([&["benches"][..], words].concat())
@@ -167,9 +190,22 @@ mod tests {
     }
 
     #[test]
-    fn a_document_has_the_tables_of_all_contests() {
-        assert!(parsed(&["--docs", "a.md"]).is_ok_and(|args| args.only.is_empty()));
-        assert!(parsed(&["--only", "fast"]).is_ok());
-        assert!(parsed(&["--only", "fast", "--docs", "a.md"]).is_err());
+    fn some_contests_replace_their_tables_of_a_document_alone() {
+        let folder = std::env::temp_dir().join(format!("fanfare-benches-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("document.md");
+        let outcomes = |title| {
+            let ours = Contestant::new("Fanfare", "", || Ok(vec![1.0]));
+            let held = Contest::of_a_test(title, vec![ours]).run(1, &Stop::new());
+            Vec::from_iter(held)
+        };
+        std::fs::write(&file, [report::BEGIN, report::END].concat()).unwrap();
+        let all = parsed(&["--docs", "document.md"]).unwrap();
+        all.write_tables(&file, &outcomes("First")).unwrap();
+        let some = parsed(&["--only", "fast", "--docs", "document.md"]).unwrap();
+        some.write_tables(&file, &outcomes("Second")).unwrap();
+        let document = std::fs::read_to_string(&file).unwrap();
+        assert!(document.contains("### First\n") && document.contains("### Second\n"));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -91,7 +91,7 @@ fn contest(
         }
         Ok(program) => join(
             "QuickFIX C++",
-            "1.15.1 of Debian, -O2",
+            &format!("{}, -O2", peers.quickfix_version),
             Command::new(program),
         ),
         Err(absent) => contest.absent.push(absent.clone()),

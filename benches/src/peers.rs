@@ -17,6 +17,8 @@ pub(crate) struct Peers {
     home: PathBuf,
     fanfare: PathBuf,
     pub(crate) quickfix: Found<PathBuf>,
+    /// Debian's package of QuickFIX C++ and its version.
+    pub(crate) quickfix_version: String,
     pub(crate) java: Found<Java>,
     pub(crate) go: Found<PathBuf>,
     pub(crate) nats: Found<PathBuf>,
@@ -50,6 +52,7 @@ impl Peers {
         );
         Ok(Self {
             quickfix: quickfix.map_err(|absent| said("QuickFIX C++", absent)),
+            quickfix_version: debian("libquickfix-dev"),
             java: Java::find(&home).map_err(|absent| said("QuickFIX/J and Philadelphia", absent)),
             go: go(&home, "quickfixgo").map_err(|why| format!("QuickFIX/Go: {why:#}")),
             nats: go(&home, "nats").map_err(|why| format!("NATS: {why:#}")),
@@ -124,6 +127,16 @@ pub(crate) fn java_program(jars: &Path, classes: &Path, own: &[&str], main: &str
     let (jars, classes) = (jars.display(), classes.display());
     command.arg(format!("{jars}/*:{classes}")).arg(main);
     command
+}
+
+/// A package of Debian and its version on this machine.
+pub(crate) fn debian(package: &str) -> String {
+    let mut query = Command::new("dpkg-query");
+    query.args(["--show", "--showformat=${Package} ${Version}", package]);
+    match query.output() {
+        Ok(out) if out.status.success() => String::from_utf8_lossy(&out.stdout).into_owned(),
+        _ => format!("{package}, unknown version"),
+    }
 }
 
 /// What the modules of the programs in Go require; a system's Go may be older.

@@ -66,18 +66,48 @@ pub(crate) fn text(outcome: &Outcome) -> String {
     text
 }
 
-/// Returns the tables of all contests as Markdown, preceded by the peers that are ahead.
-pub(crate) fn markdown(outcomes: &[Outcome]) -> String {
+/// The day and the machine of this run.
+fn run() -> String {
     let environment = Environment::collect().to_json();
     let of = |key: &str| environment[key].as_str().unwrap_or_default();
     let (date, _) = of("date").split_once('T').unwrap_or_default();
-    let mut text = format!(
-        "Measured on {date}, {}, {} cores, {}.\n\n",
+    format!(
+        "{date}, {}, {} cores, {}",
         of("cpu"),
         environment["cores"],
         of("kernel").split('-').next().unwrap_or_default()
-    );
-    let ahead: Vec<String> = outcomes.iter().flat_map(Outcome::ahead).collect();
+    )
+}
+
+/// What a document says about a contest.
+struct Part {
+    title: String,
+    /// The peers that are ahead of Fanfare.
+    ahead: Vec<String>,
+    text: String,
+}
+
+impl Part {
+    /// The text of a contest ends with `run`, which is empty for one of the whole run.
+    fn of(outcome: &Outcome, run: &str) -> Self {
+        let (what, source) = (&outcome.what, outcome.source);
+        let mut text = format!("{what} The harness is `{source}`.{run}\n\n");
+        text += &table(outcome);
+        for missing in missing(outcome) {
+            text += &format!("\n{missing}\n");
+        }
+        Self {
+            title: outcome.title.clone(),
+            ahead: outcome.ahead(),
+            text,
+        }
+    }
+}
+
+/// Returns Markdown: when all was measured, the peers that are ahead, and the contests.
+fn markdown(measured: &str, parts: &[Part]) -> String {
+    let ahead: Vec<&String> = parts.iter().flat_map(|part| &part.ahead).collect();
+    let mut text = format!("{measured}\n\n");
     text += match ahead.is_empty() {
         true => "No peer is ahead in any figure.\n",
         false => "Ahead of Fanfare:\n\n",
@@ -85,17 +115,29 @@ pub(crate) fn markdown(outcomes: &[Outcome]) -> String {
     for who in ahead {
         text += &format!("- {who}\n");
     }
-    for outcome in outcomes {
-        text += &format!(
-            "\n### {}\n\n{} The harness is `{}`.\n\n",
-            outcome.title, outcome.what, outcome.source
-        );
-        text += &table(outcome);
-        for missing in missing(outcome) {
-            text += &format!("\n{missing}\n");
-        }
+    for part in parts {
+        text += &format!("\n### {}\n\n{}", part.title, part.text);
     }
     text
+}
+
+/// Splits what [`markdown`] returned.
+fn parts(markdown: &str) -> (&str, Vec<Part>) {
+    let mut sections = markdown.split("\n### ");
+    let head = sections.next().unwrap_or_default();
+    let part = |section: &str| {
+        let (title, text) = section.split_once("\n\n").unwrap_or((section, ""));
+        let own = format!("{title}: ");
+        let ahead = head.lines().filter_map(|line| line.strip_prefix("- "));
+        let ahead = ahead.filter(|who| who.starts_with(&own));
+        Part {
+            title: title.to_owned(),
+            ahead: ahead.map(str::to_owned).collect(),
+            text: text.to_owned(),
+        }
+    };
+    let parts = sections.map(part).collect();
+    (head.lines().next().unwrap_or_default(), parts)
 }
 
 /// A row for each contestant; for each figure its median, its spread, and how many times better
@@ -113,14 +155,36 @@ fn table(outcome: &Outcome) -> String {
 }
 
 /// The lines between which a document has the tables.
-const BEGIN: &str = "<!-- bench-peers: begin -->\n";
-const END: &str = "<!-- bench-peers: end -->\n";
+pub(crate) const BEGIN: &str = "<!-- bench-peers: begin -->\n";
+pub(crate) const END: &str = "<!-- bench-peers: end -->\n";
 
-/// Returns the document with these tables in place of those that it has.
-pub(crate) fn replaced(document: &str, tables: &str) -> Option<String> {
+/// Returns the document with the contests of this run in place of all that it has.
+pub(crate) fn replaced(document: &str, outcomes: &[Outcome]) -> Option<String> {
+    let measured = format!("Measured on {}, unless a contest names its own run.", run());
+    let parts: Vec<Part> = outcomes.iter().map(|one| Part::of(one, "")).collect();
+    between_marks(document, |_| markdown(&measured, &parts))
+}
+
+/// Returns the document with the contests of this run in place of those of the same titles, each
+/// with the day and the machine of this run.
+pub(crate) fn renewed(document: &str, outcomes: &[Outcome]) -> Option<String> {
+    let run = format!(" Measured apart from the others on {}.", run());
+    between_marks(document, |tables| {
+        let (measured, mut parts) = parts(tables);
+        for part in outcomes.iter().map(|one| Part::of(one, &run)) {
+            match parts.iter_mut().find(|known| known.title == part.title) {
+                Some(known) => *known = part,
+                None => parts.push(part),
+            }
+        }
+        markdown(measured, &parts)
+    })
+}
+
+fn between_marks(document: &str, new: impl FnOnce(&str) -> String) -> Option<String> {
     let (front, rest) = document.split_once(BEGIN)?;
-    let (_, back) = rest.split_once(END)?;
-    Some(format!("{front}{BEGIN}{tables}{END}{back}"))
+    let (old, back) = rest.split_once(END)?;
+    Some(format!("{front}{BEGIN}{}{END}{back}", new(old)))
 }
 
 pub(crate) fn json(outcomes: &[Outcome]) -> Value {
@@ -210,12 +274,61 @@ pub(crate) fn html(outcomes: &[Outcome]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contest::{Contest, Contestant};
+    use fanfare_engine::stop::Stop;
+
+    /// A contest in which Fanfare takes 10 ns and a peer as many as this.
+    fn outcome(title: &str, theirs: f64) -> Outcome {
+        let contestants = vec![
+            Contestant::new("Fanfare", "", || Ok(vec![10.0])),
+            Contestant::new("Peer", "", move || Ok(vec![theirs])),
+        ];
+        let contest = Contest::of_a_test(title, contestants);
+        contest.run(1, &Stop::new()).unwrap()
+    }
 
     #[test]
     fn a_document_keeps_what_is_around_its_tables() {
         let document = format!("front\n{BEGIN}old\n{END}back\n");
-        let new = replaced(&document, "new\n").unwrap();
-        assert_eq!(new, format!("front\n{BEGIN}new\n{END}back\n"));
-        assert_eq!(replaced("no marks\n", "new\n"), None);
+        let new = replaced(&document, &[outcome("One", 20.0)]).unwrap();
+        let (front, back) = (
+            format!("front\n{BEGIN}Measured on "),
+            format!("| 2.00 |\n{END}back\n"),
+        );
+        assert!(new.starts_with(&front) && new.ends_with(&back), "{new}");
+        assert!(new.contains("\n\nNo peer is ahead in any figure.\n\n### One\n\n"));
+        assert!(!new.contains("old\n"));
+        assert!(replaced("no marks\n", &[]).is_none());
+    }
+
+    #[test]
+    fn some_contests_take_the_places_of_their_predecessors() {
+        let all = [
+            outcome("One", 5.0),
+            outcome("One, more", 5.0),
+            outcome("Two", 5.0),
+        ];
+        let document = replaced(&format!("{BEGIN}{END}"), &all).unwrap();
+        assert_eq!(renewed(&document, &[]).unwrap(), document);
+        let some = [outcome("One, more", 20.0), outcome("Three", 2.0)];
+        let new = renewed(&document, &some).unwrap();
+        let (head, sections) = new.split_once("\n### One\n").unwrap();
+        let ahead = head.lines().filter(|line| line.starts_with("- "));
+        assert_eq!(
+            ahead.collect::<Vec<_>>(),
+            [
+                "- One: Peer is ahead in time (0.50 of Fanfare's)",
+                "- Two: Peer is ahead in time (0.50 of Fanfare's)",
+                "- Three: Peer is ahead in time (0.20 of Fanfare's)",
+            ]
+        );
+        let titles = sections.lines().filter(|line| line.starts_with("###"));
+        let titles: Vec<&str> = titles.collect();
+        assert_eq!(titles, ["### One, more", "### Two", "### Three"]);
+        let apart = "The harness is `source`. Measured apart from the others on ";
+        assert_eq!(sections.matches(apart).count(), 2);
+        let renewed_again = renewed(&new, &[outcome("Three", 20.0)]).unwrap();
+        assert_eq!(renewed_again.matches(apart).count(), 2);
+        assert!(!renewed_again.contains("Three: Peer"), "{renewed_again}");
     }
 }

@@ -17,7 +17,8 @@ const OPENED: [&str; 2] = [
     "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
 ];
-const ARTIO: &str = "0.175, no log of messages";
+const ARTIO: &str = "0.175, threads that spin, yield, then park, no log of messages; its report \
+                     lacks ClOrdID(11), LeavesQty(151), CumQty(14) and AvgPx(6)";
 const SERVER: [&str; 6] = ["latency", "server", "--port", "0", "--log-level", "warn"];
 
 pub(crate) fn contest(peers: &Peers) -> Contest {
@@ -27,8 +28,8 @@ pub(crate) fn contest(peers: &Peers) -> Contest {
         what: format!(
             "`fanfare latency client` sends {ORDERS} orders, each when the report of the one \
              before has come, after {WARM_UP} that warm up, over loopback. The acceptor that \
-             answers is each project's own, with an application that makes the report; those that \
-             never sleep say so."
+             answers is each project's own, with an application that makes the report. It blocks \
+             in the kernel between orders, unless it says something else."
         ),
         source: "benches/src/round_trip.rs, benches/peers",
         figures: vec![Figure::lower("p50", "us"), Figure::lower("p99", "us")],
@@ -38,7 +39,7 @@ pub(crate) fn contest(peers: &Peers) -> Contest {
     for (name, how, server) in ours(peers).into_iter().chain(theirs(peers)) {
         match server {
             Ok(server) => {
-                let contestant = contestant(peers, name, how, server);
+                let contestant = contestant(peers, name, &how, server);
                 contest.contestants.push(contestant);
             }
             Err(absent) => contest.absent.push(absent),
@@ -48,20 +49,23 @@ pub(crate) fn contest(peers: &Peers) -> Contest {
 }
 
 /// Name, configuration, and the command that starts it.
-type Server = (&'static str, &'static str, Found<Command>);
+type Server = (&'static str, String, Found<Command>);
 
-fn ours(peers: &Peers) -> [Server; 2] {
-    let (mut asleep, mut awake) = (peers.fanfare(), peers.fanfare());
-    asleep.args(SERVER);
-    awake.args(SERVER).args(["--pin", "0"]);
-    [
+fn ours(peers: &Peers) -> [Server; 3] {
+    let rows: [(_, _, &[&str]); 3] = [
+        ("Fanfare", "latency server --sleep", &["--sleep"]),
+        ("Fanfare, yielding", "latency server, never sleeps", &[]),
         (
-            "Fanfare",
-            "latency server, asleep between orders",
-            Ok(asleep),
+            "Fanfare, awake",
+            "latency server --pin 0, never sleeps",
+            &["--pin", "0"],
         ),
-        ("Fanfare, awake", "latency server --pin 0", Ok(awake)),
-    ]
+    ];
+    rows.map(|(name, how, own)| {
+        let mut server = peers.fanfare();
+        server.args(SERVER).args(own);
+        (name, how.to_owned(), Ok(server))
+    })
 }
 
 fn theirs(peers: &Peers) -> [Server; 6] {
@@ -91,22 +95,20 @@ fn theirs(peers: &Peers) -> [Server; 6] {
         command.arg("answer");
         command
     });
-    let threaded = "C++ 1.15.1, threaded acceptor, file store";
+    let quickfix_version = &peers.quickfix_version;
+    let threaded = |store| format!("{quickfix_version}, threaded acceptor, {store} store");
+    let single = "2.0.0, one thread that never sleeps, no store";
     [
+        ("QuickFIX C++", threaded("memory"), quickfix("")),
         (
-            "QuickFIX C++",
-            "1.15.1, threaded acceptor, memory store",
-            quickfix(""),
+            "QuickFIX, file",
+            threaded("file"),
+            quickfix("quickfix-answers"),
         ),
-        ("QuickFIX, file", threaded, quickfix("quickfix-answers")),
-        ("QuickFIX/J", "2.3.2, memory store", quickfixj()),
-        ("QuickFIX/Go", "0.9.7, memory store", go()),
-        (
-            "Philadelphia",
-            "2.0.0, one thread that never sleeps, no store",
-            philadelphia,
-        ),
-        ("Artio", ARTIO, artio(peers)),
+        ("QuickFIX/J", "2.3.2, memory store".to_owned(), quickfixj()),
+        ("QuickFIX/Go", "0.9.7, memory store".to_owned(), go()),
+        ("Philadelphia", single.to_owned(), philadelphia),
+        ("Artio", ARTIO.to_owned(), artio(peers)),
     ]
 }
 

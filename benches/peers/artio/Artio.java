@@ -1,6 +1,6 @@
 // Artio as a peer of the benchmarks: answers each order of one client with an ExecutionReport.
 //
-//     Artio FOLDER   keeps its files in the folder; the kernel picks the port
+//     Artio FOLDER   keeps its files in the folder; the kernel picks the port; ends when stdin ends
 //
 // As in Artio's own benchmark server, a media driver, an engine and a library share the process, talk
 // through shared memory, and log no messages. The library owns each session from its start: it would
@@ -14,6 +14,7 @@ import static io.aeron.logbuffer.ControlledFragmentHandler.Action.CONTINUE;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ThreadingMode;
 import io.aeron.logbuffer.ControlledFragmentHandler.Action;
+import java.io.IOException;
 import java.util.List;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.IdleStrategy;
@@ -36,6 +37,9 @@ import uk.co.real_logic.artio.session.Session;
 import uk.co.real_logic.artio.util.MutableAsciiBuffer;
 
 public final class Artio implements SessionHandler {
+    /// Whether stdin has ended.
+    private static volatile boolean ended;
+
     private final MutableAsciiBuffer text = new MutableAsciiBuffer();
     private final NewOrderSingleDecoder order = new NewOrderSingleDecoder();
     private final ExecutionReportEncoder report = new ExecutionReportEncoder();
@@ -89,7 +93,19 @@ public final class Artio implements SessionHandler {
     @Override
     public void onSessionStart(Session session) {}
 
+    private static void waitForEnd() {
+        try {
+            while (System.in.read() >= 0) {}
+        } catch (IOException error) {
+            System.err.println(error);
+        }
+        ended = true;
+    }
+
     public static void main(String[] words) {
+        Thread end = new Thread(Artio::waitForEnd);
+        end.setDaemon(true);
+        end.start();
         String folder = words[0];
         MediaDriver.Context driver = new MediaDriver.Context()
                 .aeronDirectoryName(folder + "/aeron")
@@ -114,7 +130,7 @@ public final class Artio implements SessionHandler {
         try (MediaDriver running = MediaDriver.launch(driver);
                 FixEngine acceptor = FixEngine.launch(engine);
                 FixLibrary sessions = FixLibrary.connect(library)) {
-            while (true) {
+            while (!ended) {
                 idle.idle(sessions.poll(10));
             }
         }

@@ -42,7 +42,7 @@ pub(crate) fn contest(peers: &Peers) -> Contest {
         match server {
             Ok(server) => contest
                 .contestants
-                .push(contestant(name, how, dialect, server)),
+                .push(contestant(name, &how, dialect, server)),
             Err(absent) => contest.absent.push(absent),
         }
     }
@@ -59,7 +59,7 @@ struct Server {
     ports: Option<[u16; 2]>,
 }
 
-type Entry = (&'static str, &'static str, Dialect, Found<Server>);
+type Entry = (&'static str, String, Dialect, Found<Server>);
 
 fn servers(peers: &Peers) -> [Entry; 4] {
     let relay = peers.relay.as_ref().map(Command::new);
@@ -67,25 +67,28 @@ fn servers(peers: &Peers) -> [Entry; 4] {
     [
         (
             "Fanfare",
-            "fanout server, one worker",
+            "fanout server, one worker".to_owned(),
             Dialect::Fix,
             ours(peers).map_err(|error| format!("Fanfare: {error:#}")),
         ),
         (
             "Plain C",
-            "epoll, one send a connection, no protocol",
+            "epoll, one send a connection, no protocol".to_owned(),
             Dialect::Plain,
             listening(relay),
         ),
         (
             "QuickFIX C++",
-            "1.15.1, SocketAcceptor, memory store, SocketNodelay",
+            format!(
+                "{}, SocketAcceptor, memory store, SocketNodelay",
+                peers.quickfix_version
+            ),
             Dialect::Fix,
             quickfix(peers),
         ),
         (
             "NATS",
-            "nats-server 2.15.3, core publish and subscribe",
+            "nats-server 2.15.3, core publish and subscribe".to_owned(),
             Dialect::Nats,
             listening(nats),
         ),

@@ -1,8 +1,8 @@
 //! Decoders of crates.io, which run in this process: `fastlib`.
 
-use super::{Sum, timed};
+use super::{Sum, contestant};
 use crate::contest::Contestant;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use fastlib::{MessageFactory, Value};
 use std::rc::Rc;
 
@@ -10,13 +10,8 @@ use std::rc::Rc;
 pub(super) fn fastlib(templates: &str, packets: Rc<Vec<Vec<u8>>>, sum: Sum) -> Result<Contestant> {
     let decoder = fastlib::Decoder::new_from_xml(&for_fastlib(templates));
     let mut decoder = decoder.context("fastlib: templates")?;
-    let mut pass = move |sum: &mut Sum| decode(&mut decoder, &packets, sum);
-    let (found, _) = timed(&mut pass)?;
-    ensure!(found == sum, "{found:?} by fastlib, {sum:?} in structs");
-    let how = "0.3.8 of crates.io, visitor";
-    Ok(Contestant::new("fastlib", how, move || {
-        Ok(vec![timed(&mut pass)?.1])
-    }))
+    let pass = move |sum: &mut Sum| decode(&mut decoder, &packets, sum);
+    contestant("fastlib", "0.3.8 of crates.io, visitor", sum, pass)
 }
 
 impl MessageFactory for Sum {

@@ -62,8 +62,8 @@ pub(super) fn contest(peers: &Peers, order: &[u8]) -> Result<Contest> {
     };
     match &peers.quickfix {
         Ok(program) => {
-            let how = "1.15.1 of Debian, its classes of FIX 4.4, -O2";
-            join("QuickFIX C++", how, "quickfix.cpp", Command::new(program))?;
+            let how = format!("{}, its classes of FIX 4.4, -O2", peers.quickfix_version);
+            join("QuickFIX C++", &how, "quickfix.cpp", Command::new(program))?;
         }
         Err(absent) => contest.absent.push(absent.clone()),
     }

@@ -8,8 +8,7 @@ use fanfare_engine::host::{Handler, Host, Initiator, Peer, SessionHandle, Undone
 use fanfare_engine::{idle::Idle, stop::Stop};
 use fanfare_fix::session::{AppMessage, Config, SessionId, Version};
 use fanfare_fix::{msg_type, tag};
-use std::io::BufRead;
-use std::{error::Error, net::SocketAddr, time::Duration};
+use std::{error::Error, io::BufRead, thread, time::Duration};
 
 /// Prints received messages, and those that could not be sent.
 pub(crate) struct Desk;
@@ -24,17 +23,19 @@ impl Handler for Desk {
     }
 }
 
-/// Sends each line; a full queue or a session that has ended is an error of this thread.
+/// Sends each line that is not empty; a full queue or a session that has ended is an error.
 pub(crate) fn send_lines(
     mut session: SessionHandle,
     lines: impl BufRead,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     for line in lines.lines() {
         let line = line?;
-        session.send(msg_type::NEWS, |news| {
-            news.str(tag::HEADLINE, &line).u64(tag::NO_LINES_OF_TEXT, 1);
-            news.str(tag::TEXT, &line);
-        })?;
+        if !line.is_empty() {
+            session.send(msg_type::NEWS, |news| {
+                news.str(tag::HEADLINE, &line).u64(tag::NO_LINES_OF_TEXT, 1);
+                news.str(tag::TEXT, &line);
+            })?;
+        }
     }
     Ok(())
 }
@@ -43,12 +44,16 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let address = std::env::args().nth(1).unwrap_or("127.0.0.1:9880".into());
     let id = SessionId::new(Version::Fix44, "DESK", "EXCHANGE");
     let mut host = Host::new(Desk)?;
-    host.initiate(Initiator::new(
-        Config::new(id.clone()),
-        vec![address.parse::<SocketAddr>()?],
-    ))?;
+    let initiator = Initiator::new(Config::new(id.clone()), vec![address.parse()?]);
+    host.initiate(initiator)?;
     let (session, stop) = (host.handle().session(&id)?, Stop::on_interrupt()?);
-    std::thread::spawn(move || send_lines(session, std::io::stdin().lock()));
-    agent::run(&mut host, Idle::Wait(Duration::from_secs(1)), &stop)?;
-    Ok(())
+    let failed = stop.clone();
+    // It is not joined: it may be waiting for a line.
+    thread::spawn(move || {
+        if let Err(error) = send_lines(session, std::io::stdin().lock()) {
+            eprintln!("{error}");
+            failed.raise();
+        }
+    });
+    agent::run(&mut host, Idle::Wait(Duration::from_secs(1)), &stop)
 }

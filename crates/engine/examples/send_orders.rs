@@ -11,7 +11,7 @@ use std::error::Error;
 
 include!("../../fix/messages/fix44.generated");
 
-/// The number of orders to send, and the flag that ends the program.
+/// The number of orders sent, and the flag that ends the program.
 pub(crate) struct Trader(pub(crate) u64, pub(crate) Stop);
 
 impl Handler for Trader {

@@ -23,6 +23,29 @@
 //!
 //! After start-up the hot paths allocate nothing, lock nothing and log nothing, and their only
 //! system calls are the I/O itself. Linux only.
+//!
+//! An acceptor that responds to each order:
+//!
+//! ```no_run
+//! use fanfare_engine::host::{Acceptor, Handler, Peer};
+//! use fanfare_engine::{idle::Idle, stop::Stop};
+//! use fanfare_fix::session::{AppMessage, Config, SessionId, Version};
+//!
+//! struct Exchange;
+//!
+//! impl Handler for Exchange {
+//!     fn on_message(&mut self, peer: &mut Peer<'_>, order: &AppMessage<'_>) {
+//!         let Some(id) = order.message.get(11) else { return };
+//!         let sent = peer.send(b"8", |report| { report.field(11, id).char(39, b'0'); });
+//!         sent.unwrap_or_else(|error| { eprintln!("{error}"); 0 });
+//!     }
+//! }
+//!
+//! let session = Config::new(SessionId::new(Version::Fix44, "EXCHANGE", "TRADER"));
+//! let acceptor = Acceptor::new("127.0.0.1:9880".parse()?).session(session);
+//! acceptor.run(Exchange, Idle::BackOff, &Stop::on_interrupt()?)?;
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+//! ```
 #![deny(unsafe_code)]
 
 pub mod agent;

@@ -67,8 +67,8 @@ impl Outbound {
         Ok(())
     }
 
-    /// Queues the rest of a message of which the kernel has taken the beginning. The rest must
-    /// follow, so the limit does not apply: call this only on an empty queue.
+    /// Queues bytes that must follow, whatever the limit: the rest of a message of which the kernel
+    /// has taken the beginning, or the last bytes of a connection.
     pub fn push_rest(&mut self, rest: &[u8]) {
         self.bytes.extend(rest);
         self.passed += rest.len() as u64;

@@ -70,6 +70,16 @@ impl Process {
         Ok(Self::watch(command.spawn()?))
     }
 
+    /// Starts a process as [`start`](Self::start) does, which the kernel ends (SIGTERM) if the
+    /// calling thread ends, also if this process is killed.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub fn start_tied(command: &mut Command) -> io::Result<Self> {
+        process::tie(command);
+        Self::start(command)
+    }
+
     /// Takes over a running process, with the streams that have not been taken from it.
     #[must_use]
     pub fn watch(mut child: Child) -> Self {

@@ -451,18 +451,22 @@ impl TlsStream {
         self.connection.wants_write()
     }
 
-    /// Shuts down the sending direction.
+    /// Shuts down the sending direction once the kernel has taken all ciphertext. Returns whether
+    /// that is done; otherwise it is to be called again when the kernel has space.
     ///
     /// # Errors
     /// The connection is gone already.
-    pub fn finish(&mut self) -> io::Result<()> {
+    pub fn finish(&mut self) -> io::Result<bool> {
         // Within a handshake nothing is to be closed, and rustls (by a debug assertion) accepts no
         // failure of a handshake, which would be a second alert, after the closure.
         if !self.connection.is_handshaking() {
             self.connection.send_close_notify();
         }
-        self.flush()?;
-        self.stream.finish()
+        let all = self.flush()?;
+        if all {
+            self.stream.finish()?;
+        }
+        Ok(all)
     }
 }
 

@@ -160,7 +160,7 @@ fn lines_of_another_thread_are_sent() {
     let ours = Config::new(id("DESK", "EXCHANGE"));
     buy.initiate(Initiator::new(ours, vec![address])).unwrap();
     let session = buy.handle().session(&id("DESK", "EXCHANGE")).unwrap();
-    let lines = Cursor::new("one\ntwo\n");
+    let lines = Cursor::new("one\n\ntwo\n");
     let (begun, mut clock) = (Instant::now(), Clock::new());
     let mut sending = Some((session, lines));
     while sell.handler().0.len() < 2 {

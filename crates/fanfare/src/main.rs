@@ -5,6 +5,8 @@ mod address;
 mod background;
 mod children;
 mod cmd;
+#[cfg(test)]
+mod documented;
 mod input;
 mod line;
 mod logs;

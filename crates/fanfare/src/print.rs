@@ -2,6 +2,7 @@
 
 use crate::background::{ERR, OUT, Queue};
 use crate::progress;
+use fanfare_engine::stop::Stop;
 use fanfare_instruments::figures::Figures;
 use std::fmt;
 use std::io::{self, Write};
@@ -191,6 +192,24 @@ pub(crate) fn figures_out(figures: &Figures, json: bool) -> ExitCode {
             .for_each(|(name, value)| say!("{name:>24} {value:14.2}"));
     }
     exit_code(figures.is_ok())
+}
+
+/// Prints the figures of a measurement as [`figures_out`] does. If `stop` was raised, they are
+/// those so far, and not ok.
+pub(crate) fn measured_out(mut figures: Figures, json: bool, stop: &Stop) -> ExitCode {
+    if is_cut_short(stop) {
+        figures.set_ok(false);
+    }
+    figures_out(&figures, json)
+}
+
+/// Returns whether `stop` was raised before the end of a measurement, and says so.
+pub(crate) fn is_cut_short(stop: &Stop) -> bool {
+    let is_raised = stop.is_raised();
+    if is_raised {
+        note!("interrupted: these are the figures so far");
+    }
+    is_raised
 }
 
 /// Returns the exit status of a command: success if `ok`.

@@ -3,8 +3,7 @@
 use crate::program::{BitsOp, Op, Program};
 use crate::visitor::Visitor;
 
-/// Calls a visitor for a bit group of this number. Its members are told from the front on, which is
-/// the topmost of its bits.
+/// Calls a visitor for a bit group with this value. The first member is in the topmost bits.
 pub(crate) fn visit_group<V: Visitor>(program: &Program, op: &BitsOp, value: u64, visitor: &mut V) {
     let group = program.field(op.whole.field);
     visitor.begin_group(group);

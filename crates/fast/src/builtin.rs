@@ -1,4 +1,4 @@
-//! The template sets that are part of the product.
+//! The built-in template sets.
 
 use crate::program::Program;
 
@@ -27,7 +27,7 @@ pub mod spectra {
     include!("../templates/spectra.generated");
 }
 
-/// Returns the document that `builtin:simple`, `builtin:complex` or `builtin:spectra` stands for.
+/// Returns the document named `builtin:simple`, `builtin:complex` or `builtin:spectra`.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static str> {
     match name {

@@ -6,7 +6,7 @@ use crate::value::Decimal;
 /// The value of a field of a [`Record`](crate::Record).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell<'r> {
-    /// The field is absent, or there is none.
+    /// No value: the field is absent, or there is no such field.
     Absent,
     /// An unsigned integer.
     Unsigned(u64),
@@ -16,7 +16,7 @@ pub enum Cell<'r> {
     Decimal(Decimal),
     /// A string or byte vector.
     Text(TextRef<'r>),
-    /// A sequence, with the number of its entries.
+    /// A sequence, with its number of entries.
     Sequence(u32),
     /// A group, or a dynamic reference.
     Group,

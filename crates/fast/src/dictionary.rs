@@ -1,4 +1,4 @@
-//! Previous values, of all dictionaries together, in flat arrays by slot.
+//! The previous values of all dictionaries, in flat arrays by slot.
 
 use fanfare_wire::lanes::{self, Columns};
 
@@ -8,19 +8,20 @@ use crate::state::State;
 use crate::text_ref::TextRef;
 use crate::value::{Decimal, IntType, TextType};
 
-/// Previous values as columns, for the vector kernels. Allocates only where a byte string grows
-/// beyond all its predecessors.
+/// The previous values as columns, for the vector kernels. They allocate only where a byte string
+/// grows beyond all its predecessors.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Dictionaries {
-    /// Integers, mantissas of decimals, short ASCII strings packed; other strings are outside.
+    /// The integers, the mantissas of decimals, and short ASCII strings, packed. Other strings are
+    /// in `texts`.
     pub(crate) columns: Columns,
-    /// The states of assigned values.
+    /// The states of assigned values, by slot.
     types: Vec<State>,
     exponents: Vec<i8>,
     texts: Vec<Vec<u8>>,
-    /// Index of the template of the last message.
+    /// The index of the template of the last message.
     pub(crate) template: Option<u32>,
-    /// As all was at [`Self::begin`].
+    /// A copy made by [`Self::begin`].
     saved: Option<Box<Self>>,
 }
 

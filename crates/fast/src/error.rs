@@ -1,11 +1,12 @@
-//! Errors: the specification's codes, and where they arose.
+//! Error codes of the specification, and errors with the place where they arose.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::ids::FieldId;
 
-/// Codes of FAST 1.1 (appendix 4), and three of our own for what the specification leaves open.
+/// The error codes of FAST 1.1 (appendix 4), and four further ones: [`Self::Truncated`] (`EOF`),
+/// [`Self::Limit`] (`LIMIT`), [`Self::Input`] (`INPUT`) and [`Self::Foreign`] (`FOREIGN`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
     /// The template document is not well-formed or breaks the schema.
@@ -65,28 +66,28 @@ pub enum ErrorCode {
     Truncated,
     /// A limit of [`crate::Limits`] is exceeded.
     Limit,
-    /// A line of JSON, or a FIX message, cannot be read as a message; or a message to be encoded
-    /// has more than its template.
+    /// A line of JSON or a FIX message cannot be read as a message, or a message to be encoded is
+    /// incomplete or has more fields or entries than its template.
     Input,
-    /// A record was decoded with other templates than it shall be encoded with.
+    /// A record is encoded with other templates than it was decoded with.
     Foreign,
 }
 
 impl ErrorCode {
-    /// Returns the code as the specification writes it; `EOF`, `LIMIT` and `INPUT` are codes of
-    /// this crate.
+    /// Returns the code as the specification writes it, or `EOF`, `LIMIT`, `INPUT` or `FOREIGN`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.entry().0
     }
 
-    /// Returns what is wrong, in a few words.
+    /// Returns a short description of the error.
     #[must_use]
     pub const fn text(self) -> &'static str {
         self.entry().1
     }
 
-    /// True for R1 to R9, which a lenient decoder may let pass.
+    /// Returns true for the reportable errors, R1 to R9. A lenient decoder lets some of them pass
+    /// ([`crate::Options::strict`]).
     #[must_use]
     pub const fn is_reportable(self) -> bool {
         matches!(
@@ -137,7 +138,7 @@ impl ErrorCode {
             Self::Truncated => ("EOF", "bytes end inside a message"),
             Self::Limit => ("LIMIT", "limit exceeded"),
             Self::Input => ("INPUT", "not a message"),
-            Self::Foreign => ("FOREIGN", "record of other templates"),
+            Self::Foreign => ("FOREIGN", "record was decoded with other templates"),
         }
     }
 }
@@ -151,13 +152,13 @@ impl fmt::Display for ErrorCode {
 /// An error in a template document (S1 to S5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateError {
-    /// S1 to S5.
+    /// The code, S1 to S5.
     pub code: ErrorCode,
-    /// Line in the document, from 1.
+    /// The line in the document, from 1.
     pub line: u32,
-    /// Column in the line, from 1.
+    /// The column in the line, from 1.
     pub column: u32,
-    /// What is wrong, with the names that are concerned.
+    /// The description of the error, with the names concerned.
     pub message: String,
 }
 
@@ -173,7 +174,7 @@ impl fmt::Display for TemplateError {
 
 impl std::error::Error for TemplateError {}
 
-/// Which of [`crate::Limits`] is exceeded.
+/// The limit that is exceeded ([`crate::Limits`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bound {
     Message,
@@ -197,24 +198,25 @@ impl Bound {
     }
 }
 
-/// How many levels of sequences an error path tells the entry of.
+/// The number of levels of sequences whose entries an error path names.
 pub(crate) const PATH_DEPTH: usize = 8;
 
-/// An error of the decoder or the encoder. Small and without heap memory: [`Self::path`] and
-/// [`Self::template_name`] return the names when they are to be read.
+/// An error of the decoder or the encoder. It is small and holds no heap memory: [`Self::path`] and
+/// [`Self::template_name`] look up the names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodecError {
-    /// The specification's code.
+    /// The error code.
     pub code: ErrorCode,
-    /// Decoder: offset of the offending byte in the input. Encoder: offset in its output.
+    /// The offset of the offending byte in the decoder's input, or the offset in the encoder's
+    /// output.
     pub offset: usize,
-    /// Index of the innermost template in the program, where one was known.
+    /// The index of the innermost template in the program, if one was known.
     pub template: Option<u32>,
-    /// The field, where one was concerned.
+    /// The field, if one was concerned.
     pub field: Option<FieldId>,
-    /// The template identifier in the stream that no template has (D9), where it was read.
+    /// The template identifier in the stream that no template has (D9), if it was read.
     pub template_id: Option<u32>,
-    /// The limit that is exceeded ([`ErrorCode::Limit`]), where it is one of the codec.
+    /// The limit that is exceeded ([`ErrorCode::Limit`]), if it is one of the codec.
     bound: Option<Bound>,
     entries: [u32; PATH_DEPTH],
     depth: u8,
@@ -238,7 +240,8 @@ impl CodecError {
         }
     }
 
-    /// Returns the error, ascribed to `field` unless a field inside it was blamed before.
+    /// Returns the error with this field. An error that already has a field, which is inside this
+    /// one, keeps it.
     #[must_use]
     pub const fn in_field(mut self, field: FieldId) -> Self {
         if self.field.is_none() {
@@ -255,7 +258,7 @@ impl CodecError {
         error
     }
 
-    /// Returns the error for what exceeds a limit.
+    /// Returns the error of an exceeded limit.
     #[must_use]
     pub(crate) const fn beyond(bound: Bound, offset: usize) -> Self {
         let mut error = Self::new(ErrorCode::Limit, offset);
@@ -263,7 +266,8 @@ impl CodecError {
         error
     }
 
-    /// Returns the error where a limit cut the bytes: they are not truncated.
+    /// Returns the error, changed from [`ErrorCode::Truncated`] to [`ErrorCode::Limit`]: a limit
+    /// cut the bytes.
     #[must_use]
     pub(crate) fn cut_by_limit(mut self) -> Self {
         if self.code == ErrorCode::Truncated {
@@ -273,8 +277,8 @@ impl CodecError {
         self
     }
 
-    /// Returns what is wrong, in a few words: of D9 with the identifier that was read, of
-    /// [`ErrorCode::Limit`] which limit it was. Allocates for D9 alone.
+    /// Returns a short description of the error, with the identifier that was read (D9) or the
+    /// limit that is exceeded ([`ErrorCode::Limit`]). It allocates for D9 alone.
     #[must_use]
     pub fn text(&self) -> Cow<'static, str> {
         match (self.template_id, self.bound) {
@@ -284,14 +288,15 @@ impl CodecError {
         }
     }
 
-    /// Returns the error at an offset that is greater by a number of bytes.
+    /// Returns the error with its offset increased by `bytes`.
     #[must_use]
     pub(crate) const fn behind(mut self, bytes: usize) -> Self {
         self.offset += bytes;
         self
     }
 
-    /// Returns the error, ascribed to a template unless an inner one was blamed before.
+    /// Returns the error with this template. An error that already has a template, which is an
+    /// inner one, keeps it.
     #[must_use]
     pub(crate) const fn in_template(mut self, template: u32) -> Self {
         if self.template.is_none() {
@@ -300,7 +305,7 @@ impl CodecError {
         self
     }
 
-    /// Notes the entry of a sequence in which it happened, inner sequences first.
+    /// Adds the entry of a sequence in which the error arose. Inner sequences are added first.
     #[must_use]
     pub(crate) fn in_entry(mut self, sequence: FieldId, index: u32) -> Self {
         if self.field.is_none() {
@@ -314,7 +319,7 @@ impl CodecError {
         self
     }
 
-    /// Returns the entries in which the error is, those of inner sequences first.
+    /// Returns the entries in which the error arose, those of inner sequences first.
     pub(crate) fn entries(&self) -> &[u32] {
         self.entries
             .get(..usize::from(self.depth))
@@ -327,19 +332,20 @@ impl CodecError {
     }
 }
 
-/// Where the error of a message is left: results as large as it are slow to pass on.
+/// The place where the error of a message is left. A result as large as the error would be slow to
+/// return.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Failure(Option<CodecError>);
 
 impl Failure {
-    /// Leaves an error.
+    /// Stores an error, and returns `None`.
     #[cold]
     pub(crate) fn set<T>(&mut self, error: CodecError) -> Option<T> {
         self.0 = Some(error);
         None
     }
 
-    /// Leaves the error of a result.
+    /// Returns the value of a result, or stores its error and returns `None`.
     #[inline(always)]
     pub(crate) fn keep<T>(&mut self, result: Result<T, CodecError>) -> Option<T> {
         match result {
@@ -348,13 +354,13 @@ impl Failure {
         }
     }
 
-    /// Adds to the error where it happened.
+    /// Applies `place` to the stored error, to add where it arose.
     #[cold]
     pub(crate) fn add(&mut self, place: impl FnOnce(CodecError) -> CodecError) {
         self.0 = self.0.take().map(place);
     }
 
-    /// Takes the error.
+    /// Takes the stored error.
     #[cold]
     pub(crate) fn take(&mut self) -> CodecError {
         let none = CodecError::new(ErrorCode::Input, 0);

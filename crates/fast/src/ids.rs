@@ -1,6 +1,6 @@
-//! Numbers of what a program consists of.
+//! The numbers of the items of a program.
 
-/// Number of a field in its program.
+/// The number of a field in its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldId(pub(crate) u32);
 
@@ -12,7 +12,7 @@ impl FieldId {
     }
 }
 
-/// Number of a previous value in its program.
+/// The number of a previous value in its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Slot(pub(crate) u32);
 
@@ -24,6 +24,6 @@ impl Slot {
     }
 }
 
-/// Number of a constant or initial byte string in its program.
+/// The number of a constant or initial byte string in its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextId(pub(crate) u32);

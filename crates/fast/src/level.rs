@@ -1,4 +1,4 @@
-//! The values of a record that is held as a message, for programs that know the places of their
+//! The values of a record that is held as a message, for programs that know the places of its
 //! fields.
 
 use crate::node::Node;
@@ -6,8 +6,9 @@ use crate::program::{FieldId, FieldKind, Program};
 use crate::record::Record;
 use crate::value::Decimal;
 
-/// Where a field is among the values of its level, in a [`Record`] that is not held in rows
-/// ([`Record::level`]). It is computed once, when the templates are loaded, and stays as it is.
+/// The place of a field among the values of its level, in a [`Record`] that is not held in rows
+/// ([`Record::level`]). A seat is computed once, when the templates are loaded, and does not
+/// change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seat {
     field: FieldId,
@@ -15,7 +16,7 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// The seat of no field: it never has a value.
+    /// The seat of no field. It never has a value.
     pub const NOWHERE: Self = Self {
         field: FieldId(u32::MAX),
         index: u32::MAX,
@@ -23,9 +24,9 @@ impl Seat {
 }
 
 impl Program {
-    /// Returns the seat of a field of a template, or of an entry of a sequence. `None` for one
-    /// behind a sequence, a dynamic reference or an optional group: what is in front of it has more
-    /// or fewer values from message to message.
+    /// Returns the seat of a field of a template, or of an entry of a sequence. Returns `None` for
+    /// a field after a sequence, a dynamic reference or an optional group, because the number of
+    /// values before it differs from message to message.
     #[must_use]
     pub fn seat(&self, field: FieldId) -> Option<Seat> {
         let (siblings, first) = match self.field(field).parent() {
@@ -36,7 +37,7 @@ impl Program {
                 (self.template_fields(template), 0)
             }
             Some(parent) if self.field(parent).is_sequence() => (self.children(parent), 0),
-            // Its values stand behind the group itself.
+            // Its values are after the group itself.
             Some(group) => (self.children(group), self.seat(group)?.index + 1),
         };
         let mut in_front = siblings.iter().take_while(|sibling| **sibling != field);
@@ -47,7 +48,7 @@ impl Program {
         })
     }
 
-    /// Returns how many nodes a field has in each message, or `None` if that differs.
+    /// Returns the number of nodes of a field in each message, or `None` if that number differs.
     fn nodes(&self, field: FieldId) -> Option<u32> {
         let known = self.field(field);
         match known.kind() {
@@ -64,7 +65,7 @@ impl Program {
 
 /// The values of one level of a record: its own fields, or those of an entry of a sequence.
 ///
-/// A field that is absent has no value, and neither has one of another level or template.
+/// An absent field has no value, nor has a field of another level or template.
 ///
 /// ```
 /// use fanfare_fast::{Decoder, Program, Record};
@@ -89,7 +90,7 @@ impl Program {
 pub struct Level<'r> {
     nodes: &'r [Node],
     bytes: &'r [u8],
-    /// The index of the first node among all of the message.
+    /// The index of the first node among all nodes of the message.
     first: usize,
 }
 
@@ -107,7 +108,7 @@ impl<'r> Level<'r> {
         node.is_some_and(|node| node.field() == seat.field && !node.is_absent())
     }
 
-    /// Returns the integer of a field, a negative one as the pattern of its 64 bits.
+    /// Returns the integer of a field. A negative one is returned as its 64-bit pattern.
     #[must_use]
     #[inline(always)]
     pub fn int(&self, seat: Seat) -> Option<u64> {
@@ -147,7 +148,7 @@ impl<'r> Level<'r> {
     }
 }
 
-/// The entries of a sequence, each as the level of its values.
+/// An iterator over the entries of a sequence, each as the [`Level`] of its values.
 #[derive(Debug, Clone)]
 pub struct LevelEntries<'r>(Level<'r>);
 

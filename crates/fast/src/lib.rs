@@ -1,11 +1,11 @@
 //! FAST 1.1: templates, decoder and encoder.
 //!
-//! Template XML becomes a flat [`Program`] at load time ([`program`] describes it); a
-//! [`Decoder`] and an [`Encoder`] execute it, each keeping the previous values of one stream. A
-//! decoder hands over to a [`Visitor`]: an empty one ([`Ignore`]), one of yours, called field by
-//! field before the message is complete, or a [`Message`] with access by tag, name and path.
+//! Template XML becomes a flat [`Program`] at load time ([`program`] describes it); a [`Decoder`]
+//! and an [`Encoder`] execute it, each keeping the previous values of one stream. A decoder passes
+//! the fields to a [`Visitor`]: the empty one ([`Ignore`]), one of your own, which is called field
+//! by field before the message is complete, or a [`Message`] with access by tag, name and path.
 //!
-//! No I/O, no clock, no threads; after warm-up no allocation.
+//! The codec does no I/O, reads no clock and starts no threads. After warm-up it does not allocate.
 //!
 //! ```
 //! use fanfare_fast::{Decoder, Encoder, Message, Program};

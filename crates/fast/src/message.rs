@@ -5,19 +5,19 @@ use crate::program::{Field, FieldKind, Program, TemplateProgram};
 use crate::value::{Decimal, IntType, TextType};
 use crate::visitor::Visitor;
 
-/// One message: its fields in the order of the template, absent ones included. It is a
-/// [`Visitor`], so a decoder fills it; filled again, it allocates only where it outgrows all
-/// messages before.
+/// One message: its fields in the order of the template, absent ones included. A message is a
+/// [`Visitor`], so a decoder can fill it. A message that is filled again allocates only where it
+/// outgrows all messages before.
 ///
-/// A program can fill one too, for an [`Encoder`](crate::Encoder), which refuses what is not in its
-/// template; a group, a sequence or an entry needs its end. An integer is held as its 64 bits, of
-/// which the type of the field says whether they are signed: −1 for a uInt64 is 2⁶⁴ − 1.
+/// A program can also fill one for an [`Encoder`](crate::Encoder), which refuses what is not in its
+/// template. Each group, sequence and entry must be ended. An integer is held as its 64 bits, and
+/// the type of the field says whether they are signed: −1 for a uInt64 is 2⁶⁴ − 1.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Message {
     template: Option<u32>,
     nodes: Vec<Node>,
     bytes: Vec<u8>,
-    /// Nodes whose contents are being added.
+    /// The nodes whose contents are being added.
     open: Vec<u32>,
 }
 
@@ -28,8 +28,8 @@ impl Message {
         Self::default()
     }
 
-    /// Returns the message with its names, which are those of `program`: the one of the decoder
-    /// that filled it. `None` if it is empty.
+    /// Returns the message with its names, or `None` if it is empty. `program` must be that of the
+    /// decoder that filled the message.
     #[must_use]
     pub fn view<'m>(&'m self, program: &'m Program) -> Option<MessageView<'m>> {
         let template = program.templates().get(self.template? as usize)?;
@@ -40,7 +40,7 @@ impl Message {
         })
     }
 
-    /// Index of the template, if the message is not empty.
+    /// Returns the index of the template, or `None` if the message is empty.
     #[must_use]
     pub const fn template_index(&self) -> Option<u32> {
         self.template
@@ -63,12 +63,12 @@ impl Message {
         node.content(&self.bytes)
     }
 
-    /// Returns how many bytes of memory the message has.
+    /// Returns the number of bytes of memory that the message holds.
     pub(crate) fn capacity(&self) -> usize {
         self.nodes.capacity() * size_of::<Node>() + self.bytes.capacity()
     }
 
-    /// Forgets the contents, not the memory.
+    /// Clears the message, but keeps its memory.
     pub fn clear(&mut self) {
         self.template = None;
         self.nodes.clear();
@@ -208,20 +208,20 @@ impl<'m> MessageView<'m> {
         }
     }
 
-    /// Returns the first field of this name at the top level; `None` if the template has none.
+    /// Returns the first field of this name at the top level, or `None` if the template has none.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Value<'m>> {
         self.fields().get(name)
     }
 
-    /// Returns the first field of this tag at the top level; `None` if the template has none.
+    /// Returns the first field of this tag at the top level, or `None` if the template has none.
     #[must_use]
     pub fn tag(&self, tag: u32) -> Option<Value<'m>> {
         self.fields().tag(tag)
     }
 
-    /// Returns the field at a path like `MDEntries[2].MDEntryPx`, entries counted from 0; `None` if
-    /// there is none.
+    /// Returns the field at a path like `MDEntries[2].MDEntryPx`, or `None` if there is none.
+    /// Entries are counted from 0.
     #[must_use]
     pub fn path(&self, path: &str) -> Option<Value<'m>> {
         self.fields().path(path)
@@ -237,7 +237,7 @@ impl MessageView<'_> {
     }
 }
 
-/// Calls a visitor for each field, and for those within it.
+/// Calls a visitor for each field, and for the fields inside it.
 pub(crate) fn visit<V: Visitor>(fields: Fields<'_>, visitor: &mut V) {
     for (field, value) in fields {
         match value {
@@ -271,7 +271,7 @@ pub(crate) fn visit<V: Visitor>(fields: Fields<'_>, visitor: &mut V) {
     }
 }
 
-/// Fields of one level, in the order of the template; an iterator.
+/// An iterator over the fields of one level, in the order of the template.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'m> {
     message: &'m Message,
@@ -382,7 +382,7 @@ pub enum Value<'m> {
     Decimal(Decimal),
     /// An ASCII string.
     Ascii(&'m [u8]),
-    /// A Unicode string: UTF-8, unless a lenient decoder received something else.
+    /// A Unicode string: valid UTF-8 from a strict decoder, any bytes from a lenient one.
     Unicode(&'m [u8]),
     /// A byte vector.
     Bytes(&'m [u8]),
@@ -395,7 +395,7 @@ pub enum Value<'m> {
 }
 
 impl<'m> Value<'m> {
-    /// Returns the integer, or `None` if it is negative or the value is none.
+    /// Returns the integer, or `None` if it is negative or the value is no integer.
     #[must_use]
     pub fn as_u64(&self) -> Option<u64> {
         match *self {
@@ -405,7 +405,7 @@ impl<'m> Value<'m> {
         }
     }
 
-    /// Returns the integer, or `None` if it is out of the range or the value is none.
+    /// Returns the integer, or `None` if it is out of range or the value is no integer.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         match *self {
@@ -415,7 +415,7 @@ impl<'m> Value<'m> {
         }
     }
 
-    /// Returns the decimal, or `None` if the value is none.
+    /// Returns the decimal, or `None` if the value is no decimal.
     #[must_use]
     pub const fn as_decimal(&self) -> Option<Decimal> {
         match *self {
@@ -424,7 +424,7 @@ impl<'m> Value<'m> {
         }
     }
 
-    /// Returns the text of a string, or `None` if it is no valid UTF-8 or the value is no string.
+    /// Returns the text of a string, or `None` if it is not valid UTF-8 or the value is no string.
     #[must_use]
     pub fn as_str(&self) -> Option<&'m str> {
         match *self {
@@ -451,14 +451,14 @@ impl<'m> Value<'m> {
         }
     }
 
-    /// True if the field is absent.
+    /// Returns true if the field is absent.
     #[must_use]
     pub const fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
 }
 
-/// The entries of a sequence; an iterator over the fields of each.
+/// An iterator over the entries of a sequence, each as its fields.
 #[derive(Debug, Clone, Copy)]
 pub struct Entries<'m> {
     count: u32,

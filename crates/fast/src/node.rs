@@ -1,4 +1,4 @@
-//! The nodes of a message: two words each, so that an encoder can hold many of them against what
+//! The nodes of a message, of two words each, so that an encoder can compare many of them with what
 //! it expects without a branch for each.
 
 use std::fmt;
@@ -6,19 +6,19 @@ use std::fmt;
 use crate::program::FieldId;
 use crate::value::Decimal;
 
-/// A field, or an entry of a sequence, with all that is inside it behind it.
+/// A field, or an entry of a sequence, followed by the nodes of its contents.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Node {
-    /// [`Tag`] in the lowest byte, the field in the next four, then what else belongs to it: the
-    /// exponent of a decimal, or how many bytes a short text has.
+    /// The [`Tag`] in the lowest byte, the field in the next four, then the exponent of a decimal
+    /// or the length of a short text in bytes.
     head: u64,
-    /// An integer, a mantissa, a short text, or two numbers of 32 bits: where a long text begins
-    /// and how many bytes it has; of what has contents, the index of the node behind them, and
-    /// how many entries, or which template.
+    /// An integer, a mantissa, a short text, or two numbers of 32 bits. The numbers of a long text
+    /// are its offset and its length in bytes. Those of a node with contents are the index of the
+    /// node after them, and the number of entries or the index of a template.
     value: [u8; 8],
 }
 
-/// What is in a node, as it stands in its head.
+/// The kind of a node, as its head holds it.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Tag {
@@ -34,7 +34,7 @@ enum Tag {
     Template,
 }
 
-/// What is in a node.
+/// The contents of a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Content<'m> {
     Absent,
@@ -44,14 +44,14 @@ pub(crate) enum Content<'m> {
     /// A byte string.
     Text(&'m [u8]),
     Group,
-    /// A sequence, with the number of its entries.
+    /// A sequence, with its number of entries.
     Sequence(u32),
     Entry,
     /// A dynamic reference to the template of this index.
     Template(u32),
 }
 
-/// How many bits of a head are below the field, and below what else belongs to it.
+/// The lowest bits of the field, and of what comes after it, in a head.
 const FIELD: u32 = 8;
 const EXTRA: u32 = 40;
 
@@ -74,7 +74,7 @@ impl Node {
         Self::new(field, Tag::Absent, 0, 0)
     }
 
-    /// Returns an integer, by its 64-bit pattern.
+    /// Returns the node of an integer, given as its 64-bit pattern.
     #[inline(always)]
     pub(crate) const fn int(field: FieldId, bits: u64) -> Self {
         Self::new(field, Tag::Int, 0, bits)
@@ -86,7 +86,7 @@ impl Node {
         Self::new(field, Tag::Decimal, exponent, mantissa)
     }
 
-    /// Returns a byte string of at most [`MAX_SHORT`] bytes; `None` for a longer one.
+    /// Returns the node of a byte string of eight bytes at most, or `None` for a longer one.
     #[inline(always)]
     pub(crate) fn short(field: FieldId, text: &[u8]) -> Option<Self> {
         let value = match text {
@@ -97,20 +97,20 @@ impl Node {
         Some(Self::new(field, Tag::Short, text.len() as u8, value))
     }
 
-    /// Returns an empty node.
+    /// Returns the node of an empty byte string.
     #[inline(always)]
     pub(crate) const fn empty(field: FieldId) -> Self {
         Self::new(field, Tag::Short, 0, 0)
     }
 
-    /// Returns how many bytes a text has, by the difference of its head from that of an empty one;
-    /// more than 255 if it is none.
+    /// Returns the length of a short text in bytes, given how its head differs from that of an
+    /// empty one. Returns more than 255 if the node is no short text.
     #[inline(always)]
     pub(crate) const fn short_len(differ: u64) -> u64 {
         differ.rotate_right(EXTRA)
     }
 
-    /// Returns how much larger the head of a node is for a field `fields` places later.
+    /// Returns how much larger the head of a node is if its field is `fields` later.
     #[inline(always)]
     pub(crate) const fn further(fields: u64) -> u64 {
         fields << FIELD
@@ -124,19 +124,19 @@ impl Node {
         }
     }
 
-    /// 0 if it is the same node, anything else otherwise.
+    /// Returns 0 if the nodes are the same, and another number if not.
     #[inline(always)]
     pub(crate) const fn difference(&self, other: &Self) -> u64 {
         (self.head ^ other.head) | (self.word() ^ other.word())
     }
 
-    /// Returns a longer byte string, by its place among the bytes of the message.
+    /// Returns the node of a longer byte string, given its place among the bytes of the message.
     #[inline]
     pub(crate) const fn long(field: FieldId, start: u32, len: u32) -> Self {
         Self::new(field, Tag::Long, 0, pair(start, len))
     }
 
-    /// Returns a node of this index with contents, whose end is set by [`Self::close`].
+    /// Returns the node of this index with contents, whose end is set by [`Self::close`].
     #[inline]
     pub(crate) const fn open(field: FieldId, content: Content<'_>, index: u32) -> Self {
         let (tag, number) = match content {
@@ -149,13 +149,14 @@ impl Node {
         Self::new(field, tag, 0, pair(index + 1, number))
     }
 
-    /// Returns an entry of a sequence whose contents end before the node of this index.
+    /// Returns the node of an entry of a sequence, whose contents end before the node of index
+    /// `end`.
     #[inline(always)]
     pub(crate) const fn entry(sequence: FieldId, end: u32) -> Self {
         Self::new(sequence, Tag::Entry, 0, pair(end, 0))
     }
 
-    /// The contents end before the node of this index.
+    /// Sets the end of the contents, which is before the node of this index.
     #[inline]
     pub(crate) const fn close(&mut self, end: u32) {
         self.value = pair(end, self.halves().1).to_le_bytes();
@@ -183,7 +184,7 @@ impl Node {
         u64::from_le_bytes(self.value)
     }
 
-    /// Returns the exponent of a decimal, or how many bytes a short text has.
+    /// Returns the exponent of a decimal, or the length of a short text in bytes.
     #[inline(always)]
     pub(crate) const fn extra(&self) -> u8 {
         (self.head >> EXTRA) as u8
@@ -194,7 +195,7 @@ impl Node {
         (self.word() as u32, (self.word() >> 32) as u32)
     }
 
-    /// Index of the node behind the contents of the node with this index.
+    /// Returns the index of the node after the contents of this node, which has this index itself.
     #[inline(always)]
     pub(crate) const fn end(&self, index: u32) -> u32 {
         match self.tag() >= Tag::Group as u8 {
@@ -208,7 +209,7 @@ impl Node {
         self.tag() == Tag::Entry as u8
     }
 
-    /// Returns whether it is an entry of this sequence.
+    /// Returns whether the node is an entry of this sequence.
     #[inline(always)]
     pub(crate) const fn is_entry_of(&self, sequence: FieldId) -> bool {
         self.head == Self::entry(sequence, 0).head
@@ -220,7 +221,7 @@ impl Node {
     }
 
     /// Returns the integer of this field, as a 64-bit pattern, or `None` if the node is of another
-    /// kind.
+    /// field or kind.
     #[inline(always)]
     pub(crate) const fn int_of(&self, field: FieldId) -> Option<u64> {
         match self.head == Self::int(field, 0).head {
@@ -229,7 +230,7 @@ impl Node {
         }
     }
 
-    /// Returns the decimal of this field, or `None` if the node is of another kind.
+    /// Returns the decimal of this field, or `None` if the node is of another field or kind.
     #[inline(always)]
     pub(crate) const fn decimal_of(&self, field: FieldId) -> Option<Decimal> {
         const KIND: u64 = (1 << EXTRA) - 1;
@@ -242,8 +243,8 @@ impl Node {
         }
     }
 
-    /// Returns the byte string of this field, or `None` if the node is of another kind; long ones
-    /// are among `bytes`.
+    /// Returns the byte string of this field, or `None` if the node is of another field or kind.
+    /// Long strings are in `bytes`.
     #[inline(always)]
     pub(crate) fn text_of<'m>(&'m self, field: FieldId, bytes: &'m [u8]) -> Option<&'m [u8]> {
         if self.field() != field {
@@ -255,7 +256,8 @@ impl Node {
         }
     }
 
-    /// Returns the index of the node behind this field, if it is a sequence.
+    /// Returns the index of the node after the sequence of this field, or `None` if the node is of
+    /// another field or kind.
     #[inline(always)]
     pub(crate) const fn end_of_sequence(&self, field: FieldId) -> Option<u32> {
         match self.head == Self::new(field, Tag::Sequence, 0, 0).head {
@@ -264,7 +266,7 @@ impl Node {
         }
     }
 
-    /// Returns the contents of the node; long texts are among `bytes`.
+    /// Returns the contents of the node. Long texts are in `bytes`.
     #[inline(always)]
     pub(crate) fn content<'m>(&'m self, bytes: &'m [u8]) -> Content<'m> {
         const ABSENT: u8 = Tag::Absent as u8;
@@ -306,7 +308,8 @@ impl fmt::Debug for Node {
     }
 }
 
-/// Two to eight bytes as a word, the first one lowest: in pieces of a fixed size, which overlap.
+/// Returns two to eight bytes as a word, the first one lowest, or `None` for fewer or more bytes.
+/// They are read as two pieces of a fixed size, which overlap.
 #[inline(always)]
 fn word(text: &[u8]) -> Option<u64> {
     let shift = 8 * text.len();

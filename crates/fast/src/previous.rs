@@ -1,11 +1,11 @@
-//! Previous values, whatever way of decoding or encoding they are for.
+//! Previous values, whichever way of decoding or encoding they are for.
 
 use crate::program::Slot;
 use crate::state::State;
 use crate::text_ref::TextRef;
 use crate::value::{Decimal, IntType, TextType};
 
-/// A previous value as it is shown in traces.
+/// A previous value, as traces show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Previous {
     /// Undefined.
@@ -22,18 +22,18 @@ pub enum Previous {
 
 /// The previous values of one stream, of all its dictionaries.
 pub(crate) trait PreviousValues {
-    /// Index of the template of the last message.
+    /// Returns the index of the template of the last message.
     fn template(&self) -> Option<u32>;
 
     fn set_template(&mut self, template: Option<u32>);
 
-    /// All previous values become undefined.
+    /// Makes all previous values undefined.
     fn reset(&mut self);
 
-    /// From here on changes can be undone, until [`Self::commit`].
+    /// Starts a transaction on the previous values.
     fn begin(&mut self);
 
-    /// The changes since [`Self::begin`] stay.
+    /// Keeps the changes since [`Self::begin`].
     fn commit(&mut self);
 
     /// Undoes the changes since [`Self::begin`].
@@ -57,7 +57,7 @@ pub(crate) trait PreviousValues {
     /// Replaces a previous byte string.
     fn set_text(&mut self, slot: Slot, text_slot: u32, ty: TextType, value: &[u8]);
 
-    /// Returns the previous value in words.
+    /// Returns the previous value, as traces show it.
     fn previous(&self, slot: Slot, text_slot: u32, ty: Option<IntType>) -> Previous {
         match self.state(slot) {
             State::UNDEFINED => Previous::Undefined,

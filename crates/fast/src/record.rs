@@ -1,4 +1,4 @@
-//! Messages as rows: what a vector kernel writes, as it is.
+//! Messages as the rows that a vector kernel writes.
 
 use fanfare_wire::lanes::Row;
 
@@ -12,14 +12,14 @@ use crate::rows::Rows;
 use crate::text_ref::TextRef;
 use crate::visitor::Visitor;
 
-/// One message, in the form in which a decoder has it at hand: the cheapest way to get all its
-/// values. Filled again, it allocates only where it outgrows all messages before.
+/// One message in the form in which a decoder has it: the cheapest way to get all its values. A
+/// record that is filled again allocates only where it outgrows all messages before.
 ///
-/// A message of one segment, or of one and a sequence of such entries, is held as rows of numbers,
-/// one for the fields of the message and one for each entry. Others, and those in which something
-/// does not fit into a row, are held as a [`Message`]. Either way [`Self::get`] reads fields, by
-/// numbers that [`Program::find`] looks up once; [`Self::view`] gives access by name, tag and path;
-/// and [`Self::rows`] returns the rows as they are.
+/// A message of one segment, or of one segment and a sequence of such entries, is held as rows of
+/// numbers: one row for the fields of the message and one for each entry. Other messages, and those
+/// with a value that does not fit into a row, are held as a [`Message`]. In both forms
+/// [`Self::get`] reads fields, by numbers that [`Program::find`] looks up once, and [`Self::view`]
+/// gives access by name, tag and path. [`Self::rows`] returns the rows themselves.
 ///
 /// ```
 /// use fanfare_fast::{Cell, Decoder, Program, Record};
@@ -38,24 +38,23 @@ use crate::visitor::Visitor;
 pub struct Record {
     form: Form,
     template: u32,
-    /// That of the program of the decoder; 0 if there was none.
+    /// The fingerprint of the decoder's program; 0 if no decoder filled the record.
     program: u64,
-    /// The first row, and those of the entries.
+    /// The row of the message, and those of the entries.
     rows: Vec<Row>,
-    /// How many rows there are.
+    /// The number of rows in use.
     used: usize,
-    /// The sequence is present, with this number of entries once it is complete.
+    /// Whether the sequence is present, and its number of entries once it is complete.
     has_sequence: bool,
     count: u32,
-    /// Nothing of the message is missing.
+    /// Whether nothing of the message is missing.
     is_complete: bool,
-    /// Held as rows, and in `message` as well.
+    /// Whether the record is held as rows and in `message` as well.
     is_viewed: bool,
     message: Message,
 }
 
-/// How many rows are added at a time at most: as many as a sequence says that it has, there may
-/// not be.
+/// The most rows that are added at a time. A sequence may have fewer entries than its length says.
 const MORE: usize = 64;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,7 +72,7 @@ impl Record {
         Self::default()
     }
 
-    /// Index of the template, if the record is not empty.
+    /// Returns the index of the template, or `None` if the record is empty.
     #[must_use]
     pub fn template_index(&self) -> Option<u32> {
         match self.form {
@@ -83,15 +82,15 @@ impl Record {
         }
     }
 
-    /// Forgets the contents, not the memory.
+    /// Clears the record, but keeps its memory.
     pub const fn clear(&mut self) {
         self.form = Form::Empty;
         self.is_complete = false;
     }
 
-    /// Returns the value of a field of the message; of one in its sequence, that in the entry of
-    /// this index. What is nested deeper is read through [`Self::view`]. The program must be that
-    /// of the decoder.
+    /// Returns the value of a field of the message, or of a field of its sequence in the entry of
+    /// this index. Fields that are nested deeper are read through [`Self::view`]. The program must
+    /// be that of the decoder.
     #[must_use]
     #[inline]
     pub fn get<'r>(&'r self, program: &'r Program, field: FieldId, entry: usize) -> Cell<'r> {
@@ -152,8 +151,8 @@ impl Record {
         }
     }
 
-    /// Returns the message with its names, tags and paths; `None` if it is empty. What is in rows
-    /// is made a [`Message`] as well, which takes longer than decoding it did, and only once.
+    /// Returns the message with its names, tags and paths, or `None` if it is empty. The first call
+    /// for a message in rows makes it a [`Message`] as well, which takes longer than decoding it.
     pub fn view<'r>(&'r mut self, program: &'r Program) -> Option<MessageView<'r>> {
         if self.form == Form::Empty {
             return None;
@@ -165,8 +164,8 @@ impl Record {
         self.message.view(program)
     }
 
-    /// Calls a visitor as the [`Decoder`](crate::Decoder) of this message would. For an empty
-    /// record, it makes no call. `program` must be the decoder's.
+    /// Calls a visitor as the [`Decoder`](crate::Decoder) of this message would. An empty record
+    /// makes no call. `program` must be the decoder's.
     pub fn visit<V: Visitor>(&self, program: &Program, visitor: &mut V) {
         if let Some(rows) = self.rows() {
             rows.write(program, visitor);
@@ -188,15 +187,15 @@ impl Record {
         self.message = message;
     }
 
-    /// Returns the rows, if the record is held so and nothing of the message is missing: for
-    /// programs that do better than a call
+    /// Returns the rows, if the record is held as rows and nothing of the message is missing. They
+    /// can be read without a call for each field.
     #[inline]
     #[must_use]
     pub fn rows(&self) -> Option<Rows<'_>> {
         self.all_rows().filter(|rows| rows.is_whole)
     }
 
-    /// Returns the rows, if the record is held so, whether it is complete or not.
+    /// Returns the rows, if the record is held as rows, whether the message is complete or not.
     #[inline(always)]
     pub(crate) fn all_rows(&self) -> Option<Rows<'_>> {
         let rows = self.rows.get(..self.used)?;
@@ -216,8 +215,8 @@ impl Record {
         is_message.then(|| (self.message.nodes(), self.message.long_texts()))
     }
 
-    /// Returns whether the record was decoded with the templates of this program, as far as that is
-    /// known.
+    /// Returns whether the record was decoded with the templates of this program. Returns true for
+    /// a record that no decoder filled.
     #[inline(always)]
     pub(crate) const fn is_of(&self, program: &Program) -> bool {
         self.program == 0 || self.program == program.fingerprint()
@@ -229,12 +228,13 @@ impl Record {
         self.is_complete
     }
 
-    /// Returns the message, if it is not held in rows.
+    /// Returns the message of a record that is not held in rows.
     pub(crate) const fn message(&self) -> &Message {
         &self.message
     }
 
-    /// Returns the message, to be filled field by field.
+    /// Makes the record hold a message that is not complete, and returns it to be filled field by
+    /// field.
     pub(crate) fn as_message(&mut self, program: &Program) -> &mut Message {
         self.form = Form::Message;
         self.is_complete = false;
@@ -256,7 +256,7 @@ fn find(nodes: &[Node], within: std::ops::Range<usize>, field: FieldId) -> Optio
     None
 }
 
-/// Index of the node behind the contents of one.
+/// Returns the index of the node after the contents of the node at `at`.
 fn end(nodes: &[Node], at: usize) -> usize {
     let node = nodes.get(at);
     node.map_or(at + 1, |node| node.end(at as u32) as usize)
@@ -331,7 +331,7 @@ impl Record {
         self.rows.resize_with(rows, Row::default);
     }
 
-    /// A message of this template begins, in rows: the first one is there.
+    /// Begins a message of this template in rows, the first of which is in use.
     #[inline(always)]
     fn begin_rows(&mut self, program: u64, template: u32) {
         self.form = Form::Rows;
@@ -343,8 +343,8 @@ impl Record {
         self.is_complete = false;
     }
 
-    /// A message of this template begins that is filled from outside: it is of no decoder, but
-    /// encoded by the program that filled it.
+    /// Begins a message of this template in rows that the caller fills. The record belongs to no
+    /// decoder, and is encoded by the program that filled it.
     #[inline(always)]
     pub(crate) fn fill_rows(&mut self, template: u32) {
         if self.rows.is_empty() {
@@ -353,13 +353,13 @@ impl Record {
         self.begin_rows(0, template);
     }
 
-    /// The sequence is there.
+    /// Makes the sequence present, with `count` entries.
     pub(crate) const fn set_sequence(&mut self, count: u32) {
         self.has_sequence = true;
         self.count = count;
     }
 
-    /// Sets the number of rows behind the first one, and returns all of them.
+    /// Sets the number of rows after the first one, and returns the first row and those after it.
     #[inline(always)]
     pub(crate) fn rows_mut(&mut self, entries: usize) -> Option<(&mut Row, &mut [Row])> {
         let end = entries.checked_add(1)?;
@@ -370,13 +370,13 @@ impl Record {
         self.rows.get_mut(..end)?.split_first_mut()
     }
 
-    /// Returns one of the rows in use.
+    /// Returns the row of this number.
     #[inline(always)]
     pub(crate) fn row_mut(&mut self, number: usize) -> Option<&mut Row> {
         self.rows.get_mut(number)
     }
 
-    /// Whether nothing of the message is missing.
+    /// Sets whether nothing of the message is missing.
     pub(crate) const fn set_complete(&mut self, is_complete: bool) {
         self.is_complete = is_complete;
     }

@@ -1,4 +1,4 @@
-//! The rows of a record, for programs that read them without a call for each field.
+//! The rows of a record, for programs that read values without a call for each field.
 
 use fanfare_wire::lanes::{self, MAX_LANES, Row};
 
@@ -41,16 +41,16 @@ use crate::visitor::Visitor;
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'r> {
     pub(crate) template: u32,
-    /// The first one, and one for each entry; never empty.
+    /// The row of the message, and one for each entry; never empty.
     pub(crate) rows: &'r [Row],
-    /// How many entries the sequence has or shall have, if it is there.
+    /// The number of entries that the sequence has or is to have, if it is present.
     pub(crate) entries: Option<u32>,
-    /// Nothing is missing.
+    /// Whether nothing of the message is missing.
     pub(crate) is_whole: bool,
 }
 
 impl<'r> Rows<'r> {
-    /// Index of the template.
+    /// Returns the index of the template.
     #[must_use]
     pub const fn template_index(&self) -> u32 {
         self.template
@@ -63,7 +63,7 @@ impl<'r> Rows<'r> {
         RowRef(&self.rows[0])
     }
 
-    /// Returns the rows of the entries, in their order; `None` if the sequence is absent, or the
+    /// Returns the rows of the entries in their order, or `None` if the sequence is absent or the
     /// template has none.
     #[inline]
     #[must_use]
@@ -72,8 +72,8 @@ impl<'r> Rows<'r> {
         self.entries.map(|_| rows.iter().map(RowRef))
     }
 
-    /// Returns the row in which a field is; `None` if the place is of another template, or if there
-    /// are fewer entries.
+    /// Returns the row that has a field, or `None` if the place is of another template or there are
+    /// fewer entries.
     #[inline]
     #[must_use]
     pub fn row(&self, place: &Place, entry: usize) -> Option<RowRef<'r>> {
@@ -85,7 +85,8 @@ impl<'r> Rows<'r> {
         (place.template == self.template).then_some(RowRef(row))
     }
 
-    /// Calls a visitor for the message; one that is not whole is open where the rows end.
+    /// Calls a visitor for the message. A message that is not complete is left open where the rows
+    /// end.
     pub(crate) fn write<V: Visitor>(&self, program: &Program, message: &mut V) {
         let Some(flat) = program.flat_of(self.template) else {
             return;
@@ -120,9 +121,9 @@ impl<'r> Rows<'r> {
 pub struct RowRef<'r>(pub(crate) &'r Row);
 
 impl<'r> RowRef<'r> {
-    /// Bit `n` is set if lane `n` has a value. For a decimal the bit of its exponent's lane
-    /// counts, or of its only lane. Bit 63 is always set: [`Place::lane`] is 63 for fields without
-    /// a lane.
+    /// Returns the presence bits: bit `n` is set if lane `n` has a value. For a decimal, the bit of
+    /// its exponent's lane counts, or that of its only lane. Bit 63 is always set: [`Place::lane`]
+    /// is 63 for fields without a lane.
     #[must_use]
     #[inline(always)]
     pub const fn present(&self) -> u64 {
@@ -143,23 +144,23 @@ impl<'r> RowRef<'r> {
         self.present() >> (lane & 63) & 1 != 0
     }
 
-    /// Returns the content of a lane, which is arbitrary where it has no value. Unsigned integers
-    /// are below 2^31 and signed ones from -2^30 to 2^30 - 1: a record with others is not held in
-    /// rows.
+    /// Returns the content of a lane, which is arbitrary if the lane has no value. Unsigned
+    /// integers are below 2^31 and signed ones from -2^30 to 2^30 - 1: a record with others is not
+    /// held in rows.
     #[must_use]
     #[inline(always)]
     pub fn value(&self, lane: u8) -> i32 {
         self.0.values[usize::from(lane) % MAX_LANES]
     }
 
-    /// Returns the decimal whose exponent is in a lane, and its mantissa in the next one.
+    /// Returns the decimal with its exponent in this lane and its mantissa in the next one.
     #[must_use]
     #[inline(always)]
     pub fn decimal(&self, exponent: u8) -> Decimal {
         self.decimal_of(exponent.wrapping_add(1), self.value(exponent) as i8)
     }
 
-    /// Returns the decimal whose mantissa is in a lane, with this exponent.
+    /// Returns the decimal with its mantissa in this lane and this exponent.
     #[must_use]
     #[inline(always)]
     pub fn decimal_of(&self, mantissa: u8, exponent: i8) -> Decimal {
@@ -169,7 +170,7 @@ impl<'r> RowRef<'r> {
         }
     }
 
-    /// Returns the value of a field of this row by its place.
+    /// Returns the value of the field of this row that has this place.
     #[must_use]
     #[inline(always)]
     pub fn cell(&self, program: &'r Program, place: &Place) -> Cell<'r> {
@@ -191,8 +192,8 @@ impl<'r> RowRef<'r> {
         }
     }
 
-    /// Whether all of these lanes have values of one character at most, as far as they are strings
-    /// that are there; perhaps false where one is absent. Such a value is that character, or 0.
+    /// Returns true if each of these lanes, which are of strings, has one character at most. The
+    /// value of such a lane is that character, or 0. The result may be false if a string is absent.
     #[must_use]
     #[inline(always)]
     pub fn are_short<const N: usize>(&self, lanes: [u8; N]) -> bool {
@@ -202,8 +203,8 @@ impl<'r> RowRef<'r> {
         (0..0x80).contains(&all)
     }
 
-    /// Returns the characters of a string by its lane's value: up to four, the others 0, and how
-    /// many they are.
+    /// Returns the characters of a string with this value of its lane, four at most and padded with
+    /// zeros, and their number.
     #[must_use]
     #[inline(always)]
     pub fn chars(value: i32) -> ([u8; lanes::MAX_CHARS], usize) {
@@ -212,14 +213,15 @@ impl<'r> RowRef<'r> {
 }
 
 impl Program {
-    /// Returns whether messages of the template of this index are held in rows by a
-    /// [`crate::Record`], as far as their values fit.
+    /// Returns whether a [`crate::Record`] holds messages of the template of this index in rows, as
+    /// far as their values fit.
     #[must_use]
     pub fn has_rows(&self, template: u32) -> bool {
         self.flat_of(template).is_some()
     }
 
-    /// Returns the sequence of a template of rows, whose entries are rows too.
+    /// Returns the sequence of a template whose messages are held in rows, if it has one. Its
+    /// entries are rows too.
     #[must_use]
     pub fn rows_sequence(&self, template: u32) -> Option<FieldId> {
         Some(self.flat_of(template)?.entry.as_ref()?.field)

@@ -1,4 +1,4 @@
-//! Previous values in one array by slot, for the fused ops: each has 64 bits and a stamp of
+//! Previous values in one array by slot, for the fused ops. Each has 64 bits and a stamp of
 //! generation and state. A reset begins a new generation and touches no value.
 
 use crate::previous::PreviousValues;
@@ -8,7 +8,7 @@ use crate::state::State;
 use crate::text_ref::{SHORT, TextRef};
 use crate::value::{Decimal, TextType};
 
-/// The length in [`Value::extra`] of a string that is kept elsewhere.
+/// The value of [`Value::extra`] for a string that is kept elsewhere.
 const LONG: u8 = u8::MAX;
 
 /// The first generation, and the distance from one to the next.
@@ -19,14 +19,14 @@ const FIRST: u32 = 1 << 8;
 pub struct Value {
     /// An integer's pattern, a mantissa, or the bytes of a short string, the first one lowest.
     pub(crate) bits: u64,
-    /// The generation, with the state below it.
+    /// The generation, with the state in the lowest byte.
     pub(crate) stamp: u32,
     /// The exponent of a decimal, or the length of a string.
     extra: u8,
 }
 
 impl Value {
-    /// Returns the length of a string that is kept here.
+    /// Returns the length of a string that is kept here, or `None` for one that is kept elsewhere.
     #[inline(always)]
     pub(crate) const fn short_len(&self) -> Option<usize> {
         match self.extra {
@@ -35,37 +35,37 @@ impl Value {
         }
     }
 
-    /// Returns true if it was assigned with this stamp.
+    /// Returns true if the value was assigned with this stamp.
     #[inline(always)]
     pub(crate) const fn is_of(&self, stamp: u32) -> bool {
         self.stamp == stamp
     }
 
-    /// Returns true if it is of another generation than this stamp, and so undefined.
+    /// Returns true if the value is of another generation than this stamp, and so undefined.
     #[inline(always)]
     pub(crate) const fn is_outdated(&self, stamp: u32) -> bool {
         (self.stamp ^ stamp) >= FIRST
     }
 
-    /// Returns true if it is empty, and of the generation of this stamp.
+    /// Returns true if the value is empty, and of the generation of this stamp.
     #[inline(always)]
     pub(crate) const fn is_empty(&self, stamp: u32) -> bool {
         self.stamp == empty(stamp)
     }
 
-    /// It is empty from now on, in the generation of this stamp.
+    /// Makes the value empty, in the generation of this stamp.
     #[inline(always)]
     pub(crate) const fn set_empty(&mut self, stamp: u32) {
         self.stamp = empty(stamp);
     }
 
-    /// Returns true if a string of `len` bytes is kept here.
+    /// Returns true if the string kept here is the one of `len` bytes in `bits`.
     #[inline(always)]
     pub(crate) const fn is_short(&self, bits: u64, len: usize) -> bool {
         self.bits == bits && self.extra == len as u8
     }
 
-    /// Returns the length of a string that is kept here and does not begin with NUL.
+    /// Returns the length of a string that is kept here, is not empty and does not begin with NUL.
     #[inline(always)]
     pub(crate) const fn plain_len(&self) -> Option<usize> {
         match self.extra {
@@ -90,7 +90,7 @@ const fn empty(stamp: u32) -> u32 {
     stamp & !(FIRST - 1) | State::EMPTY.number() as u32
 }
 
-/// The previous values of one stream. Allocates only where a byte string grows beyond all its
+/// The previous values of one stream. They allocate only where a byte string grows beyond all its
 /// predecessors.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slots {
@@ -98,15 +98,16 @@ pub(crate) struct Slots {
     rest: Rest,
 }
 
-/// All of the slots but the values, which generated code keeps at hand as an array.
+/// All of the slots but the values, which generated code keeps as an array.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rest {
     /// Strings longer than eight bytes, by their own slots.
     texts: Vec<Vec<u8>>,
     template: Option<u32>,
-    /// Values of another one are undefined. It stands above the state in a stamp, and is never 0.
+    /// The current generation, which is above the state in a stamp and never 0. Values of another
+    /// generation are undefined.
     generation: u32,
-    /// What it takes to undo everything since [`PreviousValues::begin`], if that is wanted.
+    /// The state at [`PreviousValues::begin`], to undo all changes since, if that is asked for.
     saved: Saved,
     is_noting: bool,
 }
@@ -116,7 +117,7 @@ struct Saved {
     values: Vec<Value>,
     template: Option<u32>,
     generation: u32,
-    /// Texts that were overwritten, in their order: their slots and their lengths in the bytes.
+    /// The texts that were overwritten, in their order: their slots and their lengths in `bytes`.
     texts: Vec<(u32, u32)>,
     bytes: Vec<u8>,
 }
@@ -198,7 +199,7 @@ impl<'s> SlotsMut<'s> {
         Self { values, rest }
     }
 
-    /// Begins with the first generation again.
+    /// Starts again with the first generation.
     #[cold]
     fn restamp(&mut self) {
         self.rest.generation = FIRST;
@@ -229,7 +230,7 @@ pub(crate) trait Split {
         Some((values.get_mut(int.slot as usize)?, rest.stamp(int.state)))
     }
 
-    /// Takes back the change of a previous value, if there was one.
+    /// Restores a previous value to what it was before, if there was one.
     #[inline(always)]
     fn restore(&mut self, int: &Int, before: Option<Value>) {
         if let (Some((slot, _)), Some(before)) = (self.of(int), before) {

@@ -1,4 +1,4 @@
-//! Messages from values that are known by field: what generators and bridges use.
+//! Messages made of values that are known by field, for generators and bridges.
 
 use crate::bits::visit_group;
 use crate::error::{CodecError, ErrorCode};
@@ -11,7 +11,7 @@ use crate::visitor::Visitor;
 /// A value for a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scalar<'a> {
-    /// No value: a mandatory constant takes its constant, all else is absent.
+    /// No value: a mandatory constant takes its constant, any other field is absent.
     Absent,
     /// An integer that is not negative.
     Unsigned(u64),
@@ -23,7 +23,7 @@ pub enum Scalar<'a> {
     Text(&'a [u8]),
 }
 
-/// Knows the values of a message's fields. It is asked in the order of the template.
+/// A source of the values of a message's fields. It is asked in the order of the template.
 #[expect(unused_variables, reason = "the defaults know nothing")]
 pub trait Source {
     /// Returns the value of a field that is no group, sequence or reference.
@@ -35,29 +35,30 @@ pub trait Source {
         false
     }
 
-    /// Returns how many entries a sequence has; `None` if it is absent.
+    /// Returns the number of entries of a sequence, or `None` if it is absent.
     fn length(&mut self, field: &Field) -> Option<u32> {
         None
     }
 
-    /// From here on the questions are about the fields of this group, or of this entry.
+    /// Called before the source is asked for the fields of a group, of a dynamic reference, or of
+    /// the entry `index` of a sequence.
     fn enter(&mut self, field: &Field, index: u32) {}
 
-    /// The group or the entry is over.
+    /// Called after the fields of the group, the reference or the entry.
     fn leave(&mut self, field: &Field) {}
 
-    /// Returns the template of a dynamic reference, by index.
+    /// Returns the index of the template of a dynamic reference.
     fn template(&mut self, field: &Field) -> Option<u32> {
         None
     }
 }
 
 impl Message {
-    /// Makes this the message of a template with the values that `source` knows.
+    /// Makes this the message of a template, with the values of `source`.
     ///
     /// # Errors
     /// D1, D11, R1 or R4 where a value cannot be converted to that of its field (section 8), D9
-    /// where a reference has no template; the message must then not be used.
+    /// where a reference has no template. The message must then not be used.
     pub fn fill<S: Source + ?Sized>(
         &mut self,
         program: &Program,
@@ -162,7 +163,8 @@ impl Message {
         Ok(())
     }
 
-    /// A field of which nothing is known: a mandatory constant has its value all the same.
+    /// Adds a field without a value: a mandatory constant has its constant, any other field is
+    /// absent.
     pub(crate) fn constant_or_absent(&mut self, program: &Program, field: &Field) {
         match *program.op(field.id()) {
             Op::Int(op) if is_constant(&op) => {
@@ -202,7 +204,7 @@ fn is_constant(op: &IntOp) -> bool {
     op.operator == OperatorKind::Constant && !op.optional
 }
 
-/// Returns the value of a decimal whose parts are mandatory constants.
+/// Returns the value of a decimal whose parts are mandatory constants, or `None` for any other.
 fn constant(exponent: IntOp, mantissa: IntOp) -> Option<Decimal> {
     let value = |op: IntOp| match is_constant(&op) {
         true => op.initial.map(|bits| bits as i64),
@@ -214,7 +216,7 @@ fn constant(exponent: IntOp, mantissa: IntOp) -> Option<Decimal> {
     })
 }
 
-/// Section 8: a number or its text as an integer.
+/// Converts a number or its text to an integer (section 8).
 fn int(scalar: Scalar<'_>, ty: IntType) -> Result<i128, ErrorCode> {
     let value = match scalar {
         Scalar::Signed(value) => i128::from(value),
@@ -229,7 +231,7 @@ fn int(scalar: Scalar<'_>, ty: IntType) -> Result<i128, ErrorCode> {
     }
 }
 
-/// Section 8: a number or its text as a decimal.
+/// Converts a number or its text to a decimal (section 8).
 fn decimal(scalar: Scalar<'_>) -> Result<Decimal, ErrorCode> {
     match scalar {
         Scalar::Decimal(value) => Ok(value),

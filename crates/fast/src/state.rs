@@ -2,15 +2,15 @@
 
 use crate::value::{IntType, TextType};
 
-/// State of a previous value (section 6.3.1): undefined, empty, or assigned by a certain type.
+/// The state of a previous value (section 6.3.1): undefined, empty, or assigned by a certain type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct State(u8);
 
 impl State {
-    /// Nothing was assigned since the last reset.
+    /// The state of a value that was not assigned since the last reset.
     pub const UNDEFINED: Self = Self(0);
-    /// The value is known to be absent.
+    /// The state of a value that is known to be absent.
     pub const EMPTY: Self = Self(1);
 
     /// Returns the state as a number.
@@ -28,16 +28,17 @@ impl State {
         self.0 > Self::DECIMAL.0
     }
 
-    /// Assigned by an integer field of this type.
+    /// Returns the state of a value that was assigned by an integer field of this type.
     #[must_use]
     pub const fn int(ty: IntType) -> Self {
         Self(2 + ty as u8)
     }
 
-    /// Assigned by a decimal field.
+    /// The state of a value that was assigned by a decimal field.
     pub const DECIMAL: Self = Self(10);
 
-    /// Assigned by a string or byte vector field of this type.
+    /// Returns the state of a value that was assigned by a string or byte vector field of this
+    /// type.
     #[must_use]
     pub const fn text(ty: TextType) -> Self {
         Self(11 + ty as u8)

@@ -1,11 +1,11 @@
-//! Byte strings as they are kept.
+//! Byte strings as records and previous values keep them.
 
 use std::fmt;
 use std::ops::Deref;
 
 use fanfare_wire::lanes;
 
-/// Bytes of the longest string that is kept in a word.
+/// The length in bytes of the longest string that is kept in a word.
 pub(crate) const SHORT: usize = 8;
 
 /// Returns the first eight bytes of a string, the first one lowest.
@@ -15,13 +15,13 @@ pub(crate) fn front(text: &[u8]) -> u64 {
     bytes.fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// A byte string: a short one as it is packed, a long one borrowed. It dereferences to its bytes.
+/// A byte string. A short one is kept packed, a long one is borrowed. It dereferences to its bytes.
 #[derive(Clone, Copy)]
 pub struct TextRef<'a>(Form<'a>);
 
 #[derive(Clone, Copy)]
 enum Form<'a> {
-    /// So many characters.
+    /// The bytes, and their number.
     Short([u8; SHORT], usize),
     Long(&'a [u8]),
 }
@@ -33,7 +33,7 @@ impl<'a> TextRef<'a> {
         Self::short(u32::from_le_bytes(chars).into(), len)
     }
 
-    /// So many bytes, eight at most, the first one lowest.
+    /// Returns the string of `len` bytes, eight at most, the first one lowest.
     #[inline(always)]
     pub(crate) const fn short(bits: u64, len: usize) -> Self {
         Self(Form::Short(bits.to_le_bytes(), len))

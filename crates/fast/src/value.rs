@@ -1,4 +1,4 @@
-//! Types of fields, and conversion of their values from text (section 8.1).
+//! The types of fields, and the conversion of their values from text (section 8.1).
 
 pub use fanfare_wire::Decimal;
 
@@ -19,7 +19,7 @@ pub enum IntType {
 }
 
 impl IntType {
-    /// Name of the element in a template.
+    /// Returns the name of the element in a template.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,21 +50,21 @@ impl IntType {
         })
     }
 
-    /// Size in bits.
+    /// Returns the size in bits.
     #[must_use]
     #[inline(always)]
     pub const fn bits(self) -> u32 {
         8 << (self as u32 / 2)
     }
 
-    /// True for `int8` to `int64`.
+    /// Returns true for `int8` to `int64`.
     #[must_use]
     #[inline(always)]
     pub const fn is_signed(self) -> bool {
         (self as u32).is_multiple_of(2)
     }
 
-    /// Smallest value.
+    /// Returns the smallest value.
     #[must_use]
     pub const fn min(self) -> i128 {
         if self.is_signed() {
@@ -74,7 +74,7 @@ impl IntType {
         }
     }
 
-    /// Largest value.
+    /// Returns the largest value.
     #[must_use]
     pub const fn max(self) -> i128 {
         if self.is_signed() {
@@ -84,14 +84,14 @@ impl IntType {
         }
     }
 
-    /// True if the type can hold `value`.
+    /// Returns true if the type can hold `value`.
     #[must_use]
     #[inline]
     pub const fn holds(self, value: i128) -> bool {
         value >= self.min() && value <= self.max()
     }
 
-    /// True if the type can hold the integer of this 64-bit pattern.
+    /// Returns true if the type can hold the integer of this 64-bit pattern.
     #[must_use]
     #[inline(always)]
     pub const fn holds_bits(self, bits: u64) -> bool {
@@ -125,11 +125,11 @@ pub enum TextType {
     Bytes,
 }
 
-/// Smallest and largest exponent of a decimal (section 6.2.2).
+/// The smallest and the largest exponent of a decimal (section 6.2.2).
 pub const EXPONENTS: std::ops::RangeInclusive<i32> = -63..=63;
 
-/// Converts text to an integer of the type: digits, a leading minus if the type is signed,
-/// white space around them.
+/// Converts text to an integer of this type. The text is digits, with a leading minus if the type
+/// is signed and the integer negative. White space around them is ignored.
 ///
 /// # Errors
 /// D11 for other syntax, R4 for a value that the type does not hold.
@@ -150,10 +150,10 @@ pub fn parse_int(text: &str, ty: IntType) -> Result<i128, ErrorCode> {
     }
 }
 
-/// Converts text to a decimal, with the digits as they stand: `10.50` is 1050 × 10⁻².
+/// Converts text to a decimal with the digits of the text: `10.50` is 1050 × 10⁻².
 ///
 /// # Errors
-/// D11 for other syntax, R1 where exponent or mantissa are out of range.
+/// D11 for other syntax, R1 where the exponent or the mantissa is out of range.
 pub fn parse_decimal(text: &str) -> Result<Decimal, ErrorCode> {
     let text = trim(text);
     let (negative, unsigned) = match text.strip_prefix('-') {
@@ -204,8 +204,8 @@ pub fn scaled(mantissa: i128, exponent: i64) -> Result<Decimal, ErrorCode> {
     })
 }
 
-/// Returns the decimal of these parts, with zeros moved between them as far as the exponent's range
-/// asks.
+/// Returns the decimal of these parts, with zeros moved between them as far as the range of the
+/// exponent requires.
 ///
 /// # Errors
 /// R1 if there is no such decimal.
@@ -224,8 +224,8 @@ pub fn fitted(mut mantissa: i64, mut exponent: i64) -> Result<Decimal, ErrorCode
     scaled(i128::from(mantissa), exponent)
 }
 
-/// Takes the trailing zeros out of the mantissa, as initial values are kept (section 6.3.2):
-/// 12000 is 12 × 10³, zero is 0 × 10⁰.
+/// Moves the trailing zeros of the mantissa to the exponent, as initial values are kept (section
+/// 6.3.2): 12000 is 12 × 10³, zero is 0 × 10⁰.
 ///
 /// # Errors
 /// R1 if the exponent becomes too large.

@@ -1,95 +1,95 @@
-//! How a decoder hands over what it decodes.
+//! The interface by which a decoder passes on what it decodes.
 
 use crate::program::{Field, TemplateProgram};
 use crate::trace::Step;
 use crate::value::Decimal;
 
-/// Receives the fields of messages in their order, each as soon as it is decoded: long before
-/// the message is complete, and so before an error further on is known. Every method does
-/// nothing unless implemented; an empty visitor costs nothing.
+/// A receiver of the fields of messages. Each field is received as soon as it is decoded: long
+/// before the message is complete, and so before an error further on is known. Fields are received
+/// in their order. Every method does nothing unless implemented; an empty visitor costs nothing.
 ///
 /// Between [`Self::begin_message`] and [`Self::end_message`] each field of the template is one
-/// call: its value, or [`Self::absent`]; groups, sequences and dynamic references are a `begin` and
-/// an `end` around those of their contents.
+/// call: that for its value, or [`Self::absent`]. A group, a sequence or a dynamic reference is a
+/// `begin` and an `end` around the calls for its contents.
 #[expect(unused_variables, reason = "the defaults do nothing")]
 pub trait Visitor {
     /// Whether the visitor takes calls of [`Self::step`].
     const TRACE: bool = false;
 
-    /// A message begins.
+    /// Called at the start of a message.
     #[inline(always)]
     fn begin_message(&mut self, template: &TemplateProgram) {}
 
-    /// The message is complete and without error.
+    /// Called at the end of a message that is complete and without error.
     #[inline(always)]
     fn end_message(&mut self, template: &TemplateProgram) {}
 
-    /// An unsigned integer.
+    /// Receives an unsigned integer.
     #[inline(always)]
     fn unsigned(&mut self, field: &Field, value: u64) {}
 
-    /// A signed integer.
+    /// Receives a signed integer.
     #[inline(always)]
     fn signed(&mut self, field: &Field, value: i64) {}
 
-    /// A decimal, with exponent and mantissa as they stand in the stream.
+    /// Receives a decimal, with the exponent and the mantissa as they are in the stream.
     #[inline(always)]
     fn decimal(&mut self, field: &Field, value: Decimal) {}
 
-    /// An ASCII string: bytes below 128.
+    /// Receives an ASCII string: bytes below 128.
     #[inline(always)]
     fn ascii(&mut self, field: &Field, value: &[u8]) {}
 
-    /// A Unicode string. Valid UTF-8 from a strict decoder; whatever was sent from a lenient one.
+    /// Receives a Unicode string: valid UTF-8 from a strict decoder, any bytes from a lenient one.
     #[inline(always)]
     fn unicode(&mut self, field: &Field, value: &[u8]) {}
 
-    /// A byte vector.
+    /// Receives a byte vector.
     #[inline(always)]
     fn bytes(&mut self, field: &Field, value: &[u8]) {}
 
-    /// An optional field, of any type, is absent.
+    /// Called for an optional field, of any type, that is absent.
     #[inline(always)]
     fn absent(&mut self, field: &Field) {}
 
-    /// A group begins.
+    /// Called at the start of a group.
     #[inline(always)]
     fn begin_group(&mut self, field: &Field) {}
 
-    /// The group ends.
+    /// Called at the end of a group.
     #[inline(always)]
     fn end_group(&mut self, field: &Field) {}
 
-    /// A sequence begins.
+    /// Called at the start of a sequence of `length` entries.
     #[inline(always)]
     fn begin_sequence(&mut self, field: &Field, length: u32) {}
 
-    /// An entry of a sequence begins; the first has the index 0.
+    /// Called at the start of an entry of a sequence. The first entry has the index 0.
     #[inline(always)]
     fn begin_entry(&mut self, field: &Field, index: u32) {}
 
-    /// The entry ends.
+    /// Called at the end of an entry of a sequence.
     #[inline(always)]
     fn end_entry(&mut self, field: &Field) {}
 
-    /// The sequence ends.
+    /// Called at the end of a sequence.
     #[inline(always)]
     fn end_sequence(&mut self, field: &Field) {}
 
-    /// A dynamic template reference begins; the fields of `template` follow.
+    /// Called at the start of a dynamic template reference. The fields of `template` follow.
     #[inline(always)]
     fn begin_template(&mut self, field: &Field, template: &TemplateProgram) {}
 
-    /// The reference ends.
+    /// Called at the end of a dynamic template reference.
     #[inline(always)]
     fn end_template(&mut self, field: &Field) {}
 
-    /// What the decoder did, byte by byte; only called where [`Self::TRACE`] is true.
+    /// Receives a step of the decoder. Called only if [`Self::TRACE`] is true.
     #[inline(always)]
     fn step(&mut self, step: Step<'_>) {}
 }
 
-/// The empty visitor: decodes, checks, and keeps nothing.
+/// The empty visitor. Messages are decoded and checked for it, but it keeps nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ignore;
 

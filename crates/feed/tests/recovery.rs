@@ -729,7 +729,30 @@ fn silence_makes_live_books_stale_and_speech_live_again() {
     recovery.silence(true, &mut client);
     assert_eq!(recovery.state(0), Some(State::Stale));
     recovery.silence(false, &mut client);
-    recovery.close(0, &mut client);
+    recovery.close(0, 1, &mut client);
     let states = ["apply 1", "live", "stale", "live", "closed"];
     assert_eq!(client.log, states);
+}
+
+#[test]
+fn a_closed_instrument_stays_closed_until_it_is_open_again() {
+    let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
+    let mut client = Client::default();
+    recovery.close(0, 0, &mut client);
+    assert_eq!(client.log, ["closed"], "nothing of it was received");
+    recovery.increment(change(1, 1), &mut client).unwrap();
+    recovery.fault(0, 0, &mut client);
+    recovery.reset(0, 5, &mut client);
+    recovery.close(0, 5, &mut client);
+    assert_eq!(recovery.state(0), Some(State::Closed));
+    recovery.open(0, 4, &mut client);
+    assert_eq!(recovery.state(0), Some(State::Closed));
+    recovery.open(0, 5, &mut client);
+    assert_eq!(recovery.state(0), Some(State::Recovering(Lack::Picture)));
+    recovery.increment(change(1, 5), &mut client).unwrap();
+    recovery.open(0, 5, &mut client);
+    recovery.close(0, 4, &mut client);
+    assert_eq!(recovery.state(0), Some(State::Live));
+    let states = client.log.iter().filter(|line| *line == "closed");
+    assert_eq!(states.count(), 1);
 }

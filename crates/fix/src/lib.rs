@@ -5,8 +5,8 @@
 //! | [`codec`] | frames out of bytes, messages by tag without a copy, an encoder |
 //! | [`session`] | the session: bytes and time in, bytes and events out |
 //! | [`dict`] | dictionaries, built in or from XML, and the checks that they make |
-//! | [`codegen`], [`typed`] | typed messages in Rust from a dictionary, and what they stand on |
-//! | [`text`] | messages out of logs and pasted text, with what is wrong with them |
+//! | [`codegen`], [`typed`] | typed messages in Rust from a dictionary, and their library |
+//! | [`text`] | messages out of logs and pasted text, with their flaws |
 //! | [`tag`], [`msg_type`], [`values`] | the words of the standard as constants |
 //!
 //! A session with its sockets, timers and files is in `fanfare_engine::host`: an initiator or an
@@ -30,7 +30,7 @@
 //! # Ok::<(), fanfare_fix::codec::EncodeError>(())
 //! ```
 //!
-//! After warm-up nothing here allocates, on receive and on send.
+//! After warm-up nothing in this crate allocates on receive and on send.
 #![forbid(unsafe_code)]
 
 pub mod codec;

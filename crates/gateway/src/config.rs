@@ -27,6 +27,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+#[cfg(test)]
+mod pages;
+
 /// The configuration of a gateway.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]

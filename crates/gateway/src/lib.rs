@@ -1,10 +1,13 @@
-//! The FIX fan-out gateway: it accepts the sessions of producers and forwards each marked message,
-//! encoded once, to the sessions of many consumers.
+//! The plant as a service: FIX sessions, FAST feeds, DBN files and other plants as sources; books,
+//! a log; FIX, DBN, DDS and Kafka as outlets.
 //!
-//! A [`Gateway`] listens on two ports. The ingress agent owns the producers' sessions and writes
-//! each message that carries `FanoutID(20001)` to one broadcast ring. Each worker owns a group of
-//! consumers' sessions, reads the ring, puts each session's own header before the shared body and
-//! sends. Which agents share a thread is configuration.
+//! A [`Gateway`] is started from a [`Config`], as docs/gateway.md describes it.
+//!
+//! For the fan-out of FIX it listens on two ports. The ingress agent owns the producers' sessions
+//! and writes each message that is fanned out, by default those that carry `FanoutID(20001)`, to a
+//! broadcast ring; each feed has a ring of its own. Each worker owns a group of consumers'
+//! sessions, reads the rings, puts each session's own header before the shared body and sends.
+//! Which agents share a thread is configuration.
 //!
 //! ```
 //! use fanfare_engine::stop::Stop;

@@ -1,14 +1,14 @@
-//! Straight-line code against the op-by-op codec: each type with each operator, structures,
-//! limits and damage; the same messages, the same bytes and the same errors.
+//! Straight-line code against the op-by-op codec: types of each width with each operator, values at
+//! their bounds, structures, limits and damage; the same messages, bytes and errors.
 
 use std::path::Path;
 
 use fanfare_fast::builtin::spectra;
 use fanfare_fast::generate::{Generator, SpectraOptions};
-use fanfare_fast::program::{Field, FieldKind, Op, Program};
+use fanfare_fast::program::{Field, FieldKind, IntOp, Op, Program};
 use fanfare_fast::template::OperatorKind;
 use fanfare_fast::typed::{Feed, Members, Typed, TypedDecoder, TypedEncoder};
-use fanfare_fast::value::TextType;
+use fanfare_fast::value::{IntType, TextType};
 use fanfare_fast::{
     Decimal, Decoder, Encoder, ErrorCode, Limits, Message, Options, Scalar, Source, codegen,
 };
@@ -61,11 +61,40 @@ struct Dice<'p>(Rng, &'p Program);
 
 impl Dice<'_> {
     fn number(&mut self) -> i64 {
-        let bits = [1, 3, 6, 7, 8, 14, 32, 33, 56, 63];
+        let bits = [1, 3, 6, 7, 8, 14, 32, 33, 55, 56, 63];
         let most = 1_u64 << bits[self.0.usize(..bits.len())];
         let near = [0, 1, most / 2, most - 1, self.0.u64(..most)];
         near[self.0.usize(..near.len())] as i64
     }
+
+    /// An integer of this type: one in three is at a bound of it.
+    fn integer(&mut self, ty: IntType) -> Scalar<'static> {
+        if self.0.usize(..3) == 0 {
+            let bounds = [ty.min(), ty.min() + 1, ty.max() - 1, ty.max()];
+            return integer(bounds[self.0.usize(..bounds.len())]);
+        }
+        let number = self.number();
+        let number = match ty.is_signed() && self.0.bool() {
+            true => !number,
+            false => number,
+        };
+        match ty.holds(number.into()) {
+            true => Scalar::Signed(number),
+            false => Scalar::Signed(number & 7),
+        }
+    }
+}
+
+fn integer(value: i128) -> Scalar<'static> {
+    match u64::try_from(value) {
+        Ok(value) => Scalar::Unsigned(value),
+        Err(_) => Scalar::Signed(value as i64),
+    }
+}
+
+/// The only value of a constant, which may be absent.
+fn constant(op: &IntOp) -> Scalar<'static> {
+    op.initial.map_or(Scalar::Absent, Scalar::Unsigned)
 }
 
 const TEXTS: [&[u8]; 12] = [
@@ -88,42 +117,33 @@ impl Source for Dice<'_> {
         if field.optional() && self.0.usize(..3) == 0 {
             return Scalar::Absent;
         }
-        let constant = |operator| operator == OperatorKind::Constant;
+        let is_constant = |operator| operator == OperatorKind::Constant;
         match self.1.op(field.id()) {
-            Op::Int(op) if constant(op.operator) => {
-                return op.initial.map_or(Scalar::Absent, Scalar::Unsigned);
-            }
-            Op::Decimal(op) if constant(op.operator) => {
+            Op::Int(op) if is_constant(op.operator) => return constant(op),
+            Op::Decimal(op) if is_constant(op.operator) => {
                 return op.initial.map_or(Scalar::Absent, Scalar::Decimal);
             }
             Op::SplitDecimal {
                 exponent, mantissa, ..
-            } if self.0.bool() || constant(exponent.operator) || constant(mantissa.operator) => {
+            } if self.0.bool()
+                || is_constant(exponent.operator)
+                || is_constant(mantissa.operator) =>
+            {
                 return Scalar::Decimal(Decimal {
                     mantissa: mantissa.initial.unwrap_or(5) as i64,
                     exponent: exponent.initial.map_or(-2, |exponent| exponent as i8),
                 });
             }
-            Op::Text(op) if constant(op.operator) => {
+            Op::Text(op) if is_constant(op.operator) => {
                 let text = op.initial.map(|text| Scalar::Text(self.1.text(text)));
                 return text.unwrap_or(Scalar::Absent);
             }
             _ => {}
         }
-        let number = self.number();
         match field.kind() {
-            FieldKind::Int(ty) => {
-                let number = if ty.is_signed() && self.0.bool() {
-                    !number
-                } else {
-                    number
-                };
-                match ty.holds(number.into()) {
-                    true => Scalar::Signed(number),
-                    false => Scalar::Signed(number & 7),
-                }
-            }
+            FieldKind::Int(ty) => self.integer(ty),
             FieldKind::Decimal => {
+                let number = self.number();
                 let mantissa = if self.0.bool() {
                     number
                 } else {
@@ -397,6 +417,111 @@ fn each_operator_of_each_type_is_the_same() {
     for both in &both {
         let (all, failed) = both.encoders.counts;
         assert!(failed > 200 && failed < all / 4, "{failed} of {all}");
+    }
+}
+
+/// The messages of a template that have the values of these sources, and where the last begins.
+fn stream_of<S: Source>(
+    program: &Program,
+    id: u32,
+    sources: impl IntoIterator<Item = S>,
+) -> (Vec<u8>, usize) {
+    let template = program.by_id(id).unwrap();
+    let mut encoder = Encoder::with_options(program.clone(), scalar(Options::default()));
+    let (mut message, mut out, mut last) = (Message::new(), Vec::new(), 0);
+    for mut source in sources {
+        message.fill(program, template, &mut source).unwrap();
+        last = out.len();
+        encoder.encode(&message, &mut out).unwrap();
+    }
+    (out, last)
+}
+
+/// Integers that reach the largest or the smallest value of their types; increments go one further.
+struct Steps<'p> {
+    program: &'p Program,
+    is_up: bool,
+    step: usize,
+}
+
+impl Source for Steps<'_> {
+    fn scalar(&mut self, field: &Field) -> Scalar<'_> {
+        let Op::Int(op) = self.program.op(field.id()) else {
+            return Scalar::Absent;
+        };
+        let (near, bound, following) = match self.is_up {
+            true => (op.ty.max() - 1, op.ty.max(), op.ty.min()),
+            false => (op.ty.min() + 1, op.ty.min(), op.ty.min() + 1),
+        };
+        let steps = [0, bound / 2, near, bound];
+        match (op.operator, steps.get(self.step)) {
+            (OperatorKind::Constant, _) => constant(op),
+            (_, Some(value)) => integer(*value),
+            (OperatorKind::Increment, None) => integer(following),
+            (_, None) => integer(bound),
+        }
+    }
+}
+
+/// Behind the largest value an increment goes on with the smallest one, and a delta goes no
+/// further.
+#[test]
+fn integers_at_the_bounds_of_their_types_are_the_same() {
+    let program = Program::parse(ALL).unwrap();
+    for mut both in Both::<structs::Messages>::each() {
+        // Those of odd identifiers are mandatory, the others optional.
+        for (id, is_up) in (1..=12).flat_map(|id| [(id, true), (id, false)]) {
+            let is_optional = id % 2 == 0;
+            let steps = (0..5).map(|step| Steps {
+                program: &program,
+                is_up,
+                step,
+            });
+            let (mut stream, last) = stream_of(&program, id, steps);
+            // All is copied, but what a default or a constant that may be absent says; the
+            // increments are not in the stream.
+            let map = if is_optional { 0xb8 } else { 0xa0 };
+            assert_eq!(stream[last], map, "template {id}");
+            assert_eq!(both.decode(&stream), None);
+            let delta = match (is_up, is_optional) {
+                (true, false) => 0x81,
+                (true, true) => 0x82,
+                (false, _) => 0xff,
+            };
+            stream.extend([0x80, 0x80, delta, 0x80]);
+            assert_eq!(both.decode(&stream), Some(ErrorCode::R4), "template {id}");
+        }
+    }
+}
+
+/// Decimals of one exponent, but for the one of this name.
+struct Exponent(&'static str, i8);
+
+impl Source for Exponent {
+    fn scalar(&mut self, field: &Field) -> Scalar<'_> {
+        if field.kind() != FieldKind::Decimal {
+            return Scalar::Unsigned(1);
+        }
+        let exponent = if field.name() == self.0 { self.1 } else { -2 };
+        Scalar::Decimal(Decimal {
+            mantissa: 5,
+            exponent,
+        })
+    }
+}
+
+/// Exponents that an increment or a delta takes beyond their bounds are R1; a lenient decoder lets
+/// them pass.
+#[test]
+fn exponents_beyond_their_bounds_are_the_same() {
+    let program = Program::parse(ALL).unwrap();
+    let [mut strict, mut lenient] = Both::<structs::Messages>::each();
+    for (name, exponent, delta) in [("P5", 63, 0x80), ("P6", 63, 0x81), ("P6", -63, 0xff)] {
+        let (mut stream, _) = stream_of(&program, 33, [Exponent(name, exponent)]);
+        assert_eq!(strict.decode(&stream), None);
+        stream.extend([0x80, 0x80, 0x80, delta, 0x80]);
+        assert_eq!(strict.decode(&stream), Some(ErrorCode::R1), "{name}");
+        assert_eq!(lenient.decode(&stream), None, "{name}");
     }
 }
 

@@ -8,6 +8,33 @@
 //!
 //! Files are read and written by `pread` and `pwrite`; nothing is mapped. Committed events are in
 //! the kernel, and survive a kill of the process.
+//!
+//! Two events, written and read:
+//!
+//! ```
+//! use fanfare_history::{Log, Logged, Start, Writer, WriterConfig};
+//! use fanfare_market::Event;
+//!
+//! # fn main() -> Result<(), fanfare_history::LogError> {
+//! # let folder = std::env::temp_dir().join(format!("fanfare-iter-{}", std::process::id()));
+//! let (mut writer, _) = Writer::open(&folder, WriterConfig::default(), Vec::new(), 1)?;
+//! let event = |number| Event { number, ..Event::EMPTY }.to_bytes();
+//! writer.events(&[event(1), event(2)])?;
+//! writer.commit()?;
+//!
+//! let mut events = Log::open(&folder)?.reader(Start::First)?.into_iter();
+//! let mut numbers = Vec::new();
+//! for logged in &mut events {
+//!     match logged? {
+//!         Logged::Event(event) => numbers.push(event.number),
+//!         Logged::Lost { first, last } => panic!("{first} to {last} are missing"),
+//!         Logged::Restart => {}
+//!     }
+//! }
+//! assert_eq!((numbers, events.next_number()), (vec![1, 2], 3));
+//! # std::fs::remove_dir_all(&folder).map_err(|_| fanfare_history::LogError::Ended)
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
 mod as_of;

@@ -97,20 +97,22 @@ static const descriptor_t quote_type = {
 
 #define BATCH 64
 
+static const struct quote first_quote = {11, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+
 struct fanfare_raw {
   dds_entity_t domain, participant, writer, reader;
-  struct quote sample;
+  /* of the listener */
   struct quote taken[BATCH];
   void *places[BATCH];
   sample_info_t infos[BATCH];
-  /* ping */
+  /* ping: of fanfare_raw_ping until it writes, then of the listener until `done` is `wanted` */
+  struct quote sample;
   uint64_t *round_trips;
   uint32_t wanted;
   uint64_t sent_at;
   atomic_uint done;
-  /* sink */
-  atomic_ulong count;
-  uint64_t first, last;
+  /* sink: the times are stored before the count, and loaded after it */
+  atomic_ulong count, first, last;
 };
 
 enum role { PING, PONG, SOURCE, SINK };
@@ -154,12 +156,15 @@ static void on_flow(dds_entity_t reader, void *arg) {
   dds_return_t n;
   do {
     n = take(r, reader);
-    unsigned long valid = 0, before = atomic_load(&r->count);
+    unsigned long valid = 0, before = atomic_load_explicit(&r->count, memory_order_relaxed);
     for (dds_return_t i = 0; i < n; i++) valid += r->infos[i].valid_data;
     /* The clock is read once for many samples. */
-    if (before == 0 || before / 64 != (before + valid) / 64) r->last = now();
-    if (before == 0) r->first = r->last;
-    atomic_store(&r->count, before + valid);
+    if (before == 0 || before / 64 != (before + valid) / 64) {
+      unsigned long last = now();
+      if (before == 0) atomic_store_explicit(&r->first, last, memory_order_relaxed);
+      atomic_store_explicit(&r->last, last, memory_order_relaxed);
+    }
+    atomic_store_explicit(&r->count, before + valid, memory_order_release);
   } while (n == BATCH);
 }
 
@@ -176,7 +181,7 @@ struct fanfare_raw *fanfare_raw_open(uint32_t local_domain, const char *xml, int
   struct fanfare_raw *r = calloc(1, sizeof *r);
   if (r == NULL) return NULL;
   for (int i = 0; i < BATCH; i++) r->places[i] = &r->taken[i];
-  r->sample = (struct quote){11, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  r->sample = first_quote;
   dds_qos_t *qos = dds_create_qos();
   dds_qset_reliability(qos, 1, 1000000000);
   dds_qset_history(qos, 1, -1);
@@ -211,8 +216,9 @@ bool fanfare_raw_matched(const struct fanfare_raw *r) {
   return (r->writer <= 0 || w.current_count > 0) && (r->reader <= 0 || d.current_count > 0);
 }
 
-/* Starts `n` round trips; each is stored at its end. */
+/* Starts `n` round trips, unless others are under way; each is stored at its end. */
 void fanfare_raw_ping(struct fanfare_raw *r, uint64_t *round_trips, uint32_t n) {
+  if (n == 0 || atomic_load(&r->done) < r->wanted) return;
   r->round_trips = round_trips;
   r->wanted = n;
   atomic_store(&r->done, 0);
@@ -225,10 +231,11 @@ uint32_t fanfare_raw_done(struct fanfare_raw *r) { return atomic_load(&r->done);
 /* Writes samples for this many nanoseconds. Returns their number. */
 uint64_t fanfare_raw_flow(struct fanfare_raw *r, uint64_t nanos) {
   uint64_t end = now() + nanos, n = 0;
+  struct quote sample = first_quote;
   do {
     for (int i = 0; i < 64; i++, n++) {
-      r->sample.sequence_number++;
-      if (dds_write(r->writer, &r->sample) != 0) return n;
+      sample.sequence_number++;
+      if (dds_write(r->writer, &sample) != 0) return n;
     }
   } while (now() < end);
   (void)dds_write_flush(r->writer);
@@ -238,14 +245,19 @@ uint64_t fanfare_raw_flow(struct fanfare_raw *r, uint64_t nanos) {
 /* Writes `n` samples. Returns the nanoseconds taken, 0 if a write fails. */
 uint64_t fanfare_raw_burst(struct fanfare_raw *r, uint32_t n) {
   uint64_t begin = now();
+  struct quote sample = first_quote;
   for (uint32_t i = 0; i < n; i++) {
-    r->sample.sequence_number++;
-    if (dds_write(r->writer, &r->sample) != 0) return 0;
+    sample.sequence_number++;
+    if (dds_write(r->writer, &sample) != 0) return 0;
   }
   return now() - begin;
 }
 
+/* Returns the samples taken, and stores the nanoseconds from the first to the last of them, or to a
+   later one. */
 uint64_t fanfare_raw_count(const struct fanfare_raw *r, uint64_t *nanos) {
-  *nanos = r->last - r->first;
-  return atomic_load(&r->count);
+  uint64_t count = atomic_load_explicit(&r->count, memory_order_acquire);
+  uint64_t first = atomic_load_explicit(&r->first, memory_order_relaxed);
+  *nanos = atomic_load_explicit(&r->last, memory_order_relaxed) - first;
+  return count;
 }

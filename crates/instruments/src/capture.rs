@@ -110,7 +110,7 @@ impl Capture {
         Err(CaptureError::NotBuilt)
     }
 
-    /// Never runs, since no such capture exists.
+    /// Returns nothing, since no such capture exists.
     ///
     /// # Errors
     /// None.
@@ -118,12 +118,12 @@ impl Capture {
         match self.0 {}
     }
 
-    /// Never runs, since no such capture exists.
+    /// Returns nothing, since no such capture exists.
     pub fn failure(&mut self) -> Option<CaptureError> {
         match self.0 {}
     }
 
-    /// Never runs, since no such capture exists.
+    /// Returns nothing, since no such capture exists.
     ///
     /// # Errors
     /// None.

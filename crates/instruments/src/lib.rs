@@ -1,4 +1,21 @@
 //! Instruments that prove latency: packet captures, wire-to-wire matching, histograms, reports.
+//!
+//! [`load`] has producers and consumers that check what they receive, [`capture`] writes the
+//! traffic between them to a file, and [`fanout`] pairs each incoming message of a capture with its
+//! deliveries. [`mod@bench`] has the benchmarks of the binary, each beside a raw baseline of the
+//! same run.
+//!
+//! The report on a capture, as text, as a page and as JSON:
+//!
+//! ```no_run
+//! use fanfare_instruments::fanout::{Options, analyse};
+//!
+//! let report = analyse(std::fs::File::open("run.pcap")?, Options::default())?;
+//! print!("{report}");
+//! std::fs::write("run.html", report.to_html("run.pcap"))?;
+//! println!("{}", report.figures().to_json());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![deny(unsafe_code)]
 
 pub mod bench;

@@ -165,15 +165,31 @@ fn a_stop_ends_both_sides_with_the_report_so_far() {
     close(gateway);
 }
 
-/// A gateway's side of the session of consumer C1.
+/// A gateway's side of the session of a consumer.
 struct Scripted {
     stream: TcpStream,
+    /// SenderCompID(49) of the consumer.
+    name: String,
     /// SendingTime(52) of the consumer's last message that was waited for.
     time: String,
     number: u32,
 }
 
 impl Scripted {
+    /// Accepts a session, and logs it on.
+    fn accept(listener: &TcpListener) -> Self {
+        let (stream, _) = listener.accept().unwrap();
+        let mut session = Self {
+            stream,
+            name: String::new(),
+            time: String::new(),
+            number: 1,
+        };
+        session.wait("A");
+        session.send("A", "98=0|108=30|141=Y|");
+        session
+    }
+
     /// Waits for a message of this type, which comes alone.
     fn wait(&mut self, msg_type: &str) {
         let (mut bytes, mut piece) = (Vec::new(), [0; 1_024]);
@@ -183,18 +199,22 @@ impl Scripted {
             bytes.extend_from_slice(&piece[..count]);
             let text = String::from_utf8_lossy(&bytes).replace('\x01', "|");
             let is_whole = text.contains("|10=") && text.ends_with('|');
-            if let Some((_, rest)) = text.split_once(&format!("|35={msg_type}|"))
+            if let Some((_, rest)) = text.split_once(&format!("|35={msg_type}"))
                 && is_whole
             {
-                let (_, rest) = rest.split_once("|52=").unwrap();
-                return self.time = rest.split('|').next().unwrap().to_owned();
+                let field = |tag: &str| {
+                    let (_, rest) = rest.split_once(&format!("|{tag}=")).unwrap();
+                    rest.split('|').next().unwrap().to_owned()
+                };
+                (self.name, self.time) = (field("49"), field("52"));
+                return;
             }
         }
     }
 
     fn send(&mut self, msg_type: &str, fields: &str) {
-        let (number, time) = (self.number, &self.time);
-        let body = format!("35={msg_type}|49=FANFARE|56=C1|34={number}|52={time}|{fields}");
+        let (number, name, time) = (self.number, &self.name, &self.time);
+        let body = format!("35={msg_type}|49=FANFARE|56={name}|34={number}|52={time}|{fields}");
         let mut text = format!("8=FIX.4.4|9={}|{body}", body.len()).replace('|', "\x01");
         let sum = text.bytes().fold(0, u8::wrapping_add);
         text += &format!("10={sum:03}\x01");
@@ -209,14 +229,7 @@ fn messages_during_the_logout_are_not_of_the_rate() {
     let address = listener.local_addr().unwrap();
     let (logged_on, go) = channel();
     let gateway = thread::spawn(move || {
-        let (stream, _) = listener.accept().unwrap();
-        let mut session = Scripted {
-            stream,
-            time: String::new(),
-            number: 1,
-        };
-        session.wait("A");
-        session.send("A", "98=0|108=30|141=Y|");
+        let mut session = Scripted::accept(&listener);
         go.recv().unwrap();
         (0..2).for_each(|_| session.send("W", "55=A|"));
         session.wait("5");
@@ -237,6 +250,39 @@ fn messages_during_the_logout_are_not_of_the_rate() {
     assert_eq!(received.per_session, (5, 5));
     let figures = received.figures().to_json();
     assert_eq!(figures["figures"]["per_session_max"], 5, "{figures}");
+}
+
+#[test]
+fn marks_that_never_come_to_a_session_are_missing() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (logged_on, go) = channel();
+    let gateway = thread::spawn(move || {
+        let mut sessions = [(); 3].map(|()| Scripted::accept(&listener));
+        go.recv().unwrap();
+        for (session, last) in sessions.iter_mut().zip([3, 1, 0]) {
+            (1..=last).for_each(|mark| session.send("W", &format!("55=A|20001=P1-{mark}|")));
+        }
+        for session in &mut sessions {
+            session.wait("5");
+            session.send("5", "");
+        }
+        sessions
+    });
+    let options = ConsumerOptions {
+        messages: Some(4),
+        from_start: true,
+        ..ConsumerOptions::new(address, 3)
+    };
+    let stop = Stop::new();
+    let consumers = Consumers::connect(&options, &stop).unwrap();
+    logged_on.send(()).unwrap();
+    let received = consumers.run(&stop, &mut |_| {}).unwrap();
+    drop(gateway.join().unwrap());
+    assert_eq!((received.received, received.short), (4, 0));
+    assert_eq!(received.per_session, (0, 3));
+    assert_eq!(received.order.missing, 2 + 3);
+    assert!(!received.is_clean(), "{received:?}");
 }
 
 #[test]

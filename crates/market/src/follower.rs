@@ -152,6 +152,7 @@ impl Follower {
                     is_last: message.is_last,
                 };
                 self.course.part(now, number, &mapped, part, send);
+                mapped.settle(&mut self.table, &self.course.market);
             }
             other => self.course.unusual(now, other, send),
         }
@@ -193,6 +194,7 @@ impl Follower {
     ) {
         let mapped = Mapped::fast(&mut self.mapper, &mut self.table, received, record);
         self.course.snapshot(lines, now, &mapped, send);
+        mapped.settle(&mut self.table, &self.course.market);
     }
 
     /// Returns the messages to request from the replay: numbers of the channel, their low 32 bits.
@@ -226,6 +228,7 @@ impl Follower {
                 is_last: place + 1 == records.len(),
             };
             self.course.part(now, Some(number), &mapped, part, send);
+            mapped.settle(&mut self.table, &self.course.market);
         }
     }
 
@@ -251,6 +254,7 @@ impl Follower {
             };
             self.course
                 .part(now, Some(number), &mapped, Part::WHOLE, send);
+            mapped.settle(&mut self.table, &self.course.market);
         }
     }
 

@@ -173,7 +173,7 @@ impl Market {
                     to.out.stats.unnumbered += 1;
                     to.out.faulty.push((event.instrument, sequence + 1));
                 } else {
-                    to.emit(event);
+                    pass(&mut self.recovery, &mut to, event, sequence);
                 }
                 if event.rpt_seq == 0 || !self.is_numbered {
                     continue;
@@ -339,15 +339,24 @@ impl Market {
         self.with(send, |recovery, to| recovery.silence(is_silent, to));
     }
 
-    /// Records that the instrument is no longer traded.
+    /// Records that the instrument is no longer traded. Its next definition opens it.
     pub fn close(&mut self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
-        self.with(send, |recovery, to| recovery.close(instrument.0, to));
+        let next = self.recovery.next();
+        self.with(send, |recovery, to| recovery.close(instrument.0, next, to));
     }
 
-    /// Passes on an event that belongs to no channel: a definition, a status.
+    /// Records that the instrument is traded. The book of one that was closed begins anew.
+    pub(crate) fn open(&mut self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
+        let next = self.recovery.next();
+        self.with(send, |recovery, to| recovery.open(instrument.0, next, to));
+    }
+
+    /// Passes on an event that belongs to no channel: a definition, a status, the end of an
+    /// instrument.
     pub fn pass_on(&mut self, ts_recv: u64, event: &Event, send: &mut impl FnMut(&Event)) {
         self.out.ts_recv = ts_recv;
-        self.with(send, |_, to| to.emit(event));
+        let next = self.recovery.next();
+        self.with(send, |recovery, to| pass(recovery, to, event, next));
     }
 
     /// Passes on the state of an instrument again: a snapshot of its book, and its state. It serves
@@ -413,6 +422,24 @@ impl Market {
             let mut to = To { out, send };
             self.recovery.fault(instrument.0, end, &mut to);
         }
+    }
+}
+
+/// Passes on an event that is not queued, of the message with this number. The end of an instrument
+/// is passed on as its state, and a definition opens an instrument that was closed, unless a later
+/// message closed or opened it.
+fn pass<F: FnMut(&Event)>(
+    recovery: &mut Recovery<Event>,
+    to: &mut To<'_, F>,
+    event: &Event,
+    sequence: u64,
+) {
+    if state::closes(event) {
+        return recovery.close(event.instrument.0, sequence, to);
+    }
+    to.emit(event);
+    if event.kind == Kind::Definition {
+        recovery.open(event.instrument.0, sequence, to);
     }
 }
 

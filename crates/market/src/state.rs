@@ -67,6 +67,11 @@ pub fn to_event(state: State) -> Event {
     event
 }
 
+/// Returns whether an event closes its instrument, as the events of a mapping and of a relay do.
+pub(crate) const fn closes(event: &Event) -> bool {
+    matches!(event.kind, Kind::State) && event.id == code::CLOSED
+}
+
 /// Returns whether an instrument in this state has a complete book, as of the last change.
 pub const fn has_book(state: State) -> bool {
     matches!(state, State::Live | State::Stale)

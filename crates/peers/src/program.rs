@@ -13,7 +13,8 @@ use fanfare_engine::process::{Missing, Process, Stream};
 /// than a minute to start.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
-/// A child process, killed on drop.
+/// A child process, killed on drop. It does not outlive the thread that started it, however that
+/// ends.
 #[derive(Debug)]
 pub struct Program(Process);
 
@@ -24,7 +25,7 @@ impl Program {
     /// The process cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        Process::start(command.stderr(Stdio::inherit())).map(Self)
+        Process::start_tied(command.stderr(Stdio::inherit())).map(Self)
     }
 
     /// Returns the next line that it prints.
@@ -109,4 +110,35 @@ fn listening_port(process: u32) -> io::Result<Option<u16>> {
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::env;
+
+    /// The variable with which the test starts itself as the parent of a program.
+    const PARENT: &str = "FANFARE_PEERS_TEST_PARENT";
+    const NAME: &str = "program::tests::a_program_ends_with_a_parent_that_is_killed";
+
+    #[test]
+    fn a_program_ends_with_a_parent_that_is_killed() {
+        if env::var_os(PARENT).is_some() {
+            let _program = Program::start(Command::new("sleep").arg("600")).unwrap();
+            writeln!(io::stderr(), "started").unwrap();
+            loop {
+                thread::park();
+            }
+        }
+        let mut parent = Command::new(env::current_exe().unwrap());
+        parent.args(["--exact", NAME]).env(PARENT, "");
+        parent.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut parent = Process::start(&mut parent).unwrap();
+        let started = |line: &str| (line == "started").then_some(());
+        let started = parent.wait_line(Some(Stream::Err), PATIENCE, started);
+        started.unwrap();
+        parent.kill().unwrap();
+        // The program holds the stream open until it has ended.
+        assert_eq!(parent.rest(Stream::Err, PATIENCE).as_deref(), Ok(""));
+    }
 }

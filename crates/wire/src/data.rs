@@ -1,35 +1,36 @@
-//! Length-prefixed data fields: values that may hold the field separator and `=`.
+//! Data fields with a length: values that may contain the field separator and `=`.
 
 use core::ops::Range;
 
-/// The pairs of a length field and the data field right behind it, such as RawDataLength(95) and
+/// The pairs of a length field and the data field directly after it, such as RawDataLength(95) and
 /// RawData(96).
 ///
-/// [`DataFields::standard`] knows every pair of the FIX versions up to FIX Latest (EP 312); a
-/// counterparty's own pairs are added with [`DataFields::with`].
+/// [`DataFields::standard`] knows every pair of the FIX versions up to FIX Latest (EP 312).
+/// [`DataFields::with`] adds the pairs of a counterparty.
 #[derive(Clone, Debug)]
 pub struct DataFields {
-    /// (length tag, data tag), ascending.
+    /// The pairs (length tag, data tag), ascending.
     pairs: Vec<(u32, u32)>,
-    /// Bit `tag % 1024` is set for each length tag below 10,000: a cheap first test.
+    /// A cheap first test: bit `tag % 1024` is set for each length tag below 10,000.
     filter: [u32; FILTER_WORDS],
-    /// The other length tags lie in this range. In the filter they would hit tags that many a
-    /// message has, such as SecurityIDSource(22).
+    /// The range of all other length tags. In the filter they would hit tags of many messages, such
+    /// as SecurityIDSource(22).
     long: Range<u32>,
     length_digits: LengthDigits,
 }
 
-/// A filter of length tags below 1000, by their digits: hundreds, tens, ones. A tag may be one if
-/// the entries of its three digits have a bit in common.
+/// A filter of length tags below 1000 by their digits: hundreds, tens and ones. A tag may be a
+/// length tag if the entries of its three digits have a bit in common.
 ///
-/// Each bit stands for the tags with the same hundreds and tens; the standard has eight such.
+/// Each bit is that of the tags with the same hundreds and tens, of which the standard has eight
+/// groups.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LengthDigits(pub(crate) [[u8; 16]; 3]);
 
 /// The least tag that is not in the filter.
 const LONG_TAG: u32 = 10_000;
 
-/// Words of 32 bits in the filter.
+/// The number of words of 32 bits in the filter.
 const FILTER_WORDS: usize = 32;
 
 impl DataFields {
@@ -42,7 +43,7 @@ impl DataFields {
             })
     }
 
-    /// Returns no pairs: every value ends at the next separator.
+    /// Returns an empty set of pairs, with which every value ends at the next separator.
     pub fn none() -> Self {
         Self {
             pairs: Vec::new(),
@@ -52,7 +53,7 @@ impl DataFields {
         }
     }
 
-    /// Adds a pair; a pair with the same length tag is replaced.
+    /// Adds a pair. A pair with the same length tag is replaced.
     #[must_use]
     pub fn with(mut self, length_tag: u32, data_tag: u32) -> Self {
         match self.pairs.binary_search_by_key(&length_tag, |pair| pair.0) {
@@ -72,8 +73,8 @@ impl DataFields {
         self
     }
 
-    /// Returns the data tag that belongs behind this length tag, or `None` if it is the tag of no
-    /// length.
+    /// Returns the tag of the data field that follows this length field, or `None` if the tag is
+    /// not that of a length.
     #[inline]
     pub fn data_tag(&self, length_tag: u32) -> Option<u32> {
         if !self.may_be_length(length_tag) {
@@ -86,7 +87,7 @@ impl DataFields {
         Some(self.pairs[at].1)
     }
 
-    /// False for most tags that are no length tag.
+    /// Returns whether the tag may be that of a length. For most other tags the result is false.
     #[inline]
     pub(crate) fn may_be_length(&self, tag: u32) -> bool {
         if tag >= LONG_TAG {
@@ -103,14 +104,15 @@ impl DataFields {
         self.length_digits
     }
 
-    /// Returns a filter that has all length tags of five digits or more, and perhaps others.
+    /// Returns a range that contains all length tags of five digits or more, and perhaps others.
     #[inline]
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn long(&self) -> &Range<u32> {
         &self.long
     }
 
-    /// Returns the two halves of the filter for tags below 10,000: bit `tag % 1024`.
+    /// Returns the two halves of the filter for tags below 10,000. Bit `tag % 1024` is that of a
+    /// tag.
     #[inline]
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn filter(&self) -> (&[u32; 16], &[u32; 16]) {
@@ -147,8 +149,8 @@ impl Default for DataFields {
     }
 }
 
-/// From the Orchestra file of FIX Latest (each field's `lengthId`), which keeps those of all
-/// earlier versions.
+/// The pairs of the Orchestra file of FIX Latest (the `lengthId` of each field), which keeps those
+/// of all earlier versions.
 #[rustfmt::skip]
 const STANDARD: [(u32, u32); 84] = [
     (90, 91), (93, 89), (95, 96), (212, 213), (348, 349), (350, 351), (352, 353), (354, 355),

@@ -1,35 +1,35 @@
-//! Decimal numbers as mantissa and power of ten: what FIX floats and FAST decimals carry.
+//! Decimal numbers as mantissa and power of ten: the values of FIX floats and FAST decimals.
 
 use crate::int;
 use core::cmp::Ordering;
 use core::fmt;
 
-/// A decimal number: `mantissa` × 10^`exponent`.
+/// A decimal number, `mantissa` × 10^`exponent`.
 ///
-/// Equality is by representation (`1.0` and `1.00` differ, as on the wire); [`Decimal::value_cmp`]
+/// Equality is by representation: `1.0` and `1.00` differ, as on the wire. [`Decimal::value_cmp`]
 /// compares by value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Decimal {
-    /// All digits, with the sign.
+    /// The digits, with the sign.
     pub mantissa: i64,
-    /// The power of ten; -2 for cents.
+    /// The power of ten, such as -2 for cents.
     pub exponent: i8,
 }
 
 impl Decimal {
-    /// The longest text that [`Decimal::write`] makes: sign, `0.`, 128 places.
+    /// The length of the longest text that [`Decimal::write`] writes: sign, `0.`, 128 places.
     pub const MAX_LEN: usize = 148;
 
-    /// `mantissa` × 10^`exponent`.
+    /// Returns the number `mantissa` × 10^`exponent`.
     pub const fn new(mantissa: i64, exponent: i8) -> Self {
         Self { mantissa, exponent }
     }
 
     /// Parses a FIX float: digits with an optional leading `-` and an optional point (`-12.50`,
-    /// `.5`, `5.`), no exponent. The places written are kept: `23.00` is 2300 × 10^-2.
+    /// `.5`, `5.`), without exponent. The number of places is kept: `23.00` is 2300 × 10^-2.
     ///
-    /// `None` if it is no such number, if its digits exceed an `i64`, or if it has more than 128
-    /// places.
+    /// Returns `None` if the text is no such number, if its digits exceed an `i64`, or if it has
+    /// more than 128 places.
     #[inline]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let (negative, digits) = match text.strip_prefix(b"-") {
@@ -61,15 +61,15 @@ impl Decimal {
         Some(Self { mantissa, exponent })
     }
 
-    /// Writes the number as a FIX float at the front of `out` and returns the number of bytes; 0
-    /// if `out` is too short ([`Decimal::MAX_LEN`] always suffices).
+    /// Writes the number as a FIX float at the front of `out`, and returns the number of bytes, or
+    /// 0 if `out` is too short. [`Decimal::MAX_LEN`] bytes always suffice.
     #[inline]
     pub fn write(self, out: &mut [u8]) -> usize {
         self.try_write(out).unwrap_or(0)
     }
 
-    /// Returns the text of a number with at most 8 digits and fewer places than digits,
-    /// as the bytes of two words from their lowest ones on, and its length; `None` for other
+    /// Returns the text of a number with at most 8 digits and fewer places than digits, as the
+    /// bytes of two words from their lowest ones on, and its length. Returns `None` for other
     /// numbers. The text is that of [`Decimal::write`], with all digits at once.
     #[inline]
     pub fn short_text(self) -> Option<([u64; 2], usize)> {
@@ -119,7 +119,7 @@ impl Decimal {
         Some(sign + count + 1)
     }
 
-    /// Compares by value: 1.0 equals 1.00.
+    /// Compares two numbers by value: 1.0 equals 1.00.
     pub fn value_cmp(self, other: Self) -> Ordering {
         let sign = self.mantissa.signum().cmp(&other.mantissa.signum());
         if sign != Ordering::Equal || self.mantissa == 0 {
@@ -133,7 +133,7 @@ impl Decimal {
         }
     }
 
-    /// Compares two values whose mantissas are not zero.
+    /// Compares the magnitudes of two numbers whose mantissas are not zero.
     fn magnitude_cmp(self, other: Self) -> Ordering {
         let (a, b) = (self.mantissa.unsigned_abs(), other.mantissa.unsigned_abs());
         let (ea, eb) = (i32::from(self.exponent), i32::from(other.exponent));
@@ -146,7 +146,7 @@ impl Decimal {
         })
     }
 
-    /// Returns the same value with no trailing zeros in the mantissa; zero becomes 0 × 10^0.
+    /// Returns the same value without trailing zeros in the mantissa. Zero becomes 0 × 10^0.
     #[must_use]
     pub fn normalise(self) -> Self {
         if self.mantissa == 0 {
@@ -163,7 +163,7 @@ impl Decimal {
         Self { mantissa, exponent }
     }
 
-    /// Returns the nearest binary floating-point number, or one beside it, for charts and
+    /// Returns the nearest binary floating-point number, or a neighbour of it, for charts and
     /// statistics.
     pub fn to_f64(self) -> f64 {
         let power = 10_f64.powi(i32::from(self.exponent).abs());
@@ -191,7 +191,8 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// Right-aligned digits with leading zeros over the whole of `out`, which has room for all.
+/// Writes the digits of `value`, with leading zeros, over the whole of `out`, which has room for
+/// all.
 #[inline]
 fn write_digits(value: u64, out: &mut [u8]) {
     if out.len() <= 20 {

@@ -1,8 +1,8 @@
-//! Decimal integers as text: parsing with exact overflow rules, writing without allocation.
+//! Decimal integers as text: parsing with exact overflow rules, and writing without allocation.
 
 /// Parses an unsigned decimal number.
 ///
-/// Leading zeros are allowed (FIX writes `38=002000`); a sign, a blank, an empty text and a value
+/// Leading zeros are allowed (FIX writes `38=002000`). A sign, a blank, an empty text and a value
 /// above `u64::MAX` are not.
 #[inline]
 pub fn parse_u64(text: &[u8]) -> Option<u64> {
@@ -35,7 +35,8 @@ fn parse_u64_long(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// Parses a decimal number with an optional leading `-`. See [`parse_u64`] for the rest.
+/// Parses a decimal number with an optional leading `-`. The other rules are those of
+/// [`parse_u64`].
 #[inline]
 pub fn parse_i64(text: &[u8]) -> Option<i64> {
     match text.strip_prefix(b"-") {
@@ -44,8 +45,9 @@ pub fn parse_i64(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Returns the number with the digits in the last `count` of eight bytes, all at once; `eight` is
-/// their little-endian word. `None` if `count` is not from 1 to 8, or one of them is no digit.
+/// Returns the number with the digits in the last `count` of eight bytes, all at once. `eight` is
+/// the little-endian word of the bytes. Returns `None` if `count` is not from 1 to 8, or if one of
+/// the bytes is no digit.
 #[inline(always)]
 pub fn parse_last_of_eight(eight: u64, count: usize) -> Option<u32> {
     if count == 0 || count > 8 {
@@ -64,7 +66,7 @@ pub fn parse_last_of_eight(eight: u64, count: usize) -> Option<u32> {
     Some(fours.wrapping_mul(10_000).wrapping_add(fours >> 32) as u32)
 }
 
-/// Returns the number of decimal digits of `value`: 1 to 20.
+/// Returns the number of decimal digits of `value`, from 1 to 20.
 #[inline]
 pub const fn digits(value: u64) -> usize {
     match value.checked_ilog10() {
@@ -73,15 +75,16 @@ pub const fn digits(value: u64) -> usize {
     }
 }
 
-/// Writes `value` at the front of `out` without leading zeros and returns the number of bytes
-/// written; 0, and nothing written, if `out` is too short.
+/// Writes `value` at the front of `out` without leading zeros, and returns the number of bytes
+/// written. If `out` is too short, writes nothing and returns 0.
 #[inline]
 pub fn write_u64(value: u64, out: &mut [u8]) -> usize {
     write_padded(value, digits(value), out)
 }
 
 /// Returns the text of a value below 10^8, as the bytes of a word from its lowest one on, and its
-/// length; all digits at once. What lies behind the text is no digit. `None` for larger values.
+/// length, all digits at once. The bytes after the text are no digits. Returns `None` for larger
+/// values.
 #[inline]
 pub fn short_text(value: u64) -> Option<(u64, usize)> {
     if value >= 100_000_000 {
@@ -98,8 +101,8 @@ pub fn short_text(value: u64) -> Option<(u64, usize)> {
     Some((text, 8 - zeros as usize))
 }
 
-/// Returns the eight digits (0 to 9, the first one lowest) of four numbers below 100 in lanes of 16
-/// bits.
+/// Returns the eight digits (0 to 9, the first one lowest) of four numbers below 100, which are in
+/// lanes of 16 bits.
 #[inline]
 pub(crate) fn digits_of_pairs(pairs: u64) -> u64 {
     // Division by 10 as multiplication and shift, exact below 100.
@@ -107,7 +110,8 @@ pub(crate) fn digits_of_pairs(pairs: u64) -> u64 {
     tens | ((pairs - tens * 10) << 8)
 }
 
-/// Writes `value` at the front of `out`, a leading `-` if negative. Returns as [`write_u64`].
+/// Writes `value` at the front of `out`, with a leading `-` if it is negative. The result is that
+/// of [`write_u64`].
 #[inline]
 pub fn write_i64(value: i64, out: &mut [u8]) -> usize {
     if value >= 0 {
@@ -124,8 +128,8 @@ pub fn write_i64(value: i64, out: &mut [u8]) -> usize {
     written + 1
 }
 
-/// Writes `value` with leading zeros in exactly `width` bytes at the front of `out` and returns
-/// `width`; 0, and nothing written, if `out` is shorter than that or `value` has more digits.
+/// Writes `value` with leading zeros in exactly `width` bytes at the front of `out`, and returns
+/// `width`. If `out` is shorter than that or `value` has more digits, writes nothing and returns 0.
 #[inline]
 pub fn write_padded(mut value: u64, width: usize, out: &mut [u8]) -> usize {
     if digits(value) > width {
@@ -151,7 +155,7 @@ pub(crate) fn pair_of(value: u32) -> [u8; 2] {
     PAIRS[(value & 127) as usize]
 }
 
-/// The texts 00 to 99; a power of two of them, so that a mask keeps the look-up in range.
+/// The texts 00 to 99. Their number is a power of two, so that a mask keeps the look-up in range.
 const PAIRS: [[u8; 2]; 128] = {
     let mut table = [[b'0'; 2]; 128];
     let mut i = 0;

@@ -1,5 +1,5 @@
-//! Byte kernels and value types of the wire formats: sums and field scans, integers, `Decimal`,
-//! `UtcTimestamp`. No I/O, no clock, no dependency.
+//! Byte kernels and value types of the wire formats: sums and field scans, integers, `Decimal`, and
+//! `UtcTimestamp`. The crate has no I/O, no clock and no dependency.
 //!
 //! ```
 //! use fanfare_wire::{Decimal, FieldIndex, Precision, UtcTimestamp};
@@ -29,6 +29,7 @@ pub mod stopbit;
 mod sum;
 pub mod text;
 mod time;
+pub mod xml;
 
 pub use data::DataFields;
 pub use decimal::Decimal;

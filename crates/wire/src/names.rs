@@ -1,4 +1,4 @@
-//! Names of documents (templates, dictionaries) as names of Rust, for generators of code.
+//! Names of documents (templates, dictionaries) as names in Rust, for generators of code.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ const KEYWORDS: [&str; 51] = [
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// Names of types, traits and variants that generated code uses as everybody knows them.
+/// The names of types, traits and variants that generated code uses in their usual meaning.
 const PRELUDE: [&str; 15] = [
     "Box",
     "Clone",
@@ -29,7 +29,8 @@ const PRELUDE: [&str; 15] = [
     "Vec",
 ];
 
-/// `MDEntryPx` as `md_entry_px`, `PartyIDs` as `party_ids`.
+/// Returns the name as that of a field or function: `md_entry_px` for `MDEntryPx`, `party_ids` for
+/// `PartyIDs`.
 pub fn snake(name: &str) -> String {
     let chars: Vec<char> = name.chars().collect();
     let mut out = String::new();
@@ -64,7 +65,7 @@ pub fn snake(name: &str) -> String {
     out
 }
 
-/// Returns the name as that of a type: `market-data` as `MarketData`; capitals stay.
+/// Returns the name as that of a type: `MarketData` for `market-data`. Capitals are unchanged.
 pub fn pascal(name: &str) -> String {
     let mut out = String::new();
     for word in name.split(|c: char| !c.is_ascii_alphanumeric()) {
@@ -81,12 +82,12 @@ pub fn pascal(name: &str) -> String {
     out
 }
 
-/// Names that are taken, each with the next number to try behind it.
+/// The names that are taken, each with the next number to be tried after it.
 #[derive(Debug, Default)]
 pub struct Taken(HashMap<String, u32>);
 
 impl Taken {
-    /// Takes `name`, or `name` with the first number behind it that makes it new, and returns it.
+    /// Takes `name`, or `name` followed by the first number that makes it new, and returns it.
     pub fn unique(&mut self, name: String) -> String {
         let Some(&next) = self.0.get(&name) else {
             self.0.insert(name.clone(), 2);

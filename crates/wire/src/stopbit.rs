@@ -1,13 +1,13 @@
-//! Stop-bit encoded entities of FAST 1.1 (section 10.2): runs of bytes whose last one has its
-//! most significant bit set, seven data bits in each, most significant first.
+//! Stop-bit encoded entities of FAST 1.1 (section 10.2). An entity is a run of bytes, the last of
+//! which has its most significant bit set. Each byte has seven data bits, most significant first.
 //!
-//! These are the scalar kernels, and the oracle of the vector ones. Nothing allocates.
+//! These are the scalar kernels, and the oracle of the vector kernels. Nothing allocates.
 
 mod squeeze;
 
 pub use squeeze::Squeeze;
 
-/// Why no entity could be read.
+/// The reason why no entity could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopBitError {
     /// The bytes end before a stop bit.
@@ -16,21 +16,21 @@ pub enum StopBitError {
     Overflow,
 }
 
-/// One integer read from the stream.
+/// An integer that was read from the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entity<T> {
     /// The integer.
     pub value: T,
-    /// Index of the first byte behind the entity.
+    /// The index of the first byte after the entity.
     pub next: usize,
-    /// Seven or more leading bits are redundant (section 10.6.1, R6).
+    /// Whether seven or more leading bits are redundant (section 10.6.1, R6).
     pub overlong: bool,
 }
 
-/// Longest entity that a 64-bit integer, made nullable, takes.
+/// The length of the longest entity of a 64-bit integer, which may be nullable.
 pub const MAX_INT_LEN: usize = 10;
 
-/// Longest entity of a 128-bit integer.
+/// The length of the longest entity of a 128-bit integer.
 pub const MAX_WIDE_LEN: usize = 19;
 
 macro_rules! unsigned_reader {
@@ -38,7 +38,7 @@ macro_rules! unsigned_reader {
         $(#[$doc])*
         ///
         /// # Errors
-        /// [`StopBitError`]; leading zero groups never overflow.
+        /// Returns a [`StopBitError`]. Leading zero groups never overflow.
         #[inline(always)]
         pub fn $name(bytes: &[u8], start: usize) -> Result<Entity<$type>, StopBitError> {
             let mut value: $type = 0;
@@ -64,7 +64,7 @@ macro_rules! signed_reader {
         $(#[$doc])*
         ///
         /// # Errors
-        /// [`StopBitError`]; leading groups that repeat the sign never overflow.
+        /// Returns a [`StopBitError`]. Leading groups that repeat the sign never overflow.
         #[inline(always)]
         pub fn $name(bytes: &[u8], start: usize) -> Result<Entity<$type>, StopBitError> {
             let Some(&first) = bytes.get(start) else { return Err(StopBitError::Truncated) };
@@ -91,7 +91,7 @@ unsigned_reader! {
     read_unsigned, u64
 }
 unsigned_reader! {
-    /// Reads an unsigned integer of up to 128 bits: for nullable 64-bit integers, whose
+    /// Reads an unsigned integer of up to 128 bits at `start`, for nullable 64-bit integers, whose
     /// entity is one larger than the value.
     read_unsigned_wide, u128
 }
@@ -100,12 +100,12 @@ signed_reader! {
     read_signed, i64
 }
 signed_reader! {
-    /// Reads a signed integer of up to 128 bits: for deltas of 64-bit integers.
+    /// Reads a signed integer of up to 128 bits at `start`, for deltas of 64-bit integers.
     read_signed_wide, i128
 }
 
-/// Splits `bytes` behind an entity of two to eight bytes, which is returned as it stands. Returns
-/// `None` if the entity has more bytes than eight, or if `bytes` end before it does.
+/// Splits `bytes` after an entity of two to eight bytes, and returns the entity and the bytes after
+/// it. Returns `None` if the entity has more than eight bytes, or if `bytes` end before it does.
 #[inline(always)]
 #[must_use]
 pub fn split_several(bytes: &[u8]) -> Option<(Several, &[u8])> {
@@ -119,11 +119,11 @@ pub fn split_several(bytes: &[u8]) -> Option<(Several, &[u8])> {
     Some((several, bytes.get(several.size()..)?))
 }
 
-/// An entity of two to eight bytes, and perhaps some bytes behind it.
+/// An entity of two to eight bytes, and perhaps some bytes after it.
 #[derive(Debug, Clone, Copy)]
 pub struct Several {
     word: u64,
-    /// The number of the bit that is the stop bit.
+    /// The number of the stop bit in the word.
     last: u32,
 }
 
@@ -168,8 +168,8 @@ impl Several {
         first.wrapping_add(1) & 0x7e == 0 && (first ^ second) & 0x40 == 0
     }
 
-    /// Returns the characters as a word, the first one lowest, with zeros behind the last one,
-    /// whose stop bit is cleared; and how many they are.
+    /// Returns the characters as a word, the first one lowest, and their number. The stop bit of
+    /// the last one is cleared, and zeros follow it.
     #[inline(always)]
     #[must_use]
     pub const fn chars(self) -> (u64, usize) {
@@ -181,15 +181,15 @@ impl Several {
 /// The stop bits of a word.
 const STOPS: u64 = 0x8080_8080_8080_8080;
 
-/// Returns the number of entities at the front of `bytes` that are one byte of zero each: NULL.
-/// Counts to eight.
+/// Returns the number of entities at the front of `bytes` that are NULL, which is one byte with
+/// data bits of zero. Counts up to eight.
 #[inline(always)]
 #[must_use]
 pub fn leading_nulls(bytes: &[u8]) -> usize {
     ((first_word(bytes) ^ STOPS).trailing_zeros() / 8) as usize
 }
 
-/// Eight bytes, the first one lowest, with zeros behind the end.
+/// Returns eight bytes as a word, the first one lowest, with zeros after the end.
 #[inline(always)]
 fn first_word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk() {
@@ -205,7 +205,7 @@ fn last_word(rest: &[u8]) -> u64 {
     each.fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// Seven bits of each byte, put together.
+/// Returns the lowest seven bits of each byte, joined.
 #[inline(always)]
 const fn squeeze(word: u64) -> u64 {
     let pairs = (word & 0x007f_007f_007f_007f) | (word & 0x7f00_7f00_7f00_7f00) >> 1;
@@ -213,14 +213,14 @@ const fn squeeze(word: u64) -> u64 {
     (fours & 0x0fff_ffff) | (fours & 0x0fff_ffff_0000_0000) >> 4
 }
 
-/// Returns whether `second` still has the sign when `first`, the leading byte, is taken away.
+/// Returns whether `second` still has the sign if `first`, the leading byte, is removed.
 #[inline]
 fn sign_repeats(first: u8, second: u8) -> bool {
     (first == 0x00 && second & 0x40 == 0) || (first == 0x7f && second & 0x40 != 0)
 }
 
-/// Index behind the entity that begins at `start`: one past the first byte with a stop bit.
-/// `None` where the bytes end before.
+/// Returns the index after the entity that begins at `start`, or `None` if `bytes` end before the
+/// entity does.
 #[inline]
 #[must_use]
 pub fn entity_end(bytes: &[u8], start: usize) -> Option<usize> {
@@ -238,11 +238,10 @@ pub fn entity_end(bytes: &[u8], start: usize) -> Option<usize> {
         .map(|index| at + index + 1)
 }
 
-/// An entity of eight bytes at most: the bytes, of which those behind the entity mean nothing, and
-/// how many there are.
+/// An entity of up to eight bytes, and its length. The bytes after the entity have no meaning.
 pub type Spread = ([u8; 8], usize);
 
-/// Returns `value` in its shortest form; `None` if that is longer than eight bytes.
+/// Returns `value` in its shortest form, or `None` if that is longer than eight bytes.
 #[inline(always)]
 #[must_use]
 pub const fn spread_unsigned(value: u64) -> Option<Spread> {
@@ -253,7 +252,7 @@ pub const fn spread_unsigned(value: u64) -> Option<Spread> {
     }
 }
 
-/// Returns `value` in its shortest form, sign bit included; `None` if that is longer than eight
+/// Returns `value` in its shortest form, sign bit included, or `None` if that is longer than eight
 /// bytes.
 #[inline(always)]
 #[must_use]
@@ -266,15 +265,15 @@ pub const fn spread_signed(value: i64) -> Option<Spread> {
     }
 }
 
-/// Returns how many groups of seven bits hold a number of bits; from 1 to 65.
+/// Returns how many groups of seven bits hold `bits` bits, which are from 1 to 65.
 #[inline(always)]
 const fn groups(bits: u32) -> usize {
     // Divided by seven and rounded up, without a division.
     ((9 * bits + 64) / 64) as usize
 }
 
-/// Writes `value` in its shortest form to the front of `out`; returns the number of bytes. What
-/// is behind them in `out` is undefined.
+/// Writes `value` in its shortest form to the front of `out`, and returns the number of bytes. The
+/// bytes after them in `out` are undefined.
 #[inline]
 pub fn write_unsigned(value: u64, out: &mut [u8; MAX_INT_LEN]) -> usize {
     match spread_unsigned(value) {
@@ -283,15 +282,15 @@ pub fn write_unsigned(value: u64, out: &mut [u8; MAX_INT_LEN]) -> usize {
     }
 }
 
-/// Writes `value` in its shortest form to the front of `out`; returns the number of bytes.
+/// Writes `value` in its shortest form to the front of `out`, and returns the number of bytes.
 #[inline]
 pub fn write_unsigned_wide(value: u128, out: &mut [u8; MAX_WIDE_LEN]) -> usize {
     let len = ((128 - (value | 1).leading_zeros()) as usize).div_ceil(7);
     fill(value, len, out)
 }
 
-/// Writes `value` in its shortest form, sign bit included, to the front of `out`; returns the
-/// number of bytes. What is behind them in `out` is undefined.
+/// Writes `value` in its shortest form, sign bit included, to the front of `out`, and returns the
+/// number of bytes. The bytes after them in `out` are undefined.
 #[inline]
 pub fn write_signed(value: i64, out: &mut [u8; MAX_INT_LEN]) -> usize {
     match spread_signed(value) {
@@ -303,7 +302,7 @@ pub fn write_signed(value: i64, out: &mut [u8; MAX_INT_LEN]) -> usize {
     }
 }
 
-/// Writes `value` in its shortest form, sign bit included, to the front of `out`; returns the
+/// Writes `value` in its shortest form, sign bit included, to the front of `out`, and returns the
 /// number of bytes.
 #[inline]
 pub fn write_signed_wide(value: i128, out: &mut [u8; MAX_WIDE_LEN]) -> usize {
@@ -318,8 +317,8 @@ fn put((bytes, len): Spread, out: &mut [u8; MAX_INT_LEN]) -> usize {
     len
 }
 
-/// [`fill`] for up to eight bytes, all at once: halves, quarters and eighths of the 56 bits are
-/// moved apart.
+/// Returns the bytes that [`fill`] writes, for up to eight bytes, all at once. Halves, quarters and
+/// eighths of the 56 bits are moved apart.
 #[inline(always)]
 const fn spread(value: u64, len: usize) -> [u8; 8] {
     let x = value & 0x0fff_ffff | (value & 0x00ff_ffff_f000_0000) << 4;
@@ -328,8 +327,8 @@ const fn spread(value: u64, len: usize) -> [u8; 8] {
     ((x | 0x80) << (64 - 8 * len)).to_be_bytes()
 }
 
-/// Puts the lowest `7 * len` bits of `value` into the first `len` bytes of `out`, with the
-/// stop bit in the last one.
+/// Writes the lowest `7 * len` bits of `value` to the first `len` bytes of `out`, with the stop bit
+/// in the last one, and returns `len`.
 #[inline]
 fn fill(value: u128, len: usize, out: &mut [u8]) -> usize {
     for (index, byte) in out[..len].iter_mut().enumerate() {

@@ -1,9 +1,9 @@
-//! The sum of bytes modulo 256, the heart of CheckSum(10).
+//! The sum of bytes modulo 256, which is CheckSum(10).
 
 /// Returns the sum of all bytes modulo 256.
 ///
-/// Wide enough vectors are chosen by the compiler for the baseline; the widest of the processor
-/// only pay inside [`crate::FieldIndex`], where the bytes are in registers anyway.
+/// For the baseline the compiler chooses vectors that are wide enough. The widest vectors of the
+/// processor only pay inside [`crate::FieldIndex`], where the bytes are in registers anyway.
 #[inline]
 pub fn byte_sum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0_u8, |sum, &byte| sum.wrapping_add(byte))

@@ -1,16 +1,17 @@
-//! Text of a peer, made safe to show.
+//! Text of a peer, made safe for display.
 //!
-//! A value in a message may hold anything: an escape sequence that moves the cursor of a terminal,
-//! a line end that forges a line of a log, a mark that turns the direction of writing. Text of a
-//! peer is printed through [`Escaped`], [`JsonString`] or [`SafeJson`] alone, and text that another
-//! program has escaped through [`Shown`]; no other module has a list of unsafe characters.
+//! A value in a message may contain anything: an escape sequence that moves the cursor of a
+//! terminal, a line end that forges a line of a log, or a mark that changes the direction of
+//! writing. Text of a peer is printed only through [`Escaped`], [`JsonString`] or [`SafeJson`], and
+//! text that another program has escaped through [`Shown`]. No other module has a list of unsafe
+//! characters.
 
 use core::fmt::{self, Display, Write};
 
-/// Returns whether a character can do more in a line of text than be visible: C0, DEL and C1
-/// controls, ends of lines and paragraphs, marks that change the direction of writing, characters
-/// without a shape. The joiners U+200C and U+200D and the variation selectors U+FE00 to U+FE0F are
-/// parts of words and of emoji, and are safe.
+/// Returns whether a character is more than visible in a line of text: C0, DEL and C1 controls,
+/// ends of lines and paragraphs, marks that change the direction of writing, and characters without
+/// a shape. The joiners U+200C and U+200D and the variation selectors U+FE00 to U+FE0F are parts of
+/// words and of emoji, and are safe.
 #[must_use]
 pub const fn is_unsafe(char: char) -> bool {
     char.is_ascii_control()
@@ -35,9 +36,9 @@ pub const fn is_unsafe(char: char) -> bool {
 
 /// Bytes as one line of text.
 ///
-/// Valid UTF-8 is shown as it is, but for these: `\\` is a backslash, `\n`, `\r`, `\t` and
-/// `\u{1b}` are [unsafe characters](is_unsafe), `\xff` is a byte that belongs to no character.
-/// Different bytes are shown differently. Allocates nothing.
+/// Valid UTF-8 is shown unchanged, with these exceptions: `\\` is a backslash, `\n`, `\r`, `\t` and
+/// `\u{1b}` are [unsafe characters](is_unsafe), and `\xff` is a byte that belongs to no character.
+/// Different bytes are shown differently. Formatting allocates nothing.
 ///
 /// ```
 /// use fanfare_wire::text::Escaped;
@@ -47,24 +48,25 @@ pub const fn is_unsafe(char: char) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Escaped<'a> {
     bytes: &'a [u8],
-    /// SOH is shown as `|`.
+    /// Whether SOH is shown as `|`.
     bars: bool,
 }
 
 impl<'a> Escaped<'a> {
-    /// Bytes of any kind.
+    /// Returns bytes of any kind for display.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, bars: false }
     }
 
-    /// Text.
+    /// Returns text for display.
     #[must_use]
     pub const fn text(text: &'a str) -> Self {
         Self::new(text.as_bytes())
     }
 
-    /// Fields of a FIX message: SOH is shown as `|`, as a `|` in a value is.
+    /// Returns the fields of a FIX message for display. SOH is shown as `|`, as is a `|` in a
+    /// value.
     #[must_use]
     pub const fn fields(bytes: &'a [u8]) -> Self {
         Self { bytes, bars: true }
@@ -87,8 +89,8 @@ impl Display for Escaped<'_> {
     }
 }
 
-/// Text whose [unsafe characters](is_unsafe) are escaped as [`Escaped`] does. Backslashes stay
-/// unchanged, so that text that was escaped before is the same.
+/// Text for display, whose [unsafe characters](is_unsafe) are escaped as by [`Escaped`].
+/// Backslashes are unchanged, so that text that is already escaped stays the same.
 ///
 /// ```
 /// use fanfare_wire::text::{Escaped, Shown};
@@ -111,8 +113,8 @@ impl Display for Shown<'_> {
     }
 }
 
-/// A string of JSON, with its quotes. [Unsafe characters](is_unsafe) are escaped, so that it can
-/// be shown; to a parser it is the same text.
+/// A JSON string with its quotes. [Unsafe characters](is_unsafe) are escaped, so that it can be
+/// displayed. A parser reads the same text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonString<'a>(
     /// The text.
@@ -135,11 +137,11 @@ impl Display for JsonString<'_> {
     }
 }
 
-/// JSON of another writer, with the [unsafe characters](is_unsafe) in its strings escaped: the same
-/// to a parser. Spaces and line ends between its parts stay.
+/// JSON of another writer, with the [unsafe characters](is_unsafe) in its strings escaped. A parser
+/// reads the same values. Spaces and line ends between its parts are unchanged.
 #[derive(Debug, Clone, Copy)]
 pub struct SafeJson<T>(
-    /// Displayed as JSON.
+    /// The value, which is displayed as JSON.
     pub T,
 );
 
@@ -159,7 +161,7 @@ impl Write for Filter<'_, '_> {
     }
 }
 
-/// Writes plain characters unchanged, and passes each of the others to `other`.
+/// Writes plain characters unchanged, and passes every other character to `other`.
 fn in_runs<W: Write>(
     to: &mut W,
     text: &str,
@@ -176,7 +178,7 @@ fn in_runs<W: Write>(
     to.write_str(rest)
 }
 
-/// Returns the escape of JSON: one code unit of UTF-16, or two.
+/// Writes the JSON escape of a character: one code unit of UTF-16, or two.
 fn utf16(to: &mut impl Write, char: char) -> fmt::Result {
     let mut room = [0; 2];
     let mut units = char.encode_utf16(&mut room).iter();
@@ -188,7 +190,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Reads back what [`Escaped`] shows, the slow way.
+    /// Parses what [`Escaped`] shows, in a slow and simple way.
     fn unescaped(text: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut rest = text;
@@ -221,7 +223,7 @@ mod tests {
         bytes
     }
 
-    /// Text with more unsafe characters than chance would bring.
+    /// Returns text with more unsafe characters than chance would bring.
     fn nasty() -> impl Strategy<Value = String> {
         let few = "[\\\\\"n\u{1}\u{1b}\n\r\t\u{7f}\u{80}\u{9b}\u{9f}\u{a0}\u{61c}\u{200b}\u{200e}\
                    \u{2027}\u{2028}\u{2029}\u{202e}\u{2066}\u{2069}\u{feff}\u{e0041}é€𝄞|]{0,20}";

@@ -1,25 +1,26 @@
-//! UTCTimestamp: nanoseconds since the epoch, and its text `YYYYMMDD-HH:MM:SS[.fraction]`.
+//! UTCTimestamp: nanoseconds since the epoch, and the text `YYYYMMDD-HH:MM:SS[.fraction]`.
 
 use crate::int::pair_of;
 use core::cell::Cell;
 use core::fmt;
 
-/// A point in time: nanoseconds since 1970-01-01T00:00:00Z, leap seconds not counted (as POSIX).
+/// A point in time, in nanoseconds since 1970-01-01T00:00:00Z. Leap seconds are not counted, as in
+/// POSIX.
 ///
-/// Covers the years 1677 to 2262.
+/// The range covers the years 1677 to 2262.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UtcTimestamp(i64);
 
-/// How many digits a written UTCTimestamp has behind the seconds.
+/// The number of digits after the seconds in the text of a UTCTimestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Precision {
-    /// None: `20261120-12:34:56`.
+    /// No digits: `20261120-12:34:56`.
     Seconds,
-    /// Three: `20261120-12:34:56.123`.
+    /// Three digits: `20261120-12:34:56.123`.
     Millis,
-    /// Six.
+    /// Six digits.
     Micros,
-    /// Nine.
+    /// Nine digits.
     Nanos,
 }
 
@@ -36,10 +37,10 @@ impl Precision {
 }
 
 impl UtcTimestamp {
-    /// The longest text that [`UtcTimestamp::write`] makes.
+    /// The length of the longest text that [`UtcTimestamp::write`] writes.
     pub const MAX_LEN: usize = Precision::Nanos.text_len();
 
-    /// From nanoseconds since the epoch.
+    /// Returns the time at a number of nanoseconds since the epoch.
     pub const fn from_nanos(nanos: i64) -> Self {
         Self(nanos)
     }
@@ -49,8 +50,8 @@ impl UtcTimestamp {
         self.0
     }
 
-    /// Returns the beginning of a day, months and days counted from 1; `None` for an impossible
-    /// date and for a year out of range.
+    /// Returns the beginning of a day, with months and days counted from 1, or `None` for an
+    /// impossible date and for a year out of range.
     #[inline]
     pub fn midnight(year: u32, month: u32, day: u32) -> Option<Self> {
         let is_date = (1600..2400).contains(&year)
@@ -60,11 +61,11 @@ impl UtcTimestamp {
         days.checked_mul(DAY * NANOS).map(Self)
     }
 
-    /// Parses `YYYYMMDD-HH:MM:SS` with no fraction or one of 3, 6, 9 or 12 digits. What is below a
-    /// nanosecond is cut off, not rounded.
+    /// Parses `YYYYMMDD-HH:MM:SS` without a fraction or with one of 3, 6, 9 or 12 digits. Digits
+    /// below a nanosecond are cut off, not rounded.
     ///
-    /// Second 60 (a leap second) is accepted and counts as second 0 of the next minute. `None` for
-    /// any other text, an impossible date or time, and a year out of range.
+    /// Second 60 (a leap second) is accepted and counts as second 0 of the next minute. Returns
+    /// `None` for any other text, an impossible date or time, and a year out of range.
     #[inline]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let (whole, fraction) = text.split_at_checked(17)?;
@@ -90,11 +91,11 @@ impl UtcTimestamp {
         seconds.checked_mul(NANOS)?.checked_add(nanos).map(Self)
     }
 
-    /// Writes the time at the front of `out` and returns the number of bytes; 0 if `out` is
-    /// shorter than [`Precision::text_len`]. What exceeds the precision is cut off, not rounded.
+    /// Writes the time at the front of `out`, and returns the number of bytes, or 0 if `out` is
+    /// shorter than [`Precision::text_len`]. Digits beyond the precision are cut off, not rounded.
     ///
-    /// Each thread remembers the text of the last second that it wrote, so that another time of
-    /// the same second costs 3 ns instead of 10.
+    /// Each thread remembers the text of the last second that it wrote, so that another time of the
+    /// same second takes 3 ns instead of 10.
     #[inline]
     pub fn write(self, precision: Precision, out: &mut [u8]) -> usize {
         let Some((whole, fraction)) = out
@@ -133,10 +134,10 @@ impl fmt::Display for UtcTimestamp {
     }
 }
 
-/// Nanoseconds of a second.
+/// The number of nanoseconds in a second.
 const NANOS: i64 = 1_000_000_000;
 
-/// Seconds of a day.
+/// The number of seconds in a day.
 const DAY: i64 = 86_400;
 
 #[inline]
@@ -164,12 +165,12 @@ fn parse_fraction(mut text: &[u8]) -> Option<i64> {
 }
 
 thread_local! {
-    /// The second that was written last, and its text: most times are of the same second as the
-    /// one before. (The first value is no second that an `i64` of nanoseconds has.)
+    /// The second that was written last, and its text. Most times are of the same second as the
+    /// previous one. (The first value is no second that an `i64` of nanoseconds has.)
     static LAST: (Cell<i64>, Cell<[u8; 17]>) = const { (Cell::new(i64::MIN), Cell::new([0; 17])) };
 }
 
-/// `YYYYMMDD-HH:MM:SS` of a second since the epoch.
+/// Returns the text `YYYYMMDD-HH:MM:SS` of a second since the epoch.
 #[inline]
 fn second_text(second: i64) -> [u8; 17] {
     LAST.with(|(last, text)| {
@@ -181,7 +182,7 @@ fn second_text(second: i64) -> [u8; 17] {
     })
 }
 
-/// As [`second_text`], without memory.
+/// Returns the same text as [`second_text`], without a look at the last one.
 #[inline(never)]
 fn whole_text(second: i64) -> [u8; 17] {
     let days = second.div_euclid(DAY);
@@ -200,7 +201,7 @@ fn whole_text(second: i64) -> [u8; 17] {
     ]
 }
 
-/// A point, then `value` in the rest of `out` with leading zeros.
+/// Writes a point, and then `value` with leading zeros to the rest of `out`.
 #[inline]
 fn write_fraction(value: u32, out: &mut [u8]) {
     if let Some((point, digits)) = out.split_first_mut() {
@@ -222,10 +223,11 @@ fn is_leap(year: u32) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
-/// Days from 0000-03-01 (proleptic Gregorian) to 1970-01-01.
+/// The number of days from 0000-03-01 (proleptic Gregorian) to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
 
-/// Days since the epoch. Years start in March, so that the leap day is the last of its year.
+/// Returns the number of days since the epoch. Years start in March, so that the leap day is the
+/// last day of its year.
 #[inline]
 fn days_from_civil(year: u32, month: u32, day: u32) -> i64 {
     let year = i64::from(year) - i64::from(month <= 2);
@@ -235,10 +237,11 @@ fn days_from_civil(year: u32, month: u32, day: u32) -> i64 {
     year * 365 + leap_days + day_of_year - EPOCH_DAYS
 }
 
-/// Year, month, day of a day since the epoch, for the years that an `i64` of nanoseconds covers.
+/// Returns the year, month and day of a day since the epoch, for the years that an `i64` of
+/// nanoseconds covers.
 ///
-/// Works in quarters of a day, so that one division takes care of the leap years (the Gregorian
-/// century first, then the year in it, then the month by a linear function).
+/// The computation is in quarters of a day, so that one division covers the leap years: the
+/// Gregorian century first, then the year in it, then the month by a linear function.
 #[inline]
 fn civil_from_days(days: i64) -> (u32, u32, u32) {
     // From 0000-03-01: positive for all years from 1677.
@@ -359,7 +362,7 @@ mod tests {
         assert!(UtcTimestamp::parse(b"20000229-00:00:00").is_some());
     }
 
-    /// Counts the days year by year and month by month: the oracle.
+    /// Counts the days year by year and month by month, as the oracle.
     fn day_by_counting(mut days: i64) -> (u32, u32, u32) {
         let mut year = 1970;
         let length = |year| if is_leap(year) { 366 } else { 365 };

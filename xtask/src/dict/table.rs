@@ -13,7 +13,8 @@ const HEAD: &str = "\
 # Copyright FIX Protocol Limited. See PROVENANCE.md and amendments.txt.
 ";
 
-/// Returns the table of `version`; `editions` has all versions in the order of VERSIONS.
+/// Returns the table of `version`; `editions` has all versions in the order of VERSIONS. Returns an
+/// error if an amendment matches nothing.
 pub(super) fn render(
     editions: &[Repository],
     version: &str,
@@ -71,11 +72,23 @@ fn write_fields(
             Change::Component { .. } => {}
         }
     }
+    let amended = amendments.iter().filter_map(|a| match &a.change {
+        Change::Enum { tag, .. } | Change::Open { tag } => Some(tag),
+        _ => None,
+    });
+    for tag in amended {
+        if !fields.contains_key(tag) {
+            return Err(unused(edition, &format!("field {tag}")));
+        }
+    }
     for (tag, field) in &fields {
         let kind = data_type(&edition.version, &field.kind);
         let own = enums.get(tag);
         let values = own.or_else(|| enums.get(&field.values_of?));
         let values = values.map_or(&[][..], Vec::as_slice);
+        if values.is_empty() && open.contains(tag) {
+            return Err(unused(edition, &format!("list of values of field {tag}")));
+        }
         // A "value" with blanks describes free values ("ISO Country Code"); the list of another
         // field only provides the names.
         let is_open = open.contains(tag)
@@ -150,12 +163,16 @@ fn write_blocks(
     amendments: &[&Amendment],
 ) -> Result<(), String> {
     let application_only = edition.version.starts_with("FIX.5");
+    let mut replaced = BTreeMap::new();
+    for amendment in amendments {
+        if let Change::Component { name, items } = &amendment.change
+            && replaced.insert(name.as_str(), items).is_some()
+        {
+            return Err(unused(edition, &format!("second component {name}")));
+        }
+    }
     for component in &edition.components {
-        let replaced = amendments.iter().find_map(|a| match &a.change {
-            Change::Component { name, items } if *name == component.name => Some(items),
-            _ => None,
-        });
-        let items = match replaced {
+        let items = match replaced.remove(component.name.as_str()) {
             Some(items) => format!(" {items}"),
             None => items(edition, &component.id)?,
         };
@@ -172,7 +189,15 @@ fn write_blocks(
             }
         }
     }
-    Ok(())
+    match replaced.keys().next() {
+        Some(name) => Err(unused(edition, &format!("component {name}"))),
+        None => Ok(()),
+    }
+}
+
+/// Returns the error of an amendment that matches nothing.
+fn unused(edition: &Repository, what: &str) -> String {
+    format!("amendments.txt: {} has no {what}", edition.version)
 }
 
 fn items(edition: &Repository, id: &str) -> Result<String, String> {
@@ -210,4 +235,75 @@ fn write_level<'a>(out: &mut String, mut rows: &'a [Row], indent: u32) -> Option
         }
     }
     Some(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::amend;
+    use super::super::repository::Component;
+    use super::*;
+    use std::collections::HashMap;
+
+    /// Returns an edition with Side(54) and an empty component.
+    fn edition(version: &str) -> Repository {
+        let side = Field {
+            name: "Side".to_owned(),
+            kind: "char".to_owned(),
+            added: version.to_owned(),
+            by_extension: false,
+            values_of: None,
+        };
+        let buy = Enum::parse("1=Buy").unwrap();
+        Repository {
+            version: version.to_owned(),
+            own_fields: true,
+            fields: BTreeMap::from([(54, side)]),
+            enums: BTreeMap::from([(54, vec![buy])]),
+            components: vec![Component {
+                id: "1".to_owned(),
+                name: "Parties".to_owned(),
+            }],
+            messages: Vec::new(),
+            contents: HashMap::new(),
+        }
+    }
+
+    fn amended(lines: &str) -> Result<String, String> {
+        let amendments = amend::parse(lines).unwrap();
+        let amendments: Vec<_> = amendments.iter().collect();
+        render(&VERSIONS.map(edition), "FIX.4.4", &amendments)
+    }
+
+    #[test]
+    fn amendments_that_match_are_applied() {
+        for (lines, expected) in [
+            ("FIX.4.4 enum 54 2=Sell", "F 54 Side CHAR 1=Buy 2=Sell\n"),
+            ("FIX.4.4 open 54", "F 54 Side CHAR~ 1=Buy\n"),
+            ("FIX.4.4 field 55 Symbol STRING", "F 55 Symbol STRING\n"),
+            ("FIX.4.4 component Parties 54!", "C Parties 54!\n"),
+        ] {
+            let table = amended(lines).unwrap();
+            assert!(table.contains(expected), "{lines}: {table}");
+        }
+    }
+
+    #[test]
+    fn an_amendment_that_matches_nothing_is_an_error() {
+        for (lines, expected) in [
+            ("FIX.4.4 enum 55 X=Y", "no field 55"),
+            ("FIX.4.4 open 55", "no field 55"),
+            (
+                "FIX.4.4 field 55 Symbol STRING\nFIX.4.4 open 55",
+                "no list of values of field 55",
+            ),
+            ("FIX.4.4 component Party 54", "no component Party"),
+            (
+                "FIX.4.4 component Parties 54\nFIX.4.4 component Parties 54!",
+                "no second component Parties",
+            ),
+        ] {
+            let expected = format!("amendments.txt: FIX.4.4 has {expected}");
+            assert_eq!(amended(lines).unwrap_err(), expected, "{lines}");
+        }
+    }
 }

@@ -6,12 +6,16 @@ use super::uses::uses;
 use super::{File, Finding};
 
 const SANS_IO: [&str; 5] = ["wire", "fix", "fast", "feed", "market"];
-const OUTSIDE: [&[&str]; 7] = [
+const OUTSIDE: [&[&str]; 11] = [
     &["std", "net"],
     &["std", "fs"],
     &["std", "thread"],
     &["std", "process"],
     &["std", "env"],
+    &["unix", "net"],
+    &["io", "stdin"],
+    &["io", "stdout"],
+    &["io", "stderr"],
     &["Instant", "now"],
     &["SystemTime"],
 ];
@@ -36,7 +40,23 @@ pub(crate) fn check(file: &File) -> Vec<Finding> {
             }
         }
     }
+    // Under another name, what is outside would pass.
+    for path in &uses.renamed {
+        if path.segments.last().is_some_and(|last| is_front(last)) {
+            found.push(Finding::new(
+                &file.path,
+                path.line,
+                format!("`{}` under another name", path.segments.join("::")),
+            ));
+        }
+    }
     found
+}
+
+/// Returns whether a longer path to what is outside begins with this name.
+fn is_front(name: &str) -> bool {
+    let mut longer = OUTSIDE.iter().filter(|outside| outside.len() > 1);
+    longer.any(|outside| outside.first() == Some(&name))
 }
 
 #[cfg(test)]
@@ -68,11 +88,22 @@ mod tests {
             "fn f() {\nstd::thread::spawn(g) }",
             "use std::time::Instant; fn f() {\nInstant::now() }",
             "use std::time::{Duration,\nSystemTime};",
+            "\nuse std::os::unix::net::UnixStream;",
+            "use std::io; fn f() {\nio::stdin() }",
+            "fn f() {\nstd::io::stdout() }",
+            "\nuse std::time::Instant as T; fn f() { T::now() }",
+            "\npub use std::{io as i};",
         ] {
             assert_eq!(found("crates/fix/src/a.rs", text), [2], "{text}");
         }
         let both = "use std::{fs, net};";
         assert_eq!(found("crates/fix/src/a.rs", both), [1, 1]);
+    }
+
+    #[test]
+    fn what_is_inside_may_have_another_name() {
+        let text = "use std::io::{self, Write as _}; use std::fmt as f;";
+        assert!(found("crates/fix/src/a.rs", text).is_empty());
     }
 
     #[test]

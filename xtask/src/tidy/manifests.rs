@@ -55,6 +55,9 @@ pub(crate) fn check(files: &[File]) -> Vec<Finding> {
     let manifests = files.iter().filter(|f| f.path.ends_with("Cargo.toml"));
     let mut found = Vec::new();
     for file in manifests {
+        if file.path == Path::new("Cargo.toml") {
+            found.extend(other_names(&file.path, &file.text));
+        }
         let Some(name) = file.crate_name() else {
             continue;
         };
@@ -84,29 +87,55 @@ fn check_one(path: &Path, name: &str, text: &str) -> Vec<Finding> {
         ));
         return found;
     };
+    let used = dependencies(text).into_iter();
+    for (line, _, used) in used.filter(|(_, _, used)| !may.contains(used)) {
+        found.push(Finding::new(
+            path,
+            line,
+            format!("`{name}` may not use `{used}`"),
+        ));
+    }
+    found
+}
+
+/// Reports crates that the workspace has under another name, which would hide their use.
+fn other_names(path: &Path, text: &str) -> Vec<Finding> {
+    let renamed = dependencies(text).into_iter().filter(|(_, line, name)| {
+        let own = format!("fanfare-{name} ");
+        !line.starts_with(&own)
+    });
+    renamed
+        .map(|(line, _, name)| Finding::new(path, line, format!("`{name}` under another name")))
+        .collect()
+}
+
+/// Returns the crates of this workspace that a manifest is built from, with the number of the line
+/// and the line. Every mention counts: a key, a header, or the `package` of another name.
+fn dependencies(text: &str) -> Vec<(usize, &str, &str)> {
     let mut section = "";
-    for (i, line) in text.lines().enumerate() {
-        if line.starts_with('[') {
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.split('#').next().unwrap_or("").trim();
+        if line.starts_with('[') && line.ends_with(']') {
             section = line;
         }
-        let Some(rest) = line.strip_prefix("fanfare-") else {
-            continue;
-        };
-        let used = rest.split(['.', ' ', '=']).next().unwrap_or("");
-        if is_built_from(section) && !may.contains(&used) {
-            found.push(Finding::new(
-                path,
-                i + 1,
-                format!("`{name}` may not use `{used}`"),
-            ));
+        let key = line.split('=').next().unwrap_or("");
+        if is_built_from(section) || is_built_from(key) {
+            let mentions = line.split("fanfare-").skip(1);
+            let is_behind = |c: char| !c.is_ascii_alphanumeric() && c != '-';
+            let names = mentions.filter_map(|rest| rest.split(is_behind).next());
+            found.extend(names.map(|name| (number, line, name)));
         }
     }
     found
 }
 
-/// Returns whether the crate is built from what the section names, on any platform.
-fn is_built_from(section: &str) -> bool {
-    section.ends_with("dependencies]") && !section.ends_with("dev-dependencies]")
+/// Returns whether a crate is built from what a header or a key names, on any platform.
+fn is_built_from(place: &str) -> bool {
+    place.split('.').any(|part| {
+        let bare = part.trim_matches(['[', ']', '"', '\'', ' ']);
+        matches!(bare, "dependencies" | "build-dependencies")
+    })
 }
 
 #[cfg(test)]
@@ -135,6 +164,28 @@ mod tests {
         ] {
             assert_eq!(found(section, "engine"), 0, "{section}");
         }
+    }
+
+    #[test]
+    fn every_way_to_name_a_crate_is_found() {
+        for text in [
+            "[dependencies.fanfare-engine]\nworkspace = true",
+            "[target.'cfg(unix)'.dependencies.fanfare-engine]\nworkspace = true",
+            "[dependencies]\ne = { package = \"fanfare-engine\", path = \"../engine\" }",
+            "[dependencies.e]\npackage = \"fanfare-engine\"",
+            "[ dependencies ] # of ours\n  \"fanfare-engine\" = { workspace = true }",
+            "dependencies.fanfare-engine.workspace = true",
+        ] {
+            let text = format!("{text}\n{LINTS}");
+            let found = check_one(Path::new("crates/fix/Cargo.toml"), "fix", &text);
+            assert_eq!(found.len(), 1, "{text}");
+        }
+        let workspace = |line: &str| {
+            let text = format!("[workspace.dependencies]\n{line}\n");
+            other_names(Path::new("Cargo.toml"), &text).len()
+        };
+        assert_eq!(workspace("fanfare-fix = { path = \"crates/fix\" }"), 0);
+        assert_eq!(workspace("f = { package = \"fanfare-fix\" }"), 1);
     }
 
     #[test]

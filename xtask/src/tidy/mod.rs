@@ -2,6 +2,7 @@
 //! files to findings. A finding names file and line, so that an editor can jump there.
 
 mod cycles;
+mod docs;
 mod layers;
 mod manifests;
 mod source;
@@ -70,6 +71,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
     for file in &files {
         if file.is_rust() {
             findings.extend(source::check(file));
+            findings.extend(docs::check(file));
             findings.extend(layers::check(file));
         }
         findings.extend(text::check(file));

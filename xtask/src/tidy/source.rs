@@ -71,7 +71,8 @@ fn long_functions(file: &File) -> Vec<Finding> {
     found
 }
 
-fn is_fn_start(line: &str) -> bool {
+/// Returns whether a line without its indentation begins a function.
+pub(super) fn is_fn_start(line: &str) -> bool {
     let mut rest = line;
     for prefix in [
         "pub(crate) ",

@@ -3,7 +3,7 @@
 use super::tokens::{Token, tokens};
 
 /// A path as written: `super::state::Session`.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Path<'a> {
     pub(super) segments: Vec<&'a str>,
     pub(super) line: usize,
@@ -16,6 +16,8 @@ pub(super) struct Uses<'a> {
     pub(super) paths: Vec<Path<'a>>,
     /// Names that the module re-exports, and their paths.
     pub(super) exports: Vec<(&'a str, Path<'a>)>,
+    /// Paths whose last segment a `use` gives another name than `_`.
+    pub(super) renamed: Vec<Path<'a>>,
 }
 
 /// Returns the names in a file.
@@ -31,6 +33,11 @@ pub(super) fn uses(text: &str) -> Uses<'_> {
                 };
                 tree.branch(&[]);
                 rest = tree.rest;
+                for (name, path) in &tree.found {
+                    if *name != "_" && path.segments.last() != Some(name) {
+                        uses.renamed.push(path.clone());
+                    }
+                }
                 if is_public {
                     uses.exports.extend(tree.found);
                 } else {
@@ -155,7 +162,7 @@ mod tests {
 
     #[test]
     fn trees_become_paths() {
-        let text = "use super::a::{self, B as C, d::{E, f::*}}; use ::g::h;";
+        let text = "use super::a::{self, B as C, d::{E, f::*}}; use ::g::h as _;";
         let expected = [
             "super::a",
             "super::a::B",
@@ -164,6 +171,9 @@ mod tests {
             "g::h",
         ];
         assert_eq!(paths(text), expected);
+        let renamed = uses(text).renamed;
+        assert_eq!(renamed.len(), 1);
+        assert_eq!(renamed[0].segments, ["super", "a", "B"]);
         assert_eq!(exports("pub use a::{self, b as c};"), ["a=a", "c=a::b"]);
     }
 

@@ -68,6 +68,16 @@ impl Connection {
         self.outbound.push(messages)
     }
 
+    /// Queues the last bytes of a session, whatever the limit.
+    pub(super) fn queue_rest(&mut self, rest: &[u8]) {
+        self.outbound.push_rest(rest);
+    }
+
+    /// Drops the outbound queue.
+    pub(super) fn drop_queue(&mut self) {
+        self.outbound.consume(self.outbound.len());
+    }
+
     /// Offers up to `most` bytes of the queue to the transport and passes those taken to `note`.
     /// Returns their number.
     pub(super) fn send_queued(

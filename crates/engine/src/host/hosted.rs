@@ -13,9 +13,7 @@ use super::transport::Encrypt;
 use crate::journal::{OpenError, Recovery};
 use crate::poll::{Interest, Poller, Token};
 use crate::tcp::{Connector, Inbox};
-use fanfare_fix::session::{
-    AdminHook, Config, MemoryStore, MessageStore, Now, Session, SessionId, Version,
-};
+use fanfare_fix::session::{AdminHook, Config, MemoryStore, MessageStore, Now, Session, SessionId};
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,6 +26,8 @@ pub(super) struct Hosted {
     /// The journal of received messages, if they are kept.
     pub(super) received: Option<Kept>,
     pub(super) link: Option<Link>,
+    /// The token of its last connection, which may still have bytes to send.
+    pub(super) ending: Option<Token>,
     /// The connector of an initiator.
     pub(super) connector: Option<Connector>,
     /// The encryption of its connections.
@@ -108,6 +108,8 @@ pub(super) struct Link {
     pub(super) connection: Connection,
     pub(super) token: Token,
     inbox: Inbox,
+    /// Whether the handler had no room at the last attempt to read.
+    lacks_room: bool,
     /// What the poller reports of the connection, if anything. A connection that is read each duty
     /// cycle is not watched, which spares the sender of every packet the call of epoll.
     watched: Option<Interest>,
@@ -119,6 +121,7 @@ impl Link {
             connection,
             token,
             inbox: Inbox::new(),
+            lacks_room: false,
             watched: None,
         }
     }
@@ -128,7 +131,13 @@ impl Link {
         self.watched.is_some()
     }
 
-    fn watch(&mut self, poller: &Poller, wanted: Option<Interest>) -> io::Result<()> {
+    /// Returns whether bytes of the counterparty wait because the handler has no room.
+    fn is_left_unread(&self) -> bool {
+        self.lacks_room && self.connection.transport.has_unread()
+    }
+
+    /// Changes what the poller reports of the connection.
+    pub(super) fn watch(&mut self, poller: &Poller, wanted: Option<Interest>) -> io::Result<()> {
         let transport = &self.connection.transport;
         match (self.watched, wanted) {
             (now, wanted) if now == wanted => return Ok(()),
@@ -148,6 +157,7 @@ impl Hosted {
             session,
             received: None,
             link: None,
+            ending: None,
             connector: None,
             encrypt,
             access: None,
@@ -165,9 +175,10 @@ impl Hosted {
         }
     }
 
-    /// Returns a placeholder for a session that was removed.
-    pub(super) fn nobody() -> Self {
-        let config = Config::new(SessionId::new(Version::Fix44, "", ""));
+    /// Returns a placeholder for the session `id`, which was removed. Its last connection may still
+    /// send bytes under its name.
+    pub(super) fn nobody(id: SessionId) -> Self {
+        let config = Config::new(id);
         let nothing = Store::Memory(MemoryStore::without_resends(0));
         Self {
             is_vacant: true,
@@ -196,6 +207,22 @@ impl Hosted {
             .as_ref()
             .map_or(0, |link| link.connection.queued());
         queued + self.session.store().unsent_len()
+    }
+
+    /// Moves the session's bytes to the outbound queue of the connection, whatever its limit.
+    pub(super) fn queue_rest(&mut self) {
+        let Some(link) = &mut self.link else {
+            return;
+        };
+        loop {
+            let rest = self.session.poll_transmit();
+            if rest.is_empty() {
+                return;
+            }
+            let len = rest.len();
+            link.connection.queue_rest(rest);
+            self.session.transmitted(len);
+        }
     }
 
     /// Watches for space to send exactly while bytes wait for it, and for bytes to read if `reads`;
@@ -232,6 +259,11 @@ impl Hosted {
     /// Returns the details of a session that was made for a Logon.
     pub(super) fn made(&self) -> Option<&Made> {
         self.access.as_ref()?.made.as_ref()
+    }
+
+    /// Returns the details of a session that was made for a Logon, to be changed.
+    pub(super) fn made_mut(&mut self) -> Option<&mut Made> {
+        self.access.as_mut()?.made.as_mut()
     }
 }
 

@@ -450,6 +450,16 @@ impl Agent for MessageLog {
 }
 
 #[cfg(test)]
+impl LogTap {
+    /// Fills the ring up to less than a short message above the space for a [`GRAIN`].
+    pub(super) fn fill(&mut self, now: Now) {
+        while self.ring.has_room_for(GRAIN_ROOM + 32) {
+            self.bytes(now, 1, Direction::In, b"x");
+        }
+    }
+}
+
+#[cfg(test)]
 impl MessageLog {
     /// Writes to this file instead of its own; `None` restores its own.
     pub(super) fn fill_disk(&mut self, full: Option<File>) {

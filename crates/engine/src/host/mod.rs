@@ -5,28 +5,7 @@
 //! [`Acceptor`]s on one thread; the application is a [`Handler`]. When the host is stopped it
 //! logs every session out first.
 //!
-//! An acceptor that responds to each order:
-//!
-//! ```no_run
-//! use fanfare_engine::host::{Acceptor, Handler, Peer};
-//! use fanfare_engine::{idle::Idle, stop::Stop};
-//! use fanfare_fix::session::{AppMessage, Config, SessionId, Version};
-//!
-//! struct Exchange;
-//!
-//! impl Handler for Exchange {
-//!     fn on_message(&mut self, peer: &mut Peer<'_>, order: &AppMessage<'_>) {
-//!         let Some(id) = order.message.get(11) else { return };
-//!         let sent = peer.send(b"8", |report| { report.field(11, id).char(39, b'0'); });
-//!         sent.unwrap_or_else(|error| { eprintln!("{error}"); 0 });
-//!     }
-//! }
-//!
-//! let session = Config::new(SessionId::new(Version::Fix44, "EXCHANGE", "TRADER"));
-//! let acceptor = Acceptor::new("127.0.0.1:9880".parse()?).session(session);
-//! acceptor.run(Exchange, Idle::BackOff, &Stop::on_interrupt()?)?;
-//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-//! ```
+//! [The crate](crate) has an acceptor as an example.
 //!
 //! While a session waits for its counterparty, the host rehearses the next message, once after each
 //! message written. The rehearsal brings the code and data of a message back into the processor's

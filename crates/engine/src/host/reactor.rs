@@ -1,6 +1,7 @@
 //! The agent that runs sessions.
 
 mod agent;
+mod ending;
 mod logon;
 mod ports;
 mod run;
@@ -15,9 +16,10 @@ use super::log::LogTap;
 use super::peer::SessionKey;
 use super::settings::Initiator;
 use crate::clock::Clock;
-use crate::poll::{Interest, Poller, Token};
+use crate::poll::{Poller, Token};
 use crate::slots::Slots;
-use crate::tcp::{Attempt, Received};
+use crate::tcp::Attempt;
+use ending::Ending;
 use fanfare_fix::session::{Config, DisconnectReason, Now, SECOND, Scratch};
 use ports::HostPort;
 use std::any::Any;
@@ -67,15 +69,14 @@ pub struct Host<H> {
 pub(super) enum Slot {
     Port(usize),
     Link(SessionKey),
-    /// Everything is sent; the connection is closed by the counterparty, or at this time.
-    Ending(Connection, u64),
+    Ending(Box<Ending>),
 }
 
 impl Slot {
     /// Returns when the connection is to be closed.
-    const fn deadline(&self) -> Option<u64> {
+    fn deadline(&self) -> Option<u64> {
         match self {
-            Self::Ending(_, deadline) => Some(*deadline),
+            Self::Ending(ending) => Some(ending.deadline()),
             Self::Port(_) | Self::Link(_) => None,
         }
     }
@@ -99,7 +100,7 @@ const DIRECT: usize = 2;
 /// have not logged on, that end, or that wait for space to send. New connections are polled for
 /// once a [`SCAN`].
 const ASK: u32 = 16;
-/// The time for the counterparty to close after our last bytes.
+/// The time for the counterparty to read our last bytes and to close.
 const ENDING: u64 = SECOND;
 
 impl<H: Handler> Host<H> {
@@ -190,7 +191,9 @@ impl<H: Handler> Host<H> {
         if self.remote.key(&id).is_some() {
             return Err(HostError::Duplicate(id));
         }
-        let vacant = self.vacant.pop();
+        let is_free = |key: &SessionKey| self.logged_ending(*key).is_none();
+        let vacant = self.vacant.iter().rposition(is_free);
+        let vacant = vacant.map(|at| self.vacant.swap_remove(at));
         let key = vacant.unwrap_or(SessionKey(self.hosted.len()));
         self.make_room(config);
         for recovery in recoveries.iter().filter(|found| !found.is_unremarkable()) {
@@ -233,6 +236,7 @@ impl<H: Handler> Host<H> {
         now: Now,
         bytes: &[u8],
     ) {
+        self.cut_ending(key, now);
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return;
         };
@@ -247,7 +251,6 @@ impl<H: Handler> Host<H> {
         if life == Life::GoesOn && !bytes.is_empty() {
             life = hosted.feed(key, now, &mut self.bench, bytes);
         }
-        self.note_logon(key);
         self.after(key, now, life);
         self.note_pending(key);
         self.watch_as_needed(now);
@@ -269,6 +272,7 @@ impl<H: Handler> Host<H> {
                 self.after(key, now, Life::GoesOn);
             }
         }
+        self.watch_endings();
     }
 
     /// Does what follows a session's duty cycle.
@@ -286,33 +290,19 @@ impl<H: Handler> Host<H> {
         }
         // A counterparty that did not respond to our Logout in time has less for the rest.
         let linger = ENDING.min(hosted.session.config().logout_timeout);
+        if life == Life::Ended {
+            hosted.queue_rest();
+        }
         let link = hosted.part(key, now, &mut self.bench);
         if let Some(connector) = &mut hosted.connector {
             connector.lost(now.mono);
         }
         self.live.retain(|&live| live != key);
         self.leave(key, now);
-        if let Some(link) = link {
-            self.end(link, now.mono + linger, life);
-        }
-    }
-
-    /// Closes a connection when the counterparty has read its last bytes.
-    fn end(&mut self, link: Link, deadline: u64, life: Life) {
-        self.slots.remove(link.token);
-        let is_watched = link.is_watched();
-        let mut connection = link.connection;
-        if life != Life::Ended || connection.transport.finish().is_err() {
-            return;
-        }
-        let token = self.slots.next_token();
-        let transport = &connection.transport;
-        let watched = match is_watched {
-            true => self.poller.change(transport, token, Interest::Read),
-            false => self.poller.add(transport, token, Interest::Read),
-        };
-        if watched.is_ok() {
-            self.slots.insert(Slot::Ending(connection, deadline));
+        match link {
+            Some(link) if life == Life::Ended => self.end(key, link, now.mono + linger, now),
+            Some(link) => drop(self.slots.remove(link.token)),
+            None => {}
         }
     }
 
@@ -409,7 +399,7 @@ impl<H: Handler> Host<H> {
                     }
                     done
                 }
-                Some(Slot::Ending(..)) => self.read_to_the_end(event.token),
+                Some(Slot::Ending(_)) => self.serve_ending(event.token, now),
                 None => 0,
             };
         }
@@ -423,20 +413,6 @@ impl<H: Handler> Host<H> {
         let life = hosted.drain(key, now, &mut self.bench);
         self.after(key, now, life);
         1
-    }
-
-    fn read_to_the_end(&mut self, token: Token) -> usize {
-        let Some(Slot::Ending(connection, _)) = self.slots.get_mut(token) else {
-            return 0;
-        };
-        match connection.transport.receive(&mut self.bench.buffer) {
-            Ok(Received::Bytes(_)) => 1,
-            Ok(Received::Nothing) => 0,
-            Ok(Received::Closed) | Err(_) => {
-                self.slots.remove(token);
-                1
-            }
-        }
     }
 
     /// Calls the handler's `on_turn`.
@@ -640,7 +616,7 @@ impl<H: Handler> Host<H> {
 
     /// Returns whether nothing remains to be sent or received.
     fn is_quiet(&self) -> bool {
-        let talks = |slot: &Slot| matches!(slot, Slot::Link(_) | Slot::Ending(..));
+        let talks = |slot: &Slot| matches!(slot, Slot::Link(_) | Slot::Ending(_));
         !self.slots.iter().any(|(_, slot)| talks(slot))
     }
 }

@@ -79,6 +79,11 @@ impl Transport {
         }
     }
 
+    /// Returns whether received bytes are left, here or in the kernel.
+    pub(super) fn has_unread(&self) -> bool {
+        self.has_pending() || self.stream().has_unread()
+    }
+
     /// See [`Stream::receive`].
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
         match self {
@@ -115,10 +120,11 @@ impl Transport {
         }
     }
 
-    /// Shuts down the sending direction.
-    pub(super) fn finish(&mut self) -> io::Result<()> {
+    /// Shuts down the sending direction once the kernel has the bytes in its own buffer. Returns
+    /// whether that is done.
+    pub(super) fn finish(&mut self) -> io::Result<bool> {
         match self {
-            Self::Plain(stream) => stream.finish(),
+            Self::Plain(stream) => stream.finish().map(|()| true),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.finish(),
         }

@@ -4,10 +4,11 @@ use super::SettingsError;
 use super::file::{Entry, Section};
 use super::keys::SWITCHES;
 use fanfare_fix::dict::{
-    Dictionary, DictionaryValidator, LoadError, SchemaError, Switches, Version,
+    Dictionary, DictionaryValidator, LoadError, MAX_TEXT, SchemaError, Switches, Version,
 };
 use fanfare_fix::session::{self, ApplVerId, Config};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
@@ -48,6 +49,21 @@ impl DictionaryFile {
             line: entry.line,
             key: entry.key.clone(),
         }
+    }
+
+    /// Returns a remark on a dictionary of another built-in version, which may be the wrong file.
+    /// Versions of a venue's own get none, and FIX.5.0 none in the place of a service pack, which
+    /// not every file names.
+    fn remark(&self, dictionary: &Dictionary, version: Version) -> Option<String> {
+        let found = Version::from_name(dictionary.version())
+            .filter(|found| !version.name().starts_with(found.name()))?;
+        let Self { path, line, key } = self;
+        Some(format!(
+            "line {line}: {key}={}: the dictionary is of {}, the messages are of {}",
+            path.display(),
+            found.name(),
+            version.name()
+        ))
     }
 }
 
@@ -140,15 +156,17 @@ impl DictionaryFiles {
         }))
     }
 
-    /// Loads the named dictionaries, by `read`.
+    /// Loads the named dictionaries, by `read`. A dictionary of another version is used, with a
+    /// line in `remarks`.
     ///
     /// # Errors
     /// A file does not exist, or is no dictionary.
     pub fn load(
         &self,
         read: &dyn Fn(&Path) -> io::Result<String>,
+        remarks: &mut Vec<String>,
     ) -> Result<DictionaryValidator, DictionaryError> {
-        let session = one(self.session.as_ref(), self.version, read)?;
+        let session = one(self.session.as_ref(), self.version, read, remarks)?;
         let mut validator = DictionaryValidator::new(session, self.switches);
         if self.version != Version::Fixt11 {
             return Ok(validator);
@@ -164,24 +182,45 @@ impl DictionaryFiles {
         // The first one is the default.
         for version in std::iter::once(self.default).chain(others).chain(rest) {
             let file = named(version).map(|(_, file)| file);
-            let dictionary = one(file, version, read)?;
+            let dictionary = one(file, version, read, remarks)?;
             validator.add_application(version, &dictionary)?;
         }
         Ok(validator)
     }
 }
 
+/// Reads the text of a dictionary, up to the limit of [`Dictionary::from_xml`], which reports a
+/// longer one.
+///
+/// # Errors
+/// The file cannot be read, or is not in UTF-8.
+pub fn read_dictionary(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    // With one byte beyond the limit, the loader reports the excess.
+    let mut file = File::open(path)?.take(MAX_TEXT as u64 + 1);
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
+
 fn one(
     file: Option<&DictionaryFile>,
     version: Version,
     read: &dyn Fn(&Path) -> io::Result<String>,
+    remarks: &mut Vec<String>,
 ) -> Result<Arc<Dictionary>, DictionaryError> {
-    let Some(DictionaryFile { path, line, key }) = file else {
+    let Some(file) = file else {
         return Ok(Dictionary::built_in(version));
     };
+    let DictionaryFile { path, line, key } = file;
     match read(path) {
         Ok(text) => match Dictionary::from_xml(&text) {
-            Ok(dictionary) => Ok(Arc::new(dictionary)),
+            Ok(dictionary) => {
+                let remark = file.remark(&dictionary, version);
+                // A file in [DEFAULT] is loaded for each session.
+                let new = remark.filter(|remark| !remarks.contains(remark));
+                remarks.extend(new);
+                Ok(Arc::new(dictionary))
+            }
             Err(error) => Err(DictionaryError::Load {
                 path: path.clone(),
                 error,

@@ -1,6 +1,6 @@
 //! Ports and initiators made from the sessions of a settings file.
 
-use super::dictionaries::{DictionaryError, DictionaryFiles};
+use super::dictionaries::{DictionaryError, DictionaryFiles, read_dictionary};
 use super::session::{PortLimits, SessionSettings};
 use super::tls::{ClientTlsFiles, TlsFiles};
 use crate::agent::{self, AgentError, Crew, CrewError};
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -68,7 +68,8 @@ pub struct Endpoints {
     pub lossy_log: bool,
     /// The rotation of the message log, as the first session with a log has it.
     pub log_rotation: Rotation,
-    /// Deviations from the file: hosts without an address, and folders of further logs.
+    /// Deviations from the file, hosts without an address and folders of further logs, and
+    /// dictionaries of another version than their messages.
     pub remarks: Vec<String>,
 }
 
@@ -145,7 +146,7 @@ impl Endpoints {
             let config = &mut settings.config;
             config.max_send = config.max_message + HEADER_ROOM;
             if let Some(files) = &settings.dictionaries {
-                let dictionaries = load(files, &config.id)?;
+                let dictionaries = load(files, &config.id, &mut all.remarks)?;
                 config.data_fields = dictionaries.data_fields();
                 let dictionaries: Arc<dyn Validator> = Arc::new(dictionaries);
                 config.validator = files.incoming.then(|| Arc::clone(&dictionaries));
@@ -325,10 +326,10 @@ const LOG_FILE: &str = "messages.log";
 fn load(
     files: &DictionaryFiles,
     session: &SessionId,
+    remarks: &mut Vec<String>,
 ) -> Result<fanfare_fix::dict::DictionaryValidator, EndpointsError> {
-    let read = |path: &Path| std::fs::read_to_string(path);
     files
-        .load(&read)
+        .load(&read_dictionary, remarks)
         .map_err(|source| EndpointsError::Dictionary {
             session: session.clone(),
             source: Box::new(source),

@@ -42,7 +42,7 @@ mod template;
 mod tests;
 mod tls;
 
-pub use dictionaries::{DictionaryError, DictionaryFile, DictionaryFiles};
+pub use dictionaries::{DictionaryError, DictionaryFile, DictionaryFiles, read_dictionary};
 #[cfg(feature = "tls")]
 pub use endpoints::Certificates;
 pub use endpoints::{Endpoints, EndpointsError};

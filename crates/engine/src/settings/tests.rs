@@ -421,22 +421,23 @@ fn dictionaries_are_read_or_built_in() {
     let lines = "DataDictionary=absent.xml\nAllowUnknownMsgFields=Y\nValidateFieldsHaveValues=N\n";
     let files = session("FIX.4.2", lines).dictionaries.unwrap();
     assert!(files.switches.allow_unknown_fields && !files.switches.fields_have_values);
+    let mut remarks = Vec::new();
     let absent = |_: &Path| Err(io::ErrorKind::NotFound.into());
-    let error = files.load(&absent).unwrap_err().to_string();
+    let error = files.load(&absent, &mut remarks).unwrap_err().to_string();
     let expected = "line 8: DataDictionary=absent.xml: no such file; without DataDictionary the \
         built-in dictionary of FIX.4.2 is used";
     assert_eq!(error, expected);
     session("FIX.4.2", "")
         .dictionaries
         .unwrap()
-        .load(&absent)
+        .load(&absent, &mut remarks)
         .unwrap();
 
     let broken = |_: &Path| Ok("<fix".to_owned());
-    let error = files.load(&broken).unwrap_err().to_string();
+    let error = files.load(&broken, &mut remarks).unwrap_err().to_string();
     assert!(error.starts_with("absent.xml: "), "{error}");
     let denied = |_: &Path| Err(io::ErrorKind::PermissionDenied.into());
-    let error = files.load(&denied).unwrap_err().to_string();
+    let error = files.load(&denied, &mut remarks).unwrap_err().to_string();
     assert!(error.starts_with("cannot read absent.xml"), "{error}");
     let unused = session(
         "FIX.4.2",
@@ -463,6 +464,31 @@ fn dictionaries_are_read_or_built_in() {
 }
 
 #[test]
+fn a_dictionary_of_another_version_is_used_and_named() {
+    let remarks = |begin_string: &str, lines: &str, version: &str| {
+        let (session, mut remarks) = (session(begin_string, lines), Vec::new());
+        let xml = format!("<fix {version}><fields/><messages/></fix>");
+        let (files, read) = (session.dictionaries.unwrap(), |_: &Path| Ok(xml.clone()));
+        for _ in 0..2 {
+            files.load(&read, &mut remarks).unwrap();
+        }
+        remarks
+    };
+    let own = |version| remarks("FIX.4.4", "DataDictionary=own.xml\n", version);
+    let expected = "line 8: DataDictionary=own.xml: the dictionary is of FIX.4.2, the messages \
+        are of FIX.4.4";
+    assert_eq!(own("major='4' minor='2'"), [expected]);
+    assert_eq!(own("major='4' minor='4'"), [""; 0]);
+    // A version of a venue's own.
+    assert_eq!(own("major='4' minor='9'"), [""; 0]);
+    let lines = "DefaultApplVerID=FIX.5.0SP2\nAppDataDictionary=app.xml\n";
+    let told = remarks("FIXT.1.1", lines, "major='5' minor='0' servicepack='1'");
+    let expected = "line 9: AppDataDictionary=app.xml: the dictionary is of FIX.5.0SP1, the \
+        messages are of FIX.5.0SP2";
+    assert_eq!(told, [expected]);
+}
+
+#[test]
 fn fixt_has_two_kinds_of_dictionaries() {
     let lines = "DefaultApplVerID=FIX.5.0SP1\nTransportDataDictionary=t.xml\n\
         AppDataDictionary=a.xml\nAppDataDictionary.FIX.4.4=b.xml\n";
@@ -482,7 +508,8 @@ fn fixt_has_two_kinds_of_dictionaries() {
         true => Ok(String::new()),
         false => Err(io::ErrorKind::NotFound.into()),
     };
-    let error = files.load(&|path| only("a.xml", path)).unwrap_err();
+    let read = |path: &Path| only("a.xml", path);
+    let error = files.load(&read, &mut Vec::new()).unwrap_err();
     assert!(
         error
             .to_string()

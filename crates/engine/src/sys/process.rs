@@ -2,6 +2,8 @@
 
 use super::check;
 use std::io;
+use std::os::unix::process::{CommandExt, parent_id};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Number of SIGINT and SIGTERM received since the handler was installed; the end of the terminal
@@ -141,6 +143,23 @@ pub(crate) fn end_with_parent() -> io::Result<()> {
     // SAFETY: this option takes a signal by value and touches no memory.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) })?;
     Ok(())
+}
+
+/// Makes the kernel send SIGTERM to each process that `command` starts when the thread that started
+/// it ends.
+pub(crate) fn tie(command: &mut Command) {
+    let parent = std::process::id();
+    let tied = move || {
+        end_with_parent()?;
+        // The parent may have died before the request reached the kernel.
+        match parent_id() == parent {
+            true => Ok(()),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
+    };
+    // SAFETY: between fork and exec, `tied` makes two async-signal-safe system calls and allocates
+    // nothing.
+    unsafe { command.pre_exec(tied) };
 }
 
 /// Restricts the calling thread to one CPU.

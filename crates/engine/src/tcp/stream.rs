@@ -57,6 +57,12 @@ impl Stream {
         }
     }
 
+    /// Returns whether the kernel has bytes to be received.
+    #[must_use]
+    pub fn has_unread(&self) -> bool {
+        self.inner.peek(&mut [0]).is_ok_and(|count| count > 0)
+    }
+
     /// Writes all parts (the first 1,024) in one gathering write. Returns how many bytes the kernel
     /// took: 0 if its buffer is full, fewer than offered if it became full.
     ///

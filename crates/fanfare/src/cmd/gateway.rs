@@ -14,8 +14,8 @@ use crate::print::say;
 /// Options of `fanfare gateway`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// TOML configuration; docs/gateway.md describes every key, examples/gateway.toml is a working
-    /// one.
+    /// TOML configuration; docs/gateway.md, docs/dbn.md and docs/kafka.md describe every key,
+    /// examples/gateway.toml is a working one.
     #[arg(required_unless_present = "hash_password")]
     config: Option<PathBuf>,
     /// Log warnings and errors only.

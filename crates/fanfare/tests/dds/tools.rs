@@ -170,3 +170,29 @@ fn a_feed_comes_from_a_fifo_or_from_stdin() {
     let published = publisher.end().succeeded().figures();
     assert_eq!(published["samples"], 400, "{published}");
 }
+
+/// Returns the first of two consecutive domains, which are exclusive to this test.
+fn two_domains() -> String {
+    let mut held = Vec::new();
+    loop {
+        let next = fanfare_peers::domain();
+        if held.contains(&(next - 1)) {
+            return (next - 1).to_string();
+        }
+        held.push(next);
+    }
+}
+
+#[test]
+fn an_interrupted_bench_reports_what_it_has() {
+    let args = ["bench", "dds", "--json", "--domain", &two_domains()];
+    let long = ["--rounds", "1000000", "--round-trips", "80"];
+    let mut bench = Running::start(&mut fanfare(&[&args[..], &long].concat()));
+    bench.tells("round trips: 1000000 rounds");
+    bench.interrupt();
+    let said = bench.end();
+    assert_eq!(said.code, 1, "{}", said.err);
+    let end = "interrupted: these are the figures so far";
+    assert!(said.err.contains(end), "{}", said.err);
+    assert_eq!(said.json()["ok"], false);
+}

@@ -160,7 +160,8 @@ fn enter_ends_consumers_also_from_a_pipe_where_that_is_asked_for() {
     let mut until = start(&["--until-enter", "--prefix", "U"]);
     until.tells("Press Enter to shutdown");
     until.reads("\n");
-    until.end().succeeded();
+    let told = until.end().succeeded().out;
+    assert!(told.contains("\n0 to 0 a session\n"), "{told}");
     // Without the option, a line on stdin is ignored, and the end of stdin always is.
     let mut plain = start(&["--prefix", "P"]);
     plain.reads("\n");

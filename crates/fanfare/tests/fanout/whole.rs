@@ -1,8 +1,12 @@
 //! Tests of server, consumers, producers and report together.
 
 use crate::common::gateway::Gateway;
-use crate::common::{Folder, Running, fanfare, fanfare_at_terminal, figure, run};
+use crate::common::{
+    Folder, Running, fanfare, fanfare_at_terminal, figure, run, said, with_program,
+};
 use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 #[test]
@@ -109,8 +113,28 @@ fn a_saturation_that_would_take_long_ends_when_asked_to() {
     let mut running = Running::start(&mut fanfare(&[&args[..], &long].concat()));
     running.tells("five times 1000000 messages");
     running.interrupt();
-    let said = running.end();
-    assert_eq!(figure(&said.json(), "lost"), 0.0);
+    assert_eq!(cut_off(running), 0.0);
+}
+
+/// Returns the lost deliveries of an interrupted benchmark, which fails with its figures so far.
+fn cut_off(benchmark: Running) -> f64 {
+    let said = benchmark.end();
+    assert_eq!(said.code, 1, "{}", said.err);
+    let end = "interrupted: these are the figures so far";
+    assert!(said.err.contains(end), "{}", said.err);
+    let figures = said.json();
+    assert_eq!(figures["ok"], false, "{figures}");
+    figure(&figures, "lost")
+}
+
+#[test]
+fn an_interrupted_benchmark_has_failed() {
+    for command in [["bench", "fanout"], ["fanout", "baseline"]] {
+        let long = ["--consumers", "3", "--rounds", "1000000", "--json"];
+        let running = Running::start(&mut fanfare(&[&command[..], &long].concat()));
+        running.interrupt();
+        assert_eq!(cut_off(running), 0.0, "{command:?}");
+    }
 }
 
 #[test]
@@ -125,10 +149,39 @@ fn a_watched_gateway_is_measured() {
     }
 }
 
+/// The script of `make bench`.
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/bench.sh");
+
+/// A program in the place of the binary, which prints its arguments and fails as `bench book`.
+const STAND_IN: &str = r#"#!/bin/sh
+echo "$*"
+case "$*" in "bench book "*) exit 1 ;; esac
+"#;
+
+#[test]
+fn a_benchmark_that_fails_ends_no_other() {
+    let folder = Folder::new("bench-script");
+    let (program, out) = (folder.file("program"), folder.file("out"));
+    std::fs::create_dir(&out).unwrap();
+    let left = folder.with("out/book.json", "of a run before");
+    // The shell writes the program: a file that this process has open cannot be run.
+    let make = r#"printf %s "$0" >"$1" && chmod +x "$1" && exec "$2" "$1" "$3""#;
+    let args = ["-c", make, STAND_IN, &program, SCRIPT, &out];
+    let said = said(&mut with_program(Command::new("sh"), &args));
+    assert_eq!(said.code, 1);
+    assert_eq!(said.err, "bench: failed: book\n");
+    assert!(said.out.contains("\nbench book --json\n"), "{}", said.out);
+    assert!(!Path::new(&left).exists());
+    // The first benchmark, and the last.
+    for (name, command) in [("codec", "bench codec"), ("events-spectra", "bench events")] {
+        let figures = folder.read(&format!("out/{name}.json"));
+        assert!(figures.starts_with(command.as_bytes()), "{name}");
+    }
+}
+
 #[test]
 fn make_bench_runs_every_benchmark() {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/bench.sh");
-    let script = std::fs::read_to_string(script).unwrap();
+    let script = std::fs::read_to_string(SCRIPT).unwrap();
     let words: Vec<&str> = script.split_whitespace().collect();
     let help = run(&["bench", "--help"]).succeeded().out;
     let (_, commands) = help.split_once("Commands:\n").unwrap();

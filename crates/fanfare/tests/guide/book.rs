@@ -8,6 +8,11 @@ fn docs() -> PathBuf {
     guide().join("..").canonicalize().unwrap()
 }
 
+/// Returns the text of a file in the tree's top folder.
+fn text(name: &str) -> String {
+    std::fs::read_to_string(docs().join("..").join(name)).unwrap()
+}
+
 /// Returns the files that a text links to, relative to the folder of the text.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1);
@@ -67,5 +72,33 @@ fn links_of_chapters_lead_to_chapters_and_pictures() {
                 chapter.display()
             );
         }
+    }
+}
+
+/// The package has its documents in the folders of the tree.
+#[test]
+fn links_of_the_readme_lead_to_files_of_the_package() {
+    let manifest = text("crates/fanfare/Cargo.toml");
+    let is_shipped = |source: &str, folder: &str| {
+        let asset = format!("[\"../../{source}\", \"usr/share/doc/fanfare/{folder}\", \"644\"]");
+        manifest.contains(&asset)
+    };
+    let readme = text("README.md");
+    for link in links(&readme) {
+        let path = docs().join("..").join(link);
+        assert!(path.exists(), "{link}");
+        let (folder, name) = match path.is_dir() {
+            true => (link.to_owned() + "/", "README.md"),
+            false => link.rsplit_once('/').map_or_else(
+                || (String::new(), link),
+                |(folder, name)| (folder.to_owned() + "/", name),
+            ),
+        };
+        let (_, ending) = name.rsplit_once('.').unwrap();
+        assert!(
+            is_shipped(&format!("{folder}*.{ending}"), &folder)
+                || is_shipped(&format!("{folder}{name}"), &folder),
+            "{link}"
+        );
     }
 }

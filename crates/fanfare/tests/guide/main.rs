@@ -9,10 +9,11 @@ mod book;
 mod chapter;
 #[path = "../common/mod.rs"]
 mod common;
+mod decisions;
 
 use chapter::{Block, blocks, is_like, note};
 use common::{Folder, Running, Said, nobody, with_program};
-use fanfare_peers::{or_skip, python};
+use fanfare_peers::{cpp, or_skip, python};
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -114,11 +115,27 @@ fn read(name: &str) {
         };
         path.push(python.parent().unwrap().to_owned());
     }
+    if let Some(wanted) = note(&text, "cpp")
+        && !builds(wanted)
+    {
+        return;
+    }
     let mut reader = Reader::new(name, path);
     for block in blocks(&reader.with_own_ports(&text)) {
         reader.take(block);
     }
     reader.close();
+}
+
+/// Returns whether a C++ program builds that includes a header, with these options of the compiler.
+fn builds(wanted: &str) -> bool {
+    let (header, options) = wanted.split_once(" | ").unwrap();
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide-cpp");
+    let source = home.with_extension("cpp");
+    std::fs::write(&source, format!("#include <{header}>\nint main() {{}}\n")).unwrap();
+    let options: Vec<&str> = options.split(' ').collect();
+    let built = or_skip(cpp(&home, &source, &options));
+    built.unwrap_or_else(|absent| panic!("{absent}")).is_some()
 }
 
 /// A reader who follows a chapter.

@@ -12,7 +12,7 @@ mod common;
 
 use common::gateway::port;
 use common::relay::Relay;
-use common::{Folder, Running, Said, nobody, receive};
+use common::{Folder, Running, Said, eventually, nobody, receive};
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -127,6 +127,19 @@ fn on_schedule_every_order_has_its_report() {
 }
 
 #[test]
+fn a_server_that_sleeps_answers_and_is_blocked_in_between() {
+    let server = Server::start(&["--sleep"]);
+    measured(&server.port, &["100"]);
+    // The state of a thread that polls is `R`, also while it yields.
+    let id = server.running.id();
+    let state = format!("/proc/{id}/task/{id}/stat");
+    eventually("the server to sleep", || {
+        std::fs::read_to_string(&state).unwrap().contains(") S ")
+    });
+    assert_eq!(server.stop().out, "100 orders received\n");
+}
+
+#[test]
 fn wrong_usage_is_2_and_what_cannot_be_is_1() {
     for args in [
         &["0"][..],
@@ -140,7 +153,13 @@ fn wrong_usage_is_2_and_what_cannot_be_is_1() {
     ] {
         assert_eq!(client("7070", args).code, 2, "{args:?}");
     }
-    assert_eq!(run(&["server", "-m", "script"]).code, 2);
+    for args in [
+        &["-m", "script"][..],
+        &["--sleep", "--pin", "0"],
+        &["--sleep", "--lenient"],
+    ] {
+        assert_eq!(run(&[&["server"], args].concat()).code, 2, "{args:?}");
+    }
     let port = nobody().port().to_string();
     for (output, why) in [
         (client(&port, &["5"]), "Connection refused"),
@@ -211,12 +230,13 @@ fn an_interrupted_client_logs_out_and_reports() {
     let client = endless(&server);
     client.interrupt();
     let output = client.end();
-    assert_eq!(output.code, 0, "{}", output.err);
+    assert_eq!(output.code, 1, "{}", output.err);
     assert!(
         output.err.starts_with("interrupted after "),
         "{}",
         output.err
     );
+    assert_eq!(output.json()["ok"], false);
     assert!(output.json()["figures"]["p50_us"].as_f64().unwrap() > 0.0);
     let Said {
         out: said,

@@ -161,7 +161,7 @@ fn a_picture_older_than_the_changes_is_not_taken() {
     let picture = r#"{"template": "Picture", "fields": {"MsgSeqNum": 1, "SecurityID": 7,
         "RptSeq": 2, "LastMsgSeqNumProcessed": 2, "MDEntries": [{"MDEntryType": "0",
         "MDEntryPx": 50, "MDEntrySize": 9, "MDPriceLevel": 1}]}}"#;
-    let pictures = files.feed("pictures", &[picture.replace('\n', "")]);
+    let pictures = files.feed("snapshots", &[picture.replace('\n', "")]);
     let args = [
         "--symbol",
         "7",

@@ -328,12 +328,12 @@ fn judge_bars(all: &[Value], events: &[Value]) {
 
 /// Writes the feed and its snapshots, with as many messages.
 fn files(folder: &Folder, count: &str) -> [PathBuf; 2] {
-    ["changes", "pictures"].map(|name| {
+    ["changes", "snapshots"].map(|name| {
         let file = folder.path().join(name);
         let to = text(&file);
         let mut args = vec!["fast", "generate", "spectra", "--trades", "20", "-n", count];
         args.extend(["-o", to]);
-        args.extend((name == "pictures").then_some("--snapshots"));
+        args.extend((name == "snapshots").then_some("--snapshots"));
         run(&args).succeeded();
         file
     })

@@ -87,7 +87,7 @@ fn a_gateway_keeps_the_books_of_a_feed() {
     send(&packets(&folder, "feed", &lines), &group);
     gateway.tells("of 1 instrument, 0 live, 1 recovering");
     let whole = [entry(0, "0", 0, 1, 100, 5), entry(0, "1", 0, 1, 102, 7)];
-    let picture = packets(&folder, "pictures", &[picture(2, 1, &whole)]);
+    let picture = packets(&folder, "snapshots", &[picture(2, 1, &whole)]);
     send(&picture, &pictures);
     gateway.tells("of 1 instrument, 1 live");
     let said = gateway.stop();

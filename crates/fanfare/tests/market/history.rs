@@ -1,10 +1,12 @@
 //! Tests of `fanfare history` with a log that the test writes.
 
-use crate::common::log::{SYMBOLS, books, events, live, others, write, write_raw};
+use crate::common::log::{
+    NOON, SYMBOLS, books, events, instrument, live, others, write, write_raw,
+};
 use crate::common::{Folder, Running, Said, fails, fanfare, run, told};
-use fanfare_history::{Keeper, KeeperConfig};
-use fanfare_market::event::{Flags, InstrumentId, Kind};
-use fanfare_market::{Event, View};
+use fanfare_history::{FeedInfo, Keeper, KeeperConfig, Writer, WriterConfig};
+use fanfare_market::event::{Action, Flags, InstrumentId, Kind, entry};
+use fanfare_market::{BookConfig, Event, Price, View};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -544,6 +546,60 @@ fn dbn_from_the_middle_begins_with_pictures() {
         &[&args[..], &["--from", "+45", "--symbol", "BETA"]].concat(),
     );
     assert_eq!(last_books(&one).0.into_iter().collect::<Vec<_>>()[0].0, 1);
+}
+
+/// Writes a run whose feed has this number of levels: as many, then one above them. Returns the
+/// number of the next event.
+fn write_levels(folder: &str, levels: u32, first: u64) -> u64 {
+    let feed = FeedInfo {
+        name: "feed".to_owned(),
+        base: 0,
+        book: BookConfig::by_level(levels).unwrap(),
+    };
+    let (config, folder) = (WriterConfig::default(), Path::new(folder));
+    let (mut writer, _) = Writer::open(folder, config, vec![feed], NOON).unwrap();
+    writer.instrument(&instrument(0)).unwrap();
+    for at in 0..=levels {
+        let event = Event {
+            number: first + u64::from(at),
+            kind: Kind::Level,
+            instrument: InstrumentId(0),
+            source: 1,
+            entry: entry::BID,
+            action: Action::New,
+            level: 1,
+            price: Price::from_units(100 + i64::from(at)),
+            size: 1,
+            rpt_seq: at + 1,
+            ts_recv: NOON,
+            flags: Flags::LAST,
+            ..Event::EMPTY
+        };
+        writer.events(&[event.to_bytes()]).unwrap();
+    }
+    writer.close().unwrap();
+    first + u64::from(levels) + 1
+}
+
+#[test]
+fn books_of_an_export_are_those_of_each_run() {
+    use dbn::decode::{DecodeRecordRef, dbn::Decoder};
+    let folder = Folder::new("history-dbn-runs");
+    let log = folder.file("log");
+    let next = write_levels(&log, 4, 1);
+    write_levels(&log, 2, next);
+    let to = folder.file("out.dbn");
+    export(&log, &to, &["--format", "dbn", "--schema", "mbp-10"]);
+    let mut decoder = Decoder::from_file(&to).unwrap();
+    let mut counts = Vec::new();
+    while let Some(record) = decoder.decode_record_ref().unwrap() {
+        if let Some(book) = record.get::<dbn::Mbp10Msg>() {
+            assert!(!book.flags.is_maybe_bad_book());
+            let is_there = |level: &&dbn::BidAskPair| level.bid_px != dbn::UNDEF_PRICE;
+            counts.push(book.levels.iter().filter(is_there).count());
+        }
+    }
+    assert_eq!(counts, [1, 2, 3, 4, 4, 1, 2, 2]);
 }
 
 #[test]

@@ -103,7 +103,7 @@ impl Plant {
         let generate = [
             "fast", "generate", "spectra", "-n", "20000", "--trades", "10",
         ];
-        let (changes, snapshots) = (self.folder.file("changes"), self.folder.file("pictures"));
+        let (changes, snapshots) = (self.folder.file("changes"), self.folder.file("snapshots"));
         run(&[&generate[..], &["-o", &changes]].concat()).succeeded();
         run(&[&generate[..], &["-o", &snapshots, "--snapshots"]].concat()).succeeded();
         let losses = ["--second", b, "--loss-a", "0.01", "--loss-b", "0.002"];

@@ -1,11 +1,12 @@
-//! The calls that straight-line code consists of, with the constants of their ops.
+//! The calls of straight-line code, with the constants of their ops.
 
 use super::model::{Member, Model, Shape, Struct};
 use crate::program::{Body, IntOp, Op, Program, TextOp};
 use crate::template::OperatorKind;
 use crate::value::TextType;
 
-/// Returns the structs with what they are made of: templates, then groups and entries.
+/// Returns the structs with the bodies that fill them: those of templates, then those of groups and
+/// entries.
 pub(super) fn segments<'m>(model: &'m Model<'_>) -> impl Iterator<Item = (&'m Struct, Body)> {
     let templates = model.program.templates().iter().zip(&model.templates);
     let templates = templates.map(|(template, index)| (&model.structs[*index], template.body()));
@@ -22,15 +23,15 @@ pub(super) fn segments<'m>(model: &'m Model<'_>) -> impl Iterator<Item = (&'m St
     }))
 }
 
-/// Returns the members that a message of this body gets to: all, or those in front of a reference
-/// to a template that does not exist, with the number of its op.
+/// Returns the members that a message of this body reaches: all of them, or those before a
+/// reference to a template that does not exist, with the number of its op.
 pub(super) fn reached<'m>(
     program: &Program,
     item: &'m Struct,
     body: Body,
 ) -> (&'m [Member], Option<u32>) {
     let is_unresolved = |op: &Op| matches!(op, Op::Unresolved { .. });
-    // Each op in front of it has a member.
+    // Each op before it has a member.
     match program.ops(body).iter().position(is_unresolved) {
         Some(at) => (
             item.members.get(..at).unwrap_or_default(),
@@ -40,13 +41,13 @@ pub(super) fn reached<'m>(
     }
 }
 
-/// What reads or writes a field.
+/// The way in which a field is read or written.
 pub(super) enum Call {
-    /// Nothing has to be read.
+    /// No call.
     Nothing,
     /// A constant string, with its length in bytes.
     Constant(usize),
-    /// A method that leaves what is not usual to the op; the constants in front of the member.
+    /// A method that leaves unusual values to the op, with the constants before the member.
     Usual(&'static str, String),
     /// The op alone.
     Op,

@@ -9,7 +9,7 @@ use super::write;
 use crate::encode::is_word;
 use crate::program::{Body, IntOp, Op};
 
-/// `impl Encoded` of each struct.
+/// Writes `impl Encoded` of each struct.
 pub(super) fn write(model: &Model<'_>, out: &mut String) {
     for (item, body) in segments(model) {
         if is_word(body.bits) {
@@ -48,7 +48,7 @@ fn segment(model: &Model<'_>, item: &Struct, body: Body, out: &mut String) {
     out.push_str("        w.end()\n    }\n}\n\n");
 }
 
-/// The statement that writes a field.
+/// Writes the statement that encodes a field.
 fn field(model: &Model<'_>, member: &Member, out: &mut String) {
     let program = model.program;
     let (name, number, op) = (

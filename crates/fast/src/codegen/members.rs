@@ -1,4 +1,4 @@
-//! `Members`: each struct has a setter for each kind of value, which passes on what belongs to a
+//! `impl Members`: each struct has a setter for each kind of value, which passes on the fields of a
 //! struct inside it.
 
 use std::fmt::Write as _;
@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use super::int;
 use super::model::{Member, Model, Shape, Struct};
 
-/// A kind of call: the method, its value, and what a member does with it.
+/// A kind of call: the method, its value, and the statement for a member.
 struct Call {
     method: &'static str,
-    /// The parameter behind the field, with its type; empty if there is none.
+    /// The parameter after the field, with its type; empty if there is none.
     parameter: &'static str,
     argument: &'static str,
-    /// The statement for a member that the call is for, behind its place.
+    /// The statement for a member of this kind, which follows the member's place.
     statement: fn(&Member) -> Option<String>,
 }
 
@@ -89,7 +89,7 @@ const CALLS: [Call; 9] = [
     },
 ];
 
-/// Returns the statement that makes an optional member absent, behind its place.
+/// Returns the statement that makes an optional member absent, which follows the member's place.
 pub(super) fn cleared(member: &Member) -> Option<String> {
     match member.shape {
         Shape::Int(_) | Shape::Decimal => Some(" = None".to_owned()),
@@ -134,7 +134,7 @@ fn inside<'m>(model: &'m Model<'_>, member: &Member) -> Option<&'m Struct> {
     }
 }
 
-/// `impl Members` of a struct.
+/// Writes `impl Members` of a struct.
 pub(super) fn structure(model: &Model<'_>, item: &Struct, out: &mut String) {
     let mut calls = CALLS.iter().filter(|call| takes(model, item, call));
     let Some(first) = calls.next() else {
@@ -189,7 +189,7 @@ fn head(call: &Call, out: &mut String) {
     out.push_str("        match field {\n");
 }
 
-/// The arm for the fields of a struct inside.
+/// Writes the arm for the fields of a struct inside another.
 fn pass_on(member: &Member, call: &Call, out: &mut String) {
     let (first, last, name) = (member.first + 1, member.last, &member.name);
     let Call {
@@ -221,7 +221,7 @@ fn range(first: usize, last: usize) -> String {
     }
 }
 
-/// `impl Members for Messages`.
+/// Writes `impl Members for Messages`.
 pub(super) fn messages(model: &Model<'_>, out: &mut String) {
     out.push_str("#[allow(clippy::all, clippy::pedantic)]\n");
     out.push_str("impl ::fanfare_fast::typed::Members for Messages {\n    #[inline]\n");

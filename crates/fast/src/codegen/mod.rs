@@ -1,5 +1,5 @@
-//! Typed Rust structs for a template set, with decode and encode: `fanfare fast codegen`, and
-//! for build scripts:
+//! Typed Rust structs for a template set, with decode and encode: `fanfare fast codegen`, and for
+//! build scripts:
 //!
 //! ```no_run
 //! // build.rs
@@ -11,19 +11,19 @@
 //!
 //! The generated module links [`crate::typed`] and holds: a struct for each template, group and
 //! sequence entry; `Messages`, the [`Feed`](crate::typed::Feed) that a
-//! [`TypedDecoder`](crate::typed::TypedDecoder) fills; `Decoded`, which tells the template of
-//! what was decoded, and can be encoded as it is. Mandatory constants are associated constants,
+//! [`TypedDecoder`](crate::typed::TypedDecoder) fills; and `Decoded`, a reference to the decoded
+//! message by its template, which can be encoded. Mandatory constants are associated constants,
 //! optional numbers are [`Option`]s, strings are [`crate::typed::Text`]s and
 //! [`crate::typed::OptionalText`]s.
 //!
 //! Decoding and encoding are straight-line code: for each template, group and entry one function
 //! that reads the fields in their order, each by one call of a [`Reader`](crate::typed::Reader)
 //! with the constants of its op, and stores the value in its member; and one that writes them by a
-//! [`Writer`](crate::typed::Writer). What is unusual is left to the op of the [`Program`], and told
-//! of by the number of its field ([`Members`](crate::typed::Members)). If a template, group or
-//! entry has more than eight optional decimals whose mantissas take presence bits, structs are
-//! filled by ops instead, all of them. Where a vector kernel decodes all templates in lanes,
-//! structs are filled from rows of a [`crate::Record`] instead, and encoded by way of such rows.
+//! [`Writer`](crate::typed::Writer). An unusual value is left to the op of the [`Program`], which
+//! sets the member by the number of its field ([`Members`](crate::typed::Members)). If a template,
+//! group or entry has more than eight optional decimals whose mantissas take presence bits, all
+//! structs are filled by ops instead. If a vector kernel decodes in lanes, structs are filled from
+//! rows of a [`crate::Record`] instead, and encoded by way of such rows.
 //! [`crate::builtin::simple`], [`crate::builtin::complex`] and [`crate::builtin::spectra`] are such
 //! modules.
 
@@ -42,8 +42,8 @@ use crate::program::Program;
 use crate::value::IntType;
 use model::{Member, Model, Shape, Struct};
 
-/// Returns the module for a template document. It stands alone: put it into a file of its own, or
-/// `include!` it into a module.
+/// Returns the module for a template document. The module is self-contained: put it into a file of
+/// its own, or `include!` it into a module.
 ///
 /// # Errors
 /// Those of [`Program::parse`].
@@ -51,8 +51,7 @@ pub fn generate(xml: &str) -> Result<String, TemplateError> {
     Ok(generate_from(&Program::parse(xml)?, xml))
 }
 
-/// Returns the module for a program, as [`generate`] returns it; `xml` is the document of the
-/// program.
+/// Returns the module for a program, as [`generate`] does. `xml` is the document of the program.
 #[must_use]
 pub fn generate_from(program: &Program, xml: &str) -> String {
     let model = Model::new(program);
@@ -137,7 +136,7 @@ const fn int(ty: IntType) -> &'static str {
     }
 }
 
-/// `Messages`: a struct of each template.
+/// Writes `Messages`, with a struct of each template.
 fn messages(model: &Model<'_>, out: &mut String) {
     out.push_str("/// One message of each template, filled in turn.\n");
     out.push_str("#[derive(Debug, Clone)]\npub struct Messages {\n");
@@ -155,7 +154,7 @@ fn messages(model: &Model<'_>, out: &mut String) {
     out.push_str("        }\n    }\n}\n\n");
 }
 
-/// `Decoded`: which of them was decoded.
+/// Writes `Decoded`, with a variant for each template.
 fn decoded(model: &Model<'_>, out: &mut String) {
     out.push_str("/// A decoded message, by its template.\n");
     out.push_str("#[derive(Debug, Clone, Copy, PartialEq)]\npub enum Decoded<'m> {\n");
@@ -191,7 +190,8 @@ fn feed(model: &Model<'_>, xml: &str, out: &mut String) {
     out.push_str("}\n\n");
 }
 
-/// Returns the longest run of `#` behind a quotation mark, for a raw string that holds the text.
+/// Returns the length of the longest run of `#` after a quotation mark, for a raw string that holds
+/// the text.
 fn longest_hashes(text: &str) -> usize {
     let behind = text.split('"').skip(1);
     let runs = behind.map(|rest| rest.bytes().take_while(|b| *b == b'#').count());

@@ -24,7 +24,7 @@ pub(super) struct Member {
     pub(super) last: usize,
 }
 
-/// What a field is; groups and sequences by the index of their struct.
+/// The kind of a field. Groups and sequences have the index of their struct.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Int(IntType),
@@ -33,12 +33,12 @@ pub(super) enum Shape {
     Group(usize),
     Sequence(usize),
     Dynamic,
-    /// A mandatory constant: no member but an associated constant.
+    /// A mandatory constant, which is an associated constant and no member.
     Constant,
 }
 
-/// All structs; those of templates, and the members of `Messages` with them, by the index of the
-/// template.
+/// The structs of a template set. Those of templates, and the members of `Messages` with them, are
+/// found by the index of the template.
 pub(super) struct Model<'p> {
     pub(super) program: &'p Program,
     pub(super) structs: Vec<Struct>,

@@ -1,5 +1,5 @@
-//! From the rows of a record to the members and back: each in its lane, known when the code is
-//! generated.
+//! Code between the rows of a record and the members of structs. Each member has its lane, which is
+//! known when the code is generated.
 
 use std::fmt::Write as _;
 
@@ -8,8 +8,7 @@ use super::model::{Member, Model, Shape, Struct};
 use crate::program::{Place, Program, Reading};
 use crate::value::{EXPONENTS, IntType, TextType};
 
-/// Returns whether messages of a template are read from rows: its struct, by its index in the
-/// model.
+/// Returns whether messages of a template, which has this struct, are read from rows.
 pub(super) fn is_read(model: &Model<'_>, item: &Struct) -> bool {
     item.members.iter().all(|member| match member.shape {
         Shape::Sequence(inner) => {
@@ -31,7 +30,7 @@ fn all<'m>(model: &'m Model<'_>) -> impl Iterator<Item = (usize, &'m Struct)> {
         .filter(|(template, item)| model.program.has_rows(*template as u32) && is_read(model, item))
 }
 
-/// The methods that read rows.
+/// Writes the methods that read and fill rows.
 pub(super) fn write(model: &Model<'_>, out: &mut String) {
     for (template, item) in all(model) {
         let fills = is_filled(model, item, template);
@@ -44,7 +43,7 @@ pub(super) fn write(model: &Model<'_>, out: &mut String) {
     }
 }
 
-/// The part of `impl Feed` that reads rows.
+/// Writes the part of `impl Feed` that reads rows.
 pub(super) fn feed(model: &Model<'_>, out: &mut String) {
     if all(model).next().is_none() {
         return;
@@ -78,7 +77,7 @@ fn sequence(item: &Struct) -> Option<&Member> {
     members.find(|member| matches!(member.shape, Shape::Sequence(_)))
 }
 
-/// The method that reads the rows of entries.
+/// Writes the method that reads the rows of entries.
 fn entries(model: &Model<'_>, out: &mut String) {
     out.push_str("\n    #[inline(always)]\n    fn read_entries<'r>(\n        &mut self,\n");
     out.push_str("        rows: impl ExactSizeIterator<Item = ::fanfare_fast::RowRef<'r>>,\n");
@@ -100,7 +99,7 @@ fn entries(model: &Model<'_>, out: &mut String) {
     out.push_str("            _ => {}\n        }\n    }\n");
 }
 
-/// The methods of a struct.
+/// Writes the methods of a struct.
 fn structure(model: &Model<'_>, item: &Struct, fills: bool, out: &mut String) {
     _ = writeln!(
         out,
@@ -123,7 +122,8 @@ fn structure(model: &Model<'_>, item: &Struct, fills: bool, out: &mut String) {
     out.push_str("}\n\n");
 }
 
-/// The method that reads a row, and that for strings of more than one character.
+/// Writes the method that reads a row, and the one that reads its strings of more than one
+/// character.
 fn read(model: &Model<'_>, item: &Struct, out: &mut String) {
     const ROW: &str = "row: ::fanfare_fast::RowRef<'_>) {";
     let values = item.members.iter().filter_map(|member| {
@@ -169,7 +169,7 @@ fn read(model: &Model<'_>, item: &Struct, out: &mut String) {
     out.push_str("    }\n");
 }
 
-/// Returns the lane of a string, and the call that reads it, in which `#` stands for the way.
+/// Returns the lane of a string, and the call that reads it, with `#` in place of the way to read.
 fn text(model: &Model<'_>, member: &Member) -> Option<(u8, String)> {
     let place = model.program.place(member.id)?;
     if member.shape != Shape::Text(TextType::Ascii) || place.reading != Reading::Ascii {
@@ -186,7 +186,7 @@ fn text(model: &Model<'_>, member: &Member) -> Option<(u8, String)> {
     ))
 }
 
-/// The part of `impl Typed` of a template that fills rows, if its struct can.
+/// Writes the part of `impl Typed` of a template that fills rows, if its struct can.
 pub(super) fn typed(model: &Model<'_>, item: &Struct, template: usize, out: &mut String) {
     if !is_filled(model, item, template) {
         return;
@@ -228,7 +228,7 @@ pub(super) fn any_filled(model: &Model<'_>) -> bool {
     all(model).any(|(template, item)| is_filled(model, item, template))
 }
 
-/// `LAYOUT`, of both traits.
+/// Writes `LAYOUT`, which both traits have.
 pub(super) fn layout(model: &Model<'_>, out: &mut String) {
     let layout = model.layout;
     _ = writeln!(out, "\n    const LAYOUT: u64 = {layout:#x};\n");
@@ -246,8 +246,8 @@ fn is_filled(model: &Model<'_>, item: &Struct, template: usize) -> bool {
         && inner.all(|inner| is_filled_row(model, inner))
 }
 
-/// Returns whether a row that a struct fills is one that an encoder takes: its values within the
-/// limits, and everything there that must be.
+/// Returns whether an encoder takes the row that a struct fills: its values are within the limits,
+/// and all mandatory values are present.
 fn is_filled_row(model: &Model<'_>, item: &Struct) -> bool {
     let program = model.program;
     let plan = item.members.iter().find_map(|member| {
@@ -276,8 +276,8 @@ fn is_empty(model: &Model<'_>, item: &Struct) -> bool {
     members.all(|member| filling(model.program, member).is_none_or(|call| call.is_empty()))
 }
 
-/// Returns the call that puts a member into its row: empty if there is none, `None` if it does not
-/// notice all values that are beyond the limits of the lane.
+/// Returns the call that puts a member into its row. The call is empty if none is needed. Returns
+/// `None` if the call does not notice all values beyond the limits of the lane.
 fn filling(program: &Program, member: &Member) -> Option<String> {
     if member.shape == Shape::Constant {
         return Some(String::new());
@@ -329,7 +329,8 @@ fn int_limits(ty: IntType) -> (i64, i64) {
     (min as i64, max as i64)
 }
 
-/// Returns the statement for a member: empty if there is none, `None` if it is not in a row.
+/// Returns the statement that reads a member from its row. The statement is empty if none is
+/// needed. Returns `None` if the member is not in a row.
 fn value(program: &Program, member: &Member) -> Option<String> {
     if member.shape == Shape::Constant {
         return Some(String::new());

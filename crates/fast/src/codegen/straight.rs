@@ -9,10 +9,10 @@ use super::model::{Member, Model, Struct};
 use crate::program::{Body, IntOp, Op, Program, TemplateProgram};
 use crate::template::OperatorKind;
 
-/// Most fields that are looked at together, whether all are absent.
+/// The most fields that are checked together for being absent.
 const LONGEST_RUN: usize = 8;
 
-/// The part of `impl Feed` that decodes.
+/// Writes the part of `impl Feed` that decodes.
 pub(super) fn feed(model: &Model<'_>, out: &mut String) {
     let code = match is_straight(model.program) {
         true => "CODE",
@@ -35,9 +35,10 @@ pub(super) fn feed(model: &Model<'_>, out: &mut String) {
     out.push_str("            _ => None,\n        }\n    }\n");
 }
 
-/// Returns whether the presence bits of each body have known places in a word. Where a decimal is
-/// absent, the bit of its mantissa is not taken, and those behind it are moved down: none must fall
-/// out, also not one too many, which is R8. A map has 56 bits at most, so eight moves are safe.
+/// Returns whether the presence bits of each body have known places in a word. If a decimal is
+/// absent, the bit of its mantissa is not taken, and the bits after it are moved down by one. No
+/// bit must be lost by that, not even one too many, which is R8. A map has 56 bits at most, so
+/// eight moves are safe.
 fn is_straight(program: &Program) -> bool {
     let bodies = program.templates().iter().map(TemplateProgram::body);
     let inner = program.fields().iter().map(|field| program.op(field.id()));
@@ -58,7 +59,7 @@ fn is_straight(program: &Program) -> bool {
     all.all(|body| program.ops(body).iter().filter(moves).count() <= 8)
 }
 
-/// The number of slots, and `impl Segment` of each struct.
+/// Writes the constants of the module, and `impl Segment` of each struct.
 pub(super) fn write(model: &Model<'_>, out: &mut String) {
     out.push_str("/// How many previous values there are.\n");
     _ = writeln!(out, "const SLOTS: usize = {};\n", model.program.columns());
@@ -113,8 +114,8 @@ fn segment(model: &Model<'_>, item: &Struct, body: Body, out: &mut String) {
     _ = writeln!(out, "        r.{end}()\n    }}\n}}\n");
 }
 
-/// A run of fields that take one byte each where they are absent: from each of them on, the last
-/// one but one included, all may be.
+/// Writes a run of fields that take one byte each if they are absent. Before each field but the
+/// last, the code checks whether that field and all after it are absent.
 fn absent(program: &Program, run: &[Member], out: &mut String) {
     out.push_str("        'run: {\n");
     let mut rest = run;
@@ -133,7 +134,7 @@ fn absent(program: &Program, run: &[Member], out: &mut String) {
     out.push_str("        }\n");
 }
 
-/// Returns how many of the first members take one byte each that is NULL where they are absent.
+/// Returns the number of first members that take one byte each, NULL, if they are absent.
 fn run(program: &Program, members: &[Member]) -> usize {
     let takes_null = |member: &&Member| match program.op(member.id) {
         Op::Int(op) => {
@@ -150,7 +151,7 @@ fn run(program: &Program, members: &[Member]) -> usize {
         .count()
 }
 
-/// The statements that read a field.
+/// Writes the statements that read a field.
 fn field(program: &Program, member: &Member, depth: usize, out: &mut String) {
     let indent = "    ".repeat(depth);
     let number = program.op_number(member.id);
@@ -173,7 +174,7 @@ fn field(program: &Program, member: &Member, depth: usize, out: &mut String) {
     _ = writeln!(out, "{indent}    r.op({number}, self)?;\n{indent}}}");
 }
 
-/// The statement that executes an op in the general way.
+/// Writes the statement that executes an op in the general way.
 fn by_op(number: u32, op: &Op, indent: &str, out: &mut String) {
     let bits = op.bits();
     _ = writeln!(out, "{indent}r.by_op({number}, {bits}, self)?;");

@@ -1,4 +1,4 @@
-//! From the members to a visitor, and what else `impl Typed` has.
+//! Code that passes the members to a visitor, and the rest of `impl Typed`.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use crate::encode::is_word;
 use crate::program::{FieldKind, Op, Program};
 use crate::value::{IntType, TextType};
 
-/// Columns of a line, where there is a choice.
+/// The width of a line in columns, where there is a choice.
 const WIDTH: usize = 100;
 
-/// The associated constant of a mandatory constant field.
+/// Writes the associated constant of a mandatory constant field.
 pub(super) fn constant(program: &Program, member: &Member, out: &mut String) {
     let name = member.name.to_uppercase();
     let (ty, value) = match program.op(member.id) {
@@ -49,7 +49,7 @@ pub(super) fn constant(program: &Program, member: &Member, out: &mut String) {
     }
 }
 
-/// `impl Typed` of a template's struct.
+/// Writes `impl Typed` of a template's struct.
 pub(super) fn typed(model: &Model<'_>, item: &Struct, template: usize, out: &mut String) {
     _ = writeln!(
         out,
@@ -68,7 +68,7 @@ pub(super) fn typed(model: &Model<'_>, item: &Struct, template: usize, out: &mut
     out.push_str("}\n\n");
 }
 
-/// `impl Typed` of what was decoded, which is one of the structs.
+/// Writes `impl Typed` of `Decoded`, which is one of the structs.
 pub(super) fn decoded(model: &Model<'_>, out: &mut String) {
     let arms = |call: &str, out: &mut String| {
         out.push_str("        match self {\n");
@@ -97,7 +97,7 @@ pub(super) fn decoded(model: &Model<'_>, out: &mut String) {
     out.push_str("}\n\n");
 }
 
-/// The part of `impl Typed` of a template that encodes.
+/// Writes the part of `impl Typed` of a template that encodes.
 fn straight(model: &Model<'_>, template: usize, out: &mut String) {
     template_head(out);
     _ = writeln!(out, "        {template}\n    }}");
@@ -115,13 +115,13 @@ fn straight(model: &Model<'_>, template: usize, out: &mut String) {
     }
 }
 
-/// `CODE` of `impl Typed`, and the head of `template`.
+/// Writes `CODE` of `impl Typed`, and the head of `template`.
 fn template_head(out: &mut String) {
     out.push_str("\n    const CODE: u64 = CODE;\n\n");
     out.push_str("    #[inline]\n    fn template(&self) -> u32 {\n");
 }
 
-/// The head of `straight` of `impl Typed`.
+/// Writes the head of `straight` of `impl Typed`.
 fn straight_head(out: &mut String) {
     out.push_str("\n    #[inline]\n    fn straight(\n        &self,\n");
     out.push_str("        target: &mut ::fanfare_fast::typed::Target<'_>,\n");

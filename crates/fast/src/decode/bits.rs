@@ -54,8 +54,9 @@ impl<'a, P: PreviousValues> Run<'a, P> {
 }
 
 impl Input<'_> {
-    /// Reads a number of bits: the first one is the topmost data bit of the first byte, and what is
-    /// left of the last byte is zero. A nullable group is one more, as a number of whole bytes.
+    /// Reads a group of `width` bits. The first bit is the topmost data bit of the first byte, and
+    /// the bits that are left of the last byte are zero. A nullable group is one more, as a number
+    /// of whole bytes.
     fn bits(&mut self, width: u32, nullable: bool) -> Read<Option<u64>> {
         let start = self.at;
         let bytes = self.entity()?;

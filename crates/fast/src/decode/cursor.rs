@@ -1,5 +1,5 @@
-//! The position of the fused executor in the bytes, and the values it reads there. Each method
-//! returns `None` for a value that it leaves to the op: the cursor and previous values are then
+//! The position of the fused executor in the bytes, and the values that it reads there. Each method
+//! returns `None` for a value that it leaves to the op, with the cursor and the previous values
 //! unchanged. So the executor needs no copy of the cursor, for which there are no registers.
 
 use crate::program::fused::{Int, Operation};
@@ -32,9 +32,9 @@ pub(super) enum Text<'a> {
 /// A value in the stream.
 struct Next<'a, T> {
     value: T,
-    /// Whether it has one byte.
+    /// Whether the value has one byte.
     is_byte: bool,
-    /// The bytes behind it.
+    /// The bytes after the value.
     behind: &'a [u8],
 }
 
@@ -61,7 +61,7 @@ impl<'a, T> Next<'a, T> {
 }
 
 impl<'a> Next<'a, i64> {
-    /// Returns the value as its pattern.
+    /// Returns the value as its 64-bit pattern.
     #[inline(always)]
     const fn bits(self) -> Next<'a, u64> {
         Next {
@@ -112,7 +112,7 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
-    /// Skips up to `most` NULLs of one byte; returns the number of those that it skipped.
+    /// Skips up to `most` NULLs of one byte, and returns their number.
     #[inline(always)]
     pub(super) fn skip_nulls(&mut self, most: usize) -> usize {
         let nulls = stopbit::leading_nulls(self.rest).min(most);
@@ -160,7 +160,7 @@ impl<'a> Cursor<'a> {
         Some(id)
     }
 
-    /// Reads an integer within the bounds of its type; `Some(None)` is NULL.
+    /// Reads an integer within the bounds of its type. The result is `Some(None)` for NULL.
     #[inline(always)]
     pub(super) fn read<const SIGNED: bool, const NULLABLE: bool>(
         &mut self,
@@ -183,8 +183,8 @@ impl<'a> Cursor<'a> {
         Some(value)
     }
 
-    /// Reads a copied or an incremented integer: from the stream if its presence bit is set, else
-    /// the previous value, or the one after it. The result becomes the previous value.
+    /// Reads a copied or incremented integer: from the stream if its presence bit is set, otherwise
+    /// the previous value, or the one after it. The integer becomes the previous value.
     #[inline(always)]
     pub(super) fn carry<const SIGNED: bool, const NULLABLE: bool, const INCREMENTED: bool>(
         &mut self,
@@ -218,7 +218,7 @@ impl<'a> Cursor<'a> {
         Some(value)
     }
 
-    /// Reads a difference and adds it to the previous value, which the sum replaces.
+    /// Reads a delta and adds it to the previous value, which the sum replaces.
     #[inline(always)]
     pub(super) fn delta<const NULLABLE: bool>(
         &mut self,
@@ -242,7 +242,8 @@ impl<'a> Cursor<'a> {
         Some(Some(value))
     }
 
-    /// Reads an integer of any operator: one of a rare kind, a part of a decimal, or a length.
+    /// Reads an integer with any operator: a field of a rare kind, a part of a decimal, or a
+    /// length.
     #[inline(always)]
     pub(super) fn any(&mut self, int: &Int, slots: &mut Slots) -> Option<Option<u64>> {
         let value;
@@ -250,7 +251,7 @@ impl<'a> Cursor<'a> {
         value
     }
 
-    /// Reads a decimal without operator.
+    /// Reads a decimal without an operator.
     #[inline(always)]
     pub(super) fn decimal<const NULLABLE: bool>(&mut self) -> Option<Option<Decimal>> {
         let first = self.signed()?;
@@ -316,7 +317,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the next value if it is an ASCII string without a zero preamble, with the bytes
-    /// behind it.
+    /// after it.
     #[inline(always)]
     pub(super) fn ascii<const NULLABLE: bool>(&self) -> Option<(Text<'a>, &'a [u8])> {
         let (&first, behind) = self.rest.split_first()?;
@@ -342,7 +343,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Reads an integer of any operator; returns where the cursor then is. A cursor passed by
+/// Reads an integer with any operator, and returns the cursor after it. A cursor passed by
 /// reference would live in memory.
 #[inline(never)]
 fn any_of_all<'a>(
@@ -392,7 +393,7 @@ impl Int {
         bits.wrapping_sub(self.min) <= self.span
     }
 
-    /// Returns the next value; after the largest comes the smallest (section 6.3.6).
+    /// Returns the next value. The smallest value follows the largest one (section 6.3.6).
     #[inline(always)]
     pub(crate) const fn following(&self, bits: u64) -> u64 {
         let next = bits.wrapping_add(1);
@@ -400,7 +401,7 @@ impl Int {
     }
 }
 
-/// Adds to a base of at most 32 bits; a difference of eight bytes cannot overflow 64.
+/// Adds a delta to a base of at most 32 bits. A delta of eight bytes cannot overflow 64 bits.
 #[inline(always)]
 pub(super) fn small_sum(int: &Int, base: u64, difference: i64) -> Option<u64> {
     let value = base.wrapping_add_signed(difference);
@@ -427,7 +428,7 @@ fn exponent_within(exponent: i64) -> Option<i8> {
 }
 
 impl Slots {
-    /// Makes the value the previous one.
+    /// Makes the value the previous one. `None` makes that empty.
     #[inline(always)]
     fn assign(&mut self, int: &Int, value: Option<u64>) {
         let (stamp, empty) = (self.stamp(int.state), self.stamp(State::EMPTY));
@@ -439,8 +440,8 @@ impl Slots {
         }
     }
 
-    /// Returns the value of a field that is absent from the stream: `next` of the previous value,
-    /// or the initial value. It becomes the previous value.
+    /// Returns the value of a field that is not in the stream: `next` of the previous value, or the
+    /// initial value. The value becomes the previous one.
     #[inline(always)]
     fn implied(&mut self, int: &Int, next: impl FnOnce(u64) -> u64) -> Option<Option<u64>> {
         let slot = self.value(int.slot)?;
@@ -462,7 +463,7 @@ impl Slots {
         (int.is_optional && slot.stamp == self.stamp(State::EMPTY)).then_some(None)
     }
 
-    /// Returns the base of a difference.
+    /// Returns the base of a delta.
     #[inline(always)]
     fn base(&self, int: &Int) -> Option<u64> {
         let slot = self.value(int.slot)?;

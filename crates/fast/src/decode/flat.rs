@@ -1,6 +1,6 @@
-//! Messages of flat templates: one segment, and then perhaps a sequence whose entries are one
-//! segment each. What they need and no more; everything else goes to the general executor, from
-//! the place where it was met.
+//! Messages of flat templates: one segment, perhaps followed by a sequence whose entries are one
+//! segment each. Anything that is not regular goes to the general executor, from the place where it
+//! is met.
 
 use fanfare_wire::lanes::{Front, MAX_CHARS, Row};
 use fanfare_wire::stopbit::Squeeze;
@@ -17,56 +17,58 @@ use crate::program::lanes::{Entry, Flat};
 use crate::visitor::Visitor;
 use std::num::NonZero;
 
-/// Takes the rows of a message.
+/// The receiver of the rows of a message.
 pub(crate) trait Sink {
-    /// What takes the rest of a message that turns out not to be regular.
+    /// The visitor that receives the rest of a message that turns out not to be regular.
     type Rest: Visitor;
 
-    /// Returns where the first row is written: to a place of its own, or to `scratch`.
+    /// Returns the place to which the first row is written: one of its own, or `scratch`.
     fn head<'r>(&'r mut self, scratch: &'r mut Row) -> &'r mut Row;
 
-    /// Returns where the rows of entries are written: at least one, and at most `left`; `done` are
-    /// before them.
+    /// Returns the places to which the rows of entries are written: at least one, and at most
+    /// `left`. The rows of `done` entries are before them.
     fn rows<'r>(&'r mut self, done: usize, left: usize, scratch: &'r mut Scratch) -> &'r mut [Row];
 
-    /// A message begins, with the row that was asked for.
+    /// Called at the start of a message. Its first row is at the place that [`Self::head`]
+    /// returned.
     fn begin(&mut self, program: &Program, flat: &Flat, scratch: &Row);
 
-    /// The sequence behind the first row is absent.
+    /// Called if the sequence after the first row is absent.
     fn no_sequence(&mut self, program: &Program, entry: &Entry);
 
-    /// The sequence begins.
+    /// Called at the start of the sequence.
     fn begin_sequence(&mut self, program: &Program, entry: &Entry, count: u32);
 
-    /// So many of the rows that were asked for are the entries from this index on.
+    /// Receives the entries from `index` on. Their rows are the first ones at the places that
+    /// [`Self::rows`] returned.
     fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: RowBatch<'_>);
 
     fn end_sequence(&mut self, program: &Program, entry: &Entry);
 
     fn end(&mut self, program: &Program, flat: &Flat);
 
-    /// Goes on field by field.
+    /// Returns the visitor that receives the rest of the message, field by field.
     fn rest(&mut self, program: &Program) -> &mut Self::Rest;
 }
 
-/// Room for the rows of a few entries.
+/// Space for the rows of a few entries.
 pub(crate) type Scratch = [Row; BATCH];
 
-/// Rows that were decoded.
+/// A batch of decoded rows.
 pub(crate) struct RowBatch<'r> {
     pub(crate) count: usize,
     pub(crate) scratch: &'r Scratch,
 }
 
 impl<'r> RowBatch<'r> {
-    /// Returns the rows in the scratch in which they were requested.
+    /// Returns the rows, which were requested in the scratch space.
     #[inline(always)]
     pub(super) fn rows(&self) -> &'r [Row] {
         self.scratch.get(..self.count).unwrap_or_default()
     }
 }
 
-/// Calls a visitor for the rows.
+/// A sink that calls a visitor for the rows.
 pub(super) struct Visiting<'v, V>(pub(super) &'v mut V);
 
 impl<V: Visitor> Sink for Visiting<'_, V> {
@@ -130,29 +132,30 @@ impl<V: Visitor> Sink for Visiting<'_, V> {
     }
 }
 
-/// How far the sequence of a message is decoded.
+/// The progress of decoding the sequence of a message.
 struct Progress<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Entries that are done.
+    /// The number of entries that are decoded.
     index: u32,
-    /// How many there are.
+    /// The number of entries of the sequence.
     count: u32,
-    /// How many strings they have.
+    /// The number of strings in the decoded entries.
     texts: u32,
 }
 
 /// The result of [`Parts::message`].
 pub(super) enum Outcome {
-    /// The length of the message.
+    /// The message is decoded, and has this length.
     Done(usize),
-    /// Nothing was done but a reset, if the template asks for one.
+    /// Nothing is done but a reset, if the template asks for one.
     Refused,
-    /// The error is in the decoder's lane state: results as large as it are slow to pass on.
+    /// The error is in the decoder's lane state: a result as large as the error would be slow to
+    /// return.
     Failed,
 }
 
-/// What a decoder consists of.
+/// The parts of a decoder.
 pub(super) struct Parts<'d> {
     pub(super) program: &'d Program,
     pub(super) dictionaries: &'d mut Dictionaries,
@@ -205,9 +208,9 @@ impl<'d> Parts<'d> {
         Outcome::Done(progress.at)
     }
 
-    /// Decodes the first segment. Returns the template, the offset behind the segment, and the
-    /// length of the sequence if it is present. Returns `None` if the segment is not regular; only
-    /// the reset of the template has then been done.
+    /// Decodes the first segment. Returns the template, the offset after the segment, and the
+    /// length of the sequence if it is present. Returns `None` if the segment is not regular, with
+    /// nothing done but the reset of the template.
     #[inline(always)]
     fn head<S: Sink>(
         &mut self,
@@ -231,7 +234,7 @@ impl<'d> Parts<'d> {
     }
 
     /// Decodes entries until the rows are full or an entry is not regular, and returns their
-    /// number. With `KNOWN`, an entry whose shape is new also ends them.
+    /// number. With `KNOWN`, it also stops at an entry of a new shape.
     #[inline(always)]
     fn decode_entries<S: Sink, const KNOWN: bool>(
         &mut self,
@@ -272,7 +275,7 @@ impl<'d> Parts<'d> {
         progress.index += count as u32;
     }
 
-    /// Decodes the rest of a sequence; not inlined, to be out of the way of short ones.
+    /// Decodes the rest of a sequence. It is not inlined, to be out of the way of short sequences.
     #[inline(never)]
     fn behind_first_entries<S: Sink>(
         mut self,
@@ -292,7 +295,7 @@ impl<'d> Parts<'d> {
         Outcome::Done(progress.at)
     }
 
-    /// Executes the rest of a message in the general way.
+    /// Decodes the rest of a message in the general way.
     #[cold]
     #[inline(never)]
     fn go_on<S: Sink>(
@@ -341,16 +344,16 @@ impl<'d> Parts<'d> {
 /// The stop bits of eight bytes.
 const ENDS: u64 = 0x8080_8080_8080_8080;
 
-/// Returns the template of a message, and what stands in front of its first segment; `None` if the
-/// message is not flat, or has another form than usual.
+/// Returns the template of a message, and what is before its first segment. Returns `None` if the
+/// message is not flat, or has an unusual form.
 #[inline(always)]
 fn front<'p>(program: &'p Program, last: Option<u32>, bytes: &[u8]) -> Option<(&'p Flat, Front)> {
     let word = front_word(bytes);
     let ends = word & ENDS;
     let bits = NonZero::new(ends)?.trailing_zeros() + 1;
     let map = word & (ends ^ ends.wrapping_sub(1));
-    // The map's last byte is the highest one now. What follows the map is the lowest one; behind
-    // one of eight bytes that is its first.
+    // The map's last byte is the highest one now, and what follows the map is the lowest one. After
+    // a map of eight bytes, that is the map's first byte.
     let turned = word.rotate_right(bits);
     let is_overlong = turned >> 56 == 0x80;
     if word & 0x40 == 0 {

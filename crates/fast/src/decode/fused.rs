@@ -15,7 +15,7 @@ use crate::text_ref::SHORT;
 use crate::visitor::Visitor;
 use fanfare_wire::lanes::MAX_CHARS;
 
-/// Calls the visitor with the value; [`Told::Absent`] if the value is `None`.
+/// Calls the visitor with the value, or returns [`Told::Absent`] if the value is `None`.
 macro_rules! tell {
     ($read:expr, $value:ident => $told:expr) => {
         match $read? {
@@ -25,16 +25,16 @@ macro_rules! tell {
     };
 }
 
-/// What the executor found of a field.
+/// The outcome of decoding a field.
 enum Told {
     Value,
     Absent,
-    /// A group or a sequence: nothing was done.
+    /// The field is a group or a sequence, of which nothing is done yet.
     Inside,
 }
 
 impl<'a> Run<'a, Slots> {
-    /// Decodes one message; returns its length, or `None` with the error in [`Run::failure`].
+    /// Decodes one message. Returns its length, or `None` with the error in [`Run::failure`].
     #[inline(always)]
     pub(super) fn fused<V: Visitor>(mut self, visitor: &mut V) -> Option<usize> {
         let Some((template, cursor)) = self.fused_header() else {
@@ -57,7 +57,8 @@ impl<'a> Run<'a, Slots> {
         Some(self.input.at)
     }
 
-    /// Reads the presence map and the template identifier; `None` leaves them to [`Run::by_ops`].
+    /// Reads the presence map and the template identifier, or returns `None` to leave them to
+    /// [`Run::by_ops`].
     #[inline(always)]
     fn fused_header(&self) -> Option<(&'a TemplateProgram, Cursor<'a>)> {
         let mut cursor = self.cursor(0);
@@ -86,7 +87,7 @@ impl<'a> Run<'a, Slots> {
         self.input.all().len() - cursor.rest.len()
     }
 
-    /// Executes the body of a message or of a group, whose presence map starts at a certain byte.
+    /// Executes the body of a message or of a group, whose presence map is at `map_at`.
     #[inline(never)]
     fn once<V: Visitor>(
         &mut self,
@@ -133,7 +134,7 @@ impl<'a> Run<'a, Slots> {
         true
     }
 
-    /// Executes a body with its presence map in the slow way; returns the bytes behind it.
+    /// Executes a body with its presence map in the slow way, and returns the bytes after it.
     #[cold]
     fn by_ops_of<V: Visitor>(
         &mut self,
@@ -147,7 +148,7 @@ impl<'a> Run<'a, Slots> {
         Some(self.input.rest())
     }
 
-    /// Executes a body whose presence map starts at a certain byte; returns the bytes behind it.
+    /// Executes a body whose presence map is at `map_at`, and returns the bytes after it.
     #[inline(always)]
     fn body<V: Visitor>(
         &mut self,
@@ -187,7 +188,7 @@ impl<'a> Run<'a, Slots> {
         Some(cursor.rest)
     }
 
-    /// Executes a group or a sequence. Returns the cursor behind it, or `None` with the error in
+    /// Executes a group or a sequence. Returns the cursor after it, or `None` with the error in
     /// [`Run::failure`].
     #[inline(never)]
     fn inside<V: Visitor>(
@@ -205,7 +206,7 @@ impl<'a> Run<'a, Slots> {
         }
     }
 
-    /// Decodes a field without contents; `None` leaves it to [`Self::by_op`].
+    /// Decodes a field without contents, or returns `None` to leave it to [`Self::by_op`].
     #[inline(always)]
     fn fused_field<V: Visitor>(
         &mut self,
@@ -278,7 +279,7 @@ impl<'a> Run<'a, Slots> {
         Some(Told::Value)
     }
 
-    /// Counts a string against the limit: its bytes, and at least four.
+    /// Counts a string of `len` bytes against the limit, as at least four.
     #[inline(always)]
     fn count_text(&mut self, len: usize) -> Option<()> {
         self.left.texts = self.left.texts.checked_sub(len.max(MAX_CHARS))?;
@@ -347,30 +348,42 @@ impl<'a> Run<'a, Slots> {
             return Some(told);
         }
         let (text, behind) = cursor.ascii::<NULLABLE>()?;
-        let (stamp, empty) = (
-            self.previous.stamp(op.int.state),
-            self.previous.stamp(State::EMPTY),
-        );
-        match text {
-            Text::Absent => self.previous.value_mut(op.int.slot)?.stamp = empty,
+        let told = match text {
+            Text::Absent => {
+                let empty = self.previous.stamp(State::EMPTY);
+                self.previous.value_mut(op.int.slot)?.stamp = empty;
+                Told::Absent
+            }
             Text::Char(char) => {
-                let value = self.previous.value_mut(op.int.slot)?;
-                value.set_short(stamp, char.into(), 1);
+                self.keep_short(op, char.into(), 1)?;
+                visitor.ascii(&op.field, &[char]);
+                Told::Value
             }
             Text::Short(chars, len) => {
-                let value = self.previous.value_mut(op.int.slot)?;
-                value.set_short(stamp, chars, len);
+                self.keep_short(op, chars, len)?;
+                visitor.ascii(&op.field, chars.to_le_bytes().get(..len)?);
+                Told::Value
             }
             // The op copies it to the previous values.
             Text::Long(_) => return None,
-        }
-        let told = self.ascii(text, &op.field, visitor)?;
+        };
         cursor.rest = behind;
         cursor.pass_bit();
         Some(told)
     }
 
-    /// Handles a copied string that is absent from the stream.
+    /// Counts a string of `len` bytes, at most eight, against the limit, and makes it the previous
+    /// value.
+    #[inline(always)]
+    fn keep_short(&mut self, op: &Fused, bits: u64, len: usize) -> Option<()> {
+        self.count_text(len)?;
+        let stamp = self.previous.stamp(op.int.state);
+        let slot = self.previous.value_mut(op.int.slot)?;
+        slot.set_short(stamp, bits, len);
+        Some(())
+    }
+
+    /// Decodes a copied string that is not in the stream.
     #[inline(always)]
     fn ascii_implied<V: Visitor>(&mut self, op: &Fused, visitor: &mut V) -> Option<Told> {
         let value = *self.previous.value(op.int.slot)?;
@@ -385,13 +398,13 @@ impl<'a> Run<'a, Slots> {
         let empty = self.previous.stamp(State::EMPTY);
         let is_outdated = self.previous.is_outdated(value.stamp);
         if is_outdated && op.int.has_initial {
-            let (stamp, len) = (self.previous.stamp(op.int.state), op.int.min as usize);
+            let (initial, len) = (op.int.initial, op.int.min as usize);
             if len > SHORT {
                 return None;
             }
-            let slot = self.previous.value_mut(op.int.slot)?;
-            slot.set_short(stamp, op.int.initial, len);
-            return self.ascii_initial(op, visitor);
+            self.keep_short(op, initial, len)?;
+            visitor.ascii(&op.field, initial.to_le_bytes().get(..len)?);
+            return Some(Told::Value);
         }
         if !op.int.is_optional || !(value.stamp == empty || is_outdated) {
             return None;
@@ -424,7 +437,7 @@ impl<'a> Run<'a, Slots> {
         Some(told)
     }
 
-    /// Handles a string that has its initial value.
+    /// Decodes a string that has its initial value.
     #[inline(always)]
     fn ascii_initial<V: Visitor>(&mut self, op: &Fused, visitor: &mut V) -> Option<Told> {
         let len = op.int.min as usize;
@@ -526,7 +539,7 @@ impl<'a> Run<'a, Slots> {
         is_done
     }
 
-    /// Executes an op in the slow way. Returns as [`Self::inside`].
+    /// Executes an op in the slow way, with the result of [`Self::inside`].
     #[cold]
     #[inline(never)]
     fn by_op<V: Visitor>(
@@ -543,7 +556,7 @@ impl<'a> Run<'a, Slots> {
     }
 }
 
-/// Calls the visitor for the absent fields that the next `run` ops begin with, and skips their ops.
+/// Calls the visitor for the absent fields at the front of the next `run` ops, and skips their ops.
 #[inline(always)]
 fn absent_run<V: Visitor>(
     run: u8,
@@ -557,10 +570,10 @@ fn absent_run<V: Visitor>(
     }
 }
 
-/// How an op ended.
+/// The outcome of an op.
 enum Outcome {
     Done,
-    /// Nothing was done: [`Run::op`] executes it.
+    /// Nothing is done, and [`Run::op`] must execute the op.
     Unusual,
     /// The error is in [`Run::failure`].
     Failed,

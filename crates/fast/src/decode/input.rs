@@ -1,11 +1,11 @@
-//! Reading the transfer encoding (section 10) from a slice.
+//! The transfer encoding (section 10), read from a slice.
 
 use fanfare_wire::stopbit::{self, Entity, StopBitError};
 
 use crate::error::{Bound, CodecError, ErrorCode};
 use crate::value::IntType;
 
-/// The bytes of a message and the place reached in them.
+/// The bytes of a message, and the position in them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Input<'a> {
     bytes: &'a [u8],
@@ -42,7 +42,7 @@ impl<'a> Input<'a> {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// Returns the bytes from `start` to the place reached.
+    /// Returns the bytes from `start` to the position.
     pub(crate) fn since(&self, start: usize) -> &'a [u8] {
         self.bytes.get(start..self.at).unwrap_or_default()
     }
@@ -128,8 +128,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Reads an integer delta, which may be larger than any type; D2 if it is larger than any
-    /// difference, for which the caller has an error of its own ([`instead_of_d2`]).
+    /// Reads an integer delta, which may be larger than any type. Returns D2 if it is larger than
+    /// any difference; the caller has an error of its own for that ([`instead_of_d2`]).
     #[inline(always)]
     pub(crate) fn delta(&mut self) -> Read<i128> {
         match stopbit::read_signed(self.bytes, self.at) {
@@ -149,7 +149,7 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Reads an ASCII string; the last byte still has its stop bit.
+    /// Reads an ASCII string, whose last byte still has its stop bit.
     #[inline]
     pub(crate) fn ascii(&mut self, nullable: bool) -> Read<Option<&'a [u8]>> {
         let start = self.at;
@@ -232,8 +232,8 @@ impl<'a> Input<'a> {
             Err(StopBitError::Overflow) => Err(self.too_large(signed)),
         }
     }
-    /// Returns the error of an entity with more bits than any integer has: overlong, if the first
-    /// seven are redundant.
+    /// Returns the error of an entity with more bits than any integer has. The entity is overlong
+    /// if its first seven bits are redundant.
     #[cold]
     fn too_large(&self, signed: bool) -> CodecError {
         let is_overlong = match *self.rest() {
@@ -249,8 +249,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Returns the error with another code, if it is D2: the meaning of a number too large depends on
-/// its use.
+/// Returns the error, with this code if its own is D2: the meaning of a number that is too large
+/// depends on its use.
 #[cold]
 pub(crate) fn instead_of_d2(code: ErrorCode, error: CodecError) -> CodecError {
     match error.code {
@@ -267,7 +267,7 @@ mod tests {
         Input::new(bytes, 0, strict, 100)
     }
 
-    /// ASCII strings with the stop bit taken off.
+    /// Returns the ASCII string in these bytes, without its stop bit.
     fn ascii(bytes: &[u8], nullable: bool, strict: bool) -> Result<Option<Vec<u8>>, ErrorCode> {
         let text = input(bytes, strict)
             .ascii(nullable)

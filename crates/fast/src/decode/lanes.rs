@@ -1,4 +1,4 @@
-//! Segments in lanes. What a kernel does not do is done by the scalar executor, op by op.
+//! Segments in lanes. The scalar executor does, op by op, what a kernel does not do.
 
 use fanfare_wire::lanes::{LaneKernel, MAX_LANES, Row, Shapes};
 
@@ -10,38 +10,39 @@ use crate::program::lanes::Flat;
 /// The number of entries that are decoded before a visitor receives them.
 pub(super) const BATCH: usize = 8;
 
-/// The least number of messages after which a codec leaves lanes, which is permanent. A few
-/// packets of another kind do not reach it.
+/// The least number of messages after which a codec leaves lanes, which is permanent. A few packets
+/// of another kind do not reach it.
 const COUNTED: u64 = 1 << 12;
 
-/// What a decoder keeps for its segments.
+/// The state that a decoder keeps for its segments.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LaneState {
-    /// What decodes flat templates, if anything does and no limit is in its way.
+    /// The kernel that decodes flat templates, if there is one and no limit prevents it.
     pub(super) kernel: Option<LaneKernel>,
     /// The values of the segment decoded last.
     pub(super) row: Row,
-    /// The rows of entries of which a visitor is still to be told.
+    /// The rows of entries that a visitor has not received yet.
     pub(super) batch: [Row; BATCH],
-    /// What is known of the presence maps of entries.
+    /// The shapes of the presence maps of entries.
     pub(super) shapes: Shapes,
-    /// Where an attempt in lanes leaves its error.
+    /// The error of the last message that had one.
     pub(super) failure: Failure,
-    /// How many entries a message may have without coming near a limit.
+    /// The most entries that a message may have without coming near a limit.
     pub(super) most_entries: u32,
     pub(super) tally: Tally,
 }
 
-/// The messages of which lanes were tried since they were last judged.
+/// The count of messages that were tried in lanes since the last judgement.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
     pub(crate) tried: u64,
-    /// Those that lanes did not do.
+    /// The number of messages that were not done in lanes.
     pub(crate) irregular: u64,
 }
 
 impl Tally {
-    /// Returns whether most messages turn out not to be done in lanes, once enough are counted.
+    /// Returns whether most messages were not done in lanes, once enough are counted. The count
+    /// then starts again.
     #[inline]
     pub(crate) fn is_in_vain(&mut self) -> bool {
         if self.tried < COUNTED {
@@ -66,7 +67,7 @@ impl LaneState {
     }
 }
 
-/// Returns what works on flat templates, if there are any and no limit is in its way.
+/// Returns the kernel for flat templates, if there are any and no limit prevents it.
 pub(crate) fn lane_kernel(program: &Program, options: &Options) -> Option<LaneKernel> {
     let (flats, limits) = (program.flats(), &options.limits);
     let fits =
@@ -75,13 +76,14 @@ pub(crate) fn lane_kernel(program: &Program, options: &Options) -> Option<LaneKe
     kernel.filter(|_| !flats.is_empty() && flats.iter().all(fits))
 }
 
-/// Returns how many entries any message may have without coming near a limit, if one has any.
+/// Returns the most entries that any message may have without coming near a limit, or `None` if no
+/// message has entries.
 pub(crate) fn most_entries(program: &Program, limits: &Limits) -> Option<u32> {
     let flats = program.flats().iter();
     flats.filter_map(|flat| most_entries_of(flat, limits)).min()
 }
 
-/// Returns how many entries a message of a template may have, if it has any.
+/// Returns the most entries that a message of a template may have, or `None` if it has none.
 fn most_entries_of(flat: &Flat, limits: &Limits) -> Option<u32> {
     let entry = flat.entry.as_ref()?;
     let fields = limits.fields.saturating_sub(flat.fields);
@@ -92,7 +94,7 @@ fn most_entries_of(flat: &Flat, limits: &Limits) -> Option<u32> {
     Some(limits.entries.min(by_fields).min(by_texts))
 }
 
-/// Returns the first eight bytes, with zeros behind the end.
+/// Returns the first eight bytes, with zeros after the end.
 #[inline(always)]
 pub(super) fn front_word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk() {
@@ -108,7 +110,7 @@ fn short_word(bytes: &[u8]) -> u64 {
     each.fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// Returns the length of a sequence, which is in this lane; `None` if it is absent.
+/// Returns the length of a sequence from this lane, or `None` if the sequence is absent.
 #[inline(always)]
 pub(super) fn length(row: &Row, lane: u8) -> Option<u32> {
     let lane = usize::from(lane) % MAX_LANES;

@@ -38,22 +38,24 @@ pub(crate) use run::incremented;
 use structs::StructSink;
 pub(crate) use visit::visit_row;
 
-/// What a decoder or encoder refuses to exceed: [`ErrorCode::Limit`].
+/// The limits of a decoder or an encoder. It refuses to exceed them ([`ErrorCode::Limit`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a message. Default 1 MiB.
+    /// The maximum length of a message in bytes. The default is 1 MiB.
     pub message: usize,
-    /// Bytes of a string or byte vector, except an initial value that is not in the stream. Default
-    /// 64 KiB.
+    /// The maximum length of a string or byte vector in bytes, except of an initial value that is
+    /// not in the stream. The default is 64 KiB.
     pub text: usize,
-    /// Entries of a sequence. Default 65,536.
+    /// The maximum number of entries of a sequence. The default is 65,536.
     pub entries: u32,
-    /// Fields of a message, those of all entries counted. Default 1,048,576.
+    /// The maximum number of fields of a message, with those of all entries. The default is
+    /// 1,048,576.
     pub fields: u32,
-    /// Bytes of all strings and byte vectors that a message hands over, copied ones counted, each
-    /// for four at least: a decoder's limit alone. Default 16 MiB.
+    /// The maximum length in bytes of all strings and byte vectors of a message, copied ones
+    /// included. Each counts for at least four bytes. This is a limit of decoders alone. The
+    /// default is 16 MiB.
     pub texts: usize,
-    /// Dynamic template references inside each other. Default 16.
+    /// The maximum nesting of dynamic template references. The default is 16.
     pub references: u32,
 }
 
@@ -70,30 +72,32 @@ impl Default for Limits {
     }
 }
 
-/// How a decoder behaves.
+/// The options of a decoder or an encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// True (the default): R1, R2, R6, R7, R8 and R9 are errors. False lets pass what exchanges
-    /// are known to send:
+    /// Whether R1, R2, R6, R7, R8 and R9 are errors. The default is true. False lets pass what
+    /// exchanges are known to send:
     /// - R6: integers with redundant leading groups;
     /// - R7: presence maps with trailing groups of zeros;
     /// - R8: presence bits that no field uses;
-    /// - R9: strings with a zero preamble in front of other characters than NUL;
-    /// - R2: Unicode strings that are no UTF-8;
+    /// - R9: strings with a zero preamble before other characters than NUL;
+    /// - R2: Unicode strings that are not valid UTF-8;
     /// - R1: exponents outside -63 to 63, as long as they are within -128 to 127.
     pub strict: bool,
-    /// The bounds.
+    /// The limits.
     pub limits: Limits,
-    /// What works in lanes, where all templates are such that it can; `None`: all is done field by
-    /// field. The default is the fastest that this processor has. Results do not depend on it.
+    /// The vector kernel for flat templates, if at least half of the fields of the program are in
+    /// such templates. `None` decodes and encodes field by field. The default is the fastest kernel
+    /// of this processor. Results do not depend on it.
     pub kernel: Option<LaneKernel>,
-    /// Decodes or encodes op by op, in the words of the specification: slow, and what the other
-    /// ways are held against. Default false.
+    /// Whether messages are decoded or encoded op by op, in the words of the specification. This is
+    /// slow, and the other ways are compared with it. The default is false.
     pub oracle: bool,
 }
 
 impl Options {
-    /// Returns the kernel, unless strings of the length that lanes hold are beyond the limit.
+    /// Returns the kernel, unless the limit is below the strings that lanes hold, or the oracle is
+    /// asked for.
     #[inline(always)]
     pub(crate) const fn lane_kernel(&self) -> Option<LaneKernel> {
         if self.oracle || self.limits.text < fanfare_wire::lanes::MAX_CHARS {
@@ -114,12 +118,12 @@ impl Default for Options {
     }
 }
 
-/// Decodes the messages of one stream, keeping their previous values.
+/// A decoder of the messages of one stream, which keeps their previous values.
 ///
-/// One thread uses it at a time; it can be sent to another. It allocates when it is made, and
-/// afterwards only where a string outgrows its predecessors in the same field, at the first
-/// [`decode_partial`](Self::decode_partial), and once, at a reset, if most of some thousand
-/// messages turn out not to be such as vector kernels decode.
+/// A decoder is used by one thread at a time, and can be sent to another. It allocates when it is
+/// made. Afterwards it allocates only where a string outgrows its predecessors in the same field,
+/// at the first [`decode_partial`](Self::decode_partial), and once, at a reset, if vector kernels
+/// could not decode most of some thousand messages.
 ///
 /// ```
 /// use fanfare_fast::{Decoder, Message, Program};
@@ -146,12 +150,12 @@ pub struct Decoder {
     options: Options,
 }
 
-/// The previous values, in the form of the way of decoding.
+/// The previous values, in the form that the way of decoding needs.
 #[derive(Debug, Clone)]
 enum Previous {
-    /// For the vector kernels, which take programs whose templates are all flat.
+    /// Columns for the vector kernels, if at least half of the fields are in flat templates.
     Columns(Dictionaries),
-    /// For any program.
+    /// Slots for any program.
     Slots(Slots),
 }
 
@@ -207,19 +211,20 @@ impl Decoder {
         }
     }
 
-    /// Does without lanes from here on: too much is irregular, which fused ops decode faster.
+    /// Stops using lanes for good: too many messages are irregular, and fused ops decode those
+    /// faster.
     #[cold]
     fn leave_lanes(&mut self) {
         self.previous = Previous::Slots(Slots::new(&self.program));
         self.lanes.kernel = None;
     }
 
-    /// Decodes one message at the front of `bytes`, field by field into `visitor`; returns the
+    /// Decodes one message at the front of `bytes`, field by field into `visitor`, and returns the
     /// number of bytes that it takes.
     ///
     /// # Errors
-    /// A [`CodecError`] with the offset in `bytes`. The visitor has then been told of the fields
-    /// before the error, and previous values are in an unknown state until [`Self::reset`].
+    /// A [`CodecError`] with the offset in `bytes`. The visitor has then received the fields before
+    /// the error, and previous values are in an unknown state until [`Self::reset`].
     #[inline]
     pub fn decode<V: Visitor>(
         &mut self,
@@ -230,7 +235,8 @@ impl Decoder {
         len.ok_or_else(|| self.failure())
     }
 
-    /// As [`Self::decode`]: the length, or `None`, with the error in [`Self::failure`].
+    /// Decodes one message as [`Self::decode`] does. Returns its length, or `None` with the error
+    /// in [`Self::failure`].
     #[inline(always)]
     pub(crate) fn decode_visited<V: Visitor>(
         &mut self,
@@ -248,12 +254,12 @@ impl Decoder {
         }
     }
 
-    /// Decodes one message at the front of `bytes` into a record; returns the number of bytes
-    /// that it takes. The cheapest way to all values of a message.
+    /// Decodes one message at the front of `bytes` into a record, and returns the number of bytes
+    /// that it takes. This is the cheapest way to all values of a message.
     ///
     /// # Errors
-    /// As [`Self::decode`]; the record then has the fields before the error, or some of them, and
-    /// cannot be encoded.
+    /// Those of [`Self::decode`]. The record then has the fields before the error, or some of them,
+    /// and cannot be encoded.
     #[inline(always)]
     pub fn decode_record(
         &mut self,
@@ -275,7 +281,8 @@ impl Decoder {
         len.ok_or_else(|| self.failure())
     }
 
-    /// As [`Self::decode_visited`] into generated structs, by way of rows where it has them.
+    /// Decodes one message as [`Self::decode_visited`] does, into generated structs, by way of rows
+    /// if the structs have them.
     #[inline(always)]
     pub(crate) fn decode_into<F: Feed>(&mut self, bytes: &[u8], feed: &mut F) -> Option<usize> {
         match self.flat(bytes, &mut StructSink::new(feed)) {
@@ -285,8 +292,8 @@ impl Decoder {
         }
     }
 
-    /// Returns true if straight-line code can decode: if vector kernels do not, and nothing is
-    /// asked for that it does not do.
+    /// Returns true if straight-line code can decode: vector kernels do not, and no option asks for
+    /// what it does not do.
     pub(crate) const fn is_for_straight(&self) -> bool {
         let Options { limits, oracle, .. } = self.options;
         matches!(self.previous, Previous::Slots(_)) && !oracle && limits.text >= SHORT
@@ -314,15 +321,15 @@ impl Decoder {
         outcome
     }
 
-    /// Returns the error of the message.
+    /// Takes the error of the message.
     #[cold]
     #[inline(never)]
     pub(crate) fn failure(&mut self) -> CodecError {
         self.lanes.failure.take()
     }
 
-    /// Decodes a message of any template; its length, or `None`, with the error in the lane state:
-    /// a result that goes by way of memory would hold up the next message.
+    /// Decodes a message of any template. Returns its length, or `None` with the error in the lane
+    /// state: a result in memory would hold up the next message.
     #[inline(never)]
     fn decode_any<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Option<usize> {
         let Options {
@@ -364,19 +371,19 @@ impl Decoder {
         len
     }
 
-    /// What is truncated by the limit is not truncated.
+    /// Changes the error from Truncated to Limit if the limit cut the message.
     #[cold]
     fn reached_limit(&mut self) {
         self.lanes.failure.add(CodecError::cut_by_limit);
     }
 
-    /// Like [`Self::decode`], for a stream that arrives in pieces: where `bytes` end inside a
-    /// message, the result is `None` and previous values are as before the call. Call again with
-    /// the same bytes and more behind them; the visitor is then told of the message again from
-    /// its beginning.
+    /// Decodes one message of a stream that arrives in pieces, as [`Self::decode`] does. Returns
+    /// `None` if `bytes` end inside a message, with the previous values as before the call. The
+    /// next call must have the same bytes and more after them. The visitor then receives the
+    /// message again from its start.
     ///
     /// # Errors
-    /// As [`Self::decode`], but previous values are as before the call.
+    /// Those of [`Self::decode`], but previous values are as before the call.
     pub fn decode_partial<V: Visitor>(
         &mut self,
         bytes: &[u8],

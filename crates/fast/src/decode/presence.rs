@@ -1,17 +1,17 @@
 //! Presence maps.
 
-/// The bits of a presence map, taken one after the other; behind its end all are zero.
+/// The bits of a presence map, taken one after the other. After its end all bits are zero.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PresenceMap<'a> {
     /// The next bits, the first one topmost.
     word: u64,
-    /// How many bits `word` still stands for.
+    /// The number of bits that are left in `word`.
     left: u32,
-    /// Bytes that did not fit into `word`.
+    /// The bytes that did not fit into `word`.
     rest: &'a [u8],
 }
 
-/// How many bytes of a map one word takes.
+/// The number of bytes of a map that one word takes.
 const WORD_BYTES: usize = 9;
 
 impl<'a> PresenceMap<'a> {
@@ -72,7 +72,7 @@ impl<'a> PresenceMap<'a> {
         bit
     }
 
-    /// True if a bit that was not taken is set.
+    /// Returns true if a bit that was not taken is set.
     #[inline(always)]
     pub(crate) fn has_more(&self) -> bool {
         self.word != 0 || self.rest.iter().any(|byte| byte & 0x7f != 0)

@@ -1,12 +1,12 @@
-//! What straight-line code is made of: generated code calls these for the fields of a message,
-//! one after the other, each with the constants of its op.
+//! The parts of straight-line decoders. Generated code calls them for the fields of a message, one
+//! after the other, each with the constants of its op.
 //!
-//! [`Reader`] keeps what is ahead, the presence bits and the previous values at hand, and all of it
-//! is inlined. A method returns false for whatever is not usual, with nothing changed but the
-//! member: an entity of nine bytes and more, a previous value of another type, everything that
-//! breaks a rule. Generated code then calls [`Reader::op`], which executes the op of the program,
-//! from its beginning, in the general way; so there is one place that knows errors, limits and what
-//! a lenient decoder lets pass.
+//! [`Reader`] keeps the bytes ahead, the presence bits and the previous values, and all of it is
+//! inlined. A method returns false for an unusual value, with nothing changed but the member: for
+//! an entity of nine bytes and more, a previous value of another type, and everything that breaks a
+//! rule. Generated code then calls [`Reader::op`], which executes the op of the program, from its
+//! beginning, in the general way. So there is one place that knows errors, limits and what a
+//! lenient decoder lets pass.
 
 use super::straight::Stream;
 use crate::slots::Value;
@@ -19,7 +19,7 @@ use fanfare_wire::stopbit::{self, Several};
 /// The operator of an integer, with the slot of its previous value.
 #[derive(Debug, Clone, Copy)]
 pub enum Operator {
-    /// None: always in the stream.
+    /// No operator: the value is always in the stream.
     None,
     /// A mandatory constant, with its value: a part of a decimal, or a length.
     Fixed(u64),
@@ -31,7 +31,7 @@ pub enum Operator {
     Copy(usize, Option<u64>),
     /// The increment operator.
     Increment(usize, Option<u64>),
-    /// The delta operator, with the base at first.
+    /// The delta operator, with the base if the previous value is undefined.
     Delta(usize, u64),
 }
 
@@ -51,23 +51,23 @@ impl Operator {
     }
 }
 
-/// Reads the fields of a message, a group or an entry.
+/// A reader of the fields of a message, a group or an entry.
 pub struct Reader<'r, 'a, const N: usize> {
     stream: &'r mut Stream<'a>,
     values: &'r mut [Value; N],
-    /// What is not read yet.
+    /// The bytes that are not read yet.
     bytes: &'a [u8],
     /// The presence bits, the first one topmost.
     map: u64,
-    /// How many of them are taken: known when the code is compiled.
+    /// The number of bits that are taken, which is known when the code is compiled.
     taken: u32,
-    /// Where the op began.
+    /// The start of the op.
     start: Start<'a>,
-    /// Where the presence map begins.
+    /// The offset of the presence map.
     map_at: usize,
 }
 
-/// Where an op began.
+/// The start of an op.
 #[derive(Clone, Copy)]
 struct Start<'a> {
     bytes: &'a [u8],
@@ -76,8 +76,9 @@ struct Start<'a> {
 
 /// A group, or an entry of a sequence, that straight-line code reads.
 pub trait Segment<const N: usize>: Members {
-    /// Reads it: its presence map begins at one place, its fields at another; these are the
-    /// presence bits, the first one topmost. Its end, or `None` with the error in the stream.
+    /// Reads the segment. Its presence map begins at `map_at` and its fields at `at`. The presence
+    /// bits are in `map`, the first one topmost. Returns the offset after the segment, or `None`
+    /// with the error in the stream.
     fn straight(
         &mut self,
         stream: &mut Stream<'_>,
@@ -88,7 +89,7 @@ pub trait Segment<const N: usize>: Members {
     ) -> Option<usize>;
 }
 
-/// An integer's value; the outer `None` is for one that is not usual.
+/// The value of an integer. The outer `None` is for an unusual one.
 type Usual = Option<Option<u64>>;
 
 impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
@@ -114,7 +115,8 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         })
     }
 
-    /// Ends the message; `None`, with the error in the stream, if presence bits are left over (R8).
+    /// Ends the message, and returns the offset after it. Returns `None`, with the error in the
+    /// stream, if presence bits are left over (R8).
     #[inline(always)]
     pub fn end(self) -> Option<usize> {
         if below(self.map, self.taken) != 0 {
@@ -123,19 +125,19 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         Some(self.at())
     }
 
-    /// Ends fields that have no presence map.
+    /// Ends fields that have no presence map, and returns the offset after them.
     #[inline(always)]
     pub fn end_without_map(self) -> Option<usize> {
         Some(self.at())
     }
 
-    /// Returns how many bytes of the message are read.
+    /// Returns the number of bytes of the message that are read.
     #[inline(always)]
     fn at(&self) -> usize {
         self.stream.bytes().len() - self.bytes.len()
     }
 
-    /// Executes the op of this number in the general way, from where the last method began.
+    /// Executes the op of this number in the general way, from where the last method began. Returns
     /// `None` with the error in the stream.
     #[inline(always)]
     pub fn op(&mut self, number: u32, members: &mut dyn Members) -> Option<()> {
@@ -147,7 +149,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         self.go_on(there)
     }
 
-    /// Goes on behind an op that was executed in the general way.
+    /// Goes on after an op that was executed in the general way.
     #[inline(always)]
     fn go_on(&mut self, (at, map): (usize, u64)) -> Option<()> {
         self.bytes = self.stream.bytes().get(at..)?;
@@ -305,7 +307,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         Some(value)
     }
 
-    /// Returns the state of a previous value for an op that expects one of this state.
+    /// Returns what a previous value is to an op that expects this state.
     #[inline(always)]
     const fn previous(&self, slot: usize, state: State) -> Previous {
         let expected = state.number() as u32;
@@ -319,7 +321,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         }
     }
 
-    /// Returns the value of a field that is not in the stream, by the previous one.
+    /// Returns the value of a field that is not in the stream, given by the previous value.
     #[inline(always)]
     fn implied<M: Integer>(
         &mut self,
@@ -339,7 +341,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         Some(Some(bits))
     }
 
-    /// Returns the value where the previous one is empty, or undefined without an initial value.
+    /// Returns the value if the previous one is empty, or undefined without an initial value.
     #[inline(always)]
     const fn implied_absence<M: Integer>(&mut self, slot: usize, has_initial: bool) -> Usual {
         match self.is_absent(slot, M::OPTIONAL, has_initial) {
@@ -348,8 +350,8 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         }
     }
 
-    /// Makes a previous value empty that is empty or undefined; false for any other, and where
-    /// there would be a value.
+    /// Makes the previous value of an optional field empty, if it is empty, or undefined without an
+    /// initial value. Returns false, with nothing changed, in any other case.
     #[inline(always)]
     const fn is_absent(&mut self, slot: usize, optional: bool, has_initial: bool) -> bool {
         let empty = self.stamp(State::EMPTY);
@@ -364,7 +366,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         optional && is_empty
     }
 
-    /// Reads a difference to the previous value, which the sum replaces.
+    /// Reads a delta to the previous value, which the sum replaces.
     #[inline(always)]
     fn delta<M: Integer>(&mut self, slot: usize, initial: u64) -> Usual {
         let mut difference = self.signed()?;
@@ -517,8 +519,8 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         }
     }
 
-    /// Reads a string of up to eight characters without a zero preamble; `None`, with nothing
-    /// read, for any other.
+    /// Reads a string of up to eight characters without a zero preamble. Returns `None`, with
+    /// nothing read, for any other string.
     #[inline(always)]
     fn chars(&mut self) -> Option<Chars> {
         let (first, behind) = self.bytes.split_first()?;
@@ -535,7 +537,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         self.several().map(Chars::Several)
     }
 
-    /// Sets a member to a character, or to none if it is 0.
+    /// Sets a member to a string of one character, or to an empty one if that is 0.
     #[inline(always)]
     fn one<M: TextMember>(&mut self, char: u8, member: &mut M) -> bool {
         if !self.stream.count_text(MAX_CHARS) {
@@ -579,29 +581,26 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         if !self.bit() {
             return self.ascii_implied(slot, initial.is_some(), member);
         }
-        let stamp = self.stamp(State::text(TextType::Ascii));
-        match self.chars() {
+        let (is_counted, bytes, len) = match self.chars() {
             Some(Chars::None) if M::OPTIONAL => {
                 self.values[slot].stamp = self.stamp(State::EMPTY);
                 member.clear();
-                true
+                return true;
             }
-            Some(Chars::None) => {
-                self.values[slot].set_short(stamp, 0, 0);
-                self.one(0, member)
-            }
-            Some(Chars::One(char)) => {
-                self.values[slot].set_short(stamp, char.into(), 1);
-                self.one(char, member)
-            }
+            Some(Chars::None) => (self.one(0, member), 0, 0),
+            Some(Chars::One(char)) => (self.one(char, member), u64::from(char), 1),
             Some(Chars::Several(several)) => {
                 let (bytes, len) = several.chars();
-                self.values[slot].set_short(stamp, bytes, len);
-                self.short(bytes, len, member)
+                (self.short(bytes, len, member), bytes, len)
             }
             // The op copies it to the previous values.
-            None => false,
+            None => return false,
+        };
+        if is_counted {
+            let stamp = self.stamp(State::text(TextType::Ascii));
+            self.values[slot].set_short(stamp, bytes, len);
         }
+        is_counted
     }
 
     #[inline(always)]
@@ -634,7 +633,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         self.stream.count_text(len.max(MAX_CHARS))
     }
 
-    /// Reads a group, that of the op of this number; `None` with the error in the stream.
+    /// Reads a group, that of the op of this number. Returns `None` with the error in the stream.
     #[inline(always)]
     pub fn group<T: Segment<N>>(&mut self, op: u32, has_map: bool, group: &mut T) -> Option<()> {
         let is_done = self.segment(op, has_map, group);
@@ -644,7 +643,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         is_done
     }
 
-    /// Reads a number of entries of a sequence, that of the op of this number; `None` with the
+    /// Reads `count` entries of a sequence, that of the op of this number. Returns `None` with the
     /// error in the stream.
     #[inline(always)]
     pub fn entries<T: Segment<N> + Default>(
@@ -666,7 +665,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         Some(())
     }
 
-    /// As [`Self::entries`], for an optional sequence.
+    /// Reads the entries of an optional sequence, as [`Self::entries`] does.
     #[inline(always)]
     pub fn maybe_entries<T: Segment<N> + Default>(
         &mut self,
@@ -700,7 +699,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
     }
 }
 
-/// Returns the presence bits that are left when a number of them is taken.
+/// Returns the presence bits that are left after `taken` of them.
 #[inline(always)]
 fn below(map: u64, taken: u32) -> u64 {
     map.checked_shl(taken).unwrap_or(0)
@@ -715,24 +714,24 @@ const fn one_signed(byte: u8) -> i64 {
 
 /// A string at the front of the stream.
 enum Chars {
-    /// None; or it is absent.
+    /// An empty string, or an absent one.
     None,
-    /// One that is not NUL.
+    /// A character that is not NUL.
     One(u8),
-    /// Up to eight.
+    /// Several characters, up to eight.
     Several(Several),
 }
 
-/// What a previous value is to an op.
+/// The meaning of a previous value to an op.
 enum Previous {
-    /// It was assigned by the op's type.
+    /// The value was assigned by the op's type.
     Assigned,
-    /// It is empty, or was assigned by another type.
+    /// The value is empty, or was assigned by another type.
     Other,
     Undefined,
 }
 
-/// Returns the next value; after the largest follows the smallest (section 6.3.6).
+/// Returns the next value. The smallest value follows the largest one (section 6.3.6).
 #[inline(always)]
 const fn following<M: Integer>(bits: u64) -> u64 {
     let next = bits.wrapping_add(1);

@@ -1,5 +1,5 @@
-//! The scalar executor: one op after the other. It is the oracle of every other back end, so it
-//! follows the words of the specification.
+//! The scalar executor, which executes one op after the other. It is the oracle of every other back
+//! end, so it follows the words of the specification.
 
 use std::ops::Range;
 
@@ -22,16 +22,16 @@ pub(super) struct Run<'a, P> {
     pub(super) previous: &'a mut P,
     pub(super) scratch: &'a mut Vec<u8>,
     pub(super) input: Input<'a>,
-    /// What of the limits is not used up.
+    /// The limits that are left.
     pub(super) left: Limits,
-    /// Index of the template that is being processed.
+    /// The index of the template that is being processed.
     pub(super) template: Option<u32>,
     pub(super) squeeze: Squeeze,
     pub(super) failure: &'a mut Failure,
 }
 
 impl<'a, P: PreviousValues> Run<'a, P> {
-    /// Decodes one message; its length, or `None` with the error in [`Self::failure`].
+    /// Decodes one message. Returns its length, or `None` with the error in [`Self::failure`].
     #[inline(never)]
     pub(super) fn by_ops<V: Visitor>(mut self, visitor: &mut V) -> Option<usize> {
         let result = self.message(visitor);
@@ -114,8 +114,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         Ok(PresenceMap::new(bytes))
     }
 
-    /// Executes a body, then checks that its presence map, which starts at a certain byte, has no
-    /// more bits.
+    /// Executes a body, then checks that its presence map, which is at `map_at`, has no more bits.
     fn ops<V: Visitor>(
         &mut self,
         body: Body,
@@ -208,7 +207,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         self.entries(id, count.map(|count| count as u32), body, visitor)
     }
 
-    /// So many entries of a sequence.
+    /// Decodes `count` entries of a sequence, which is absent if that is `None`.
     pub(super) fn entries<V: Visitor>(
         &mut self,
         id: FieldId,
@@ -228,7 +227,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         self.further_entries(id, 0..count, body, visitor)
     }
 
-    /// Decodes these entries of a sequence, which are its last ones.
+    /// Decodes the last entries of a sequence, which are those of `indices`.
     pub(super) fn further_entries<V: Visitor>(
         &mut self,
         id: FieldId,
@@ -331,7 +330,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         self.int_with(op, map, Self::read_int)
     }
 
-    /// Handles, in the same way, a value that has another form in the stream.
+    /// Decodes an integer with its operator. `read` reads it from the stream.
     #[inline(always)]
     pub(super) fn int_with(
         &mut self,
@@ -409,7 +408,8 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         }
     }
 
-    /// Checks that a field that is neither in the stream nor in the dictionary may be absent.
+    /// Checks that a field that is neither in the stream nor in the dictionary may be absent, and
+    /// makes its previous value empty.
     pub(super) fn implied_absence(
         &mut self,
         slot: Slot,
@@ -572,7 +572,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         Ok(Some(value))
     }
 
-    /// Holds an exponent against its range (R1); a lenient decoder allows what a byte holds.
+    /// Checks an exponent against its range (R1). A lenient decoder allows what a byte holds.
     #[inline(always)]
     fn exponent(&self, exponent: i64, at: usize, field: FieldId) -> Read<i8> {
         let error = CodecError::new(ErrorCode::R1, at).in_field(field);
@@ -592,7 +592,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
     }
 }
 
-/// Returns the next value; after the largest of the type follows the smallest (section 6.3.6).
+/// Returns the next value. The smallest value of the type follows the largest one (section 6.3.6).
 #[inline(always)]
 pub(crate) fn incremented(ty: IntType, bits: u64) -> u64 {
     let next = bits.wrapping_add(1);

@@ -1,5 +1,5 @@
-//! Decoding by straight-line code that was generated for the templates: what it shares, and what
-//! it leaves to the ops.
+//! The common part of decoding by straight-line code that was generated for the templates, and the
+//! ops to which it leaves unusual values.
 
 use super::cursor::Cursor;
 use super::input::Input;
@@ -15,7 +15,7 @@ use crate::text_ref::SHORT;
 use crate::typed::{Filling, Members, Text};
 use fanfare_wire::stopbit::{self, Squeeze};
 
-/// The stream, as far as a message is decoded, and what is left of its limits.
+/// The stream up to where a message is decoded, and the limits that are left.
 pub struct Stream<'a> {
     program: &'a Program,
     rest: &'a mut Rest,
@@ -25,15 +25,15 @@ pub struct Stream<'a> {
     left: Limits,
     failure: &'a mut Failure,
     squeeze: Squeeze,
-    /// That of the previous values: their stamps are this and more.
+    /// The generation of the previous values. A stamp is this plus the state.
     generation: u32,
 }
 
 impl Decoder {
-    /// Decodes one message at the front of `bytes` by straight-line code that was generated for
-    /// this very program; as [`Self::decode_visited`]. The code takes the index of the template,
-    /// the previous values, where the fields begin and the presence bits for them. The outer `None`
-    /// is for a message whose header is not usual: nothing is done.
+    /// Decodes one message at the front of `bytes` as [`Self::decode_visited`] does, by
+    /// straight-line code that was generated for this very program. The code takes the index of the
+    /// template, the previous values, the offset of the fields, and their presence bits. The outer
+    /// `None` is for a message with an unusual header, of which nothing is done.
     #[inline(always)]
     pub(crate) fn decode_straight(
         &mut self,
@@ -66,9 +66,9 @@ impl Decoder {
 }
 
 impl<'a> Stream<'a> {
-    /// Reads presence map and template identifier, and clears what the template clears: the index
-    /// of the template, and where its fields begin with the presence bits for them. `None`, with
-    /// nothing changed, for a header that is not usual.
+    /// Reads the presence map and the template identifier, and clears what the template clears.
+    /// Returns the index of the template, and the offset of its fields with their presence bits.
+    /// Returns `None`, with nothing changed, for an unusual header.
     #[inline(always)]
     fn header(&mut self, values: &mut [Value]) -> Option<(u32, (usize, u64))> {
         let mut cursor = self.cursor(0)?;
@@ -121,8 +121,8 @@ impl<'a> Stream<'a> {
         (self.bytes.len() - cursor.rest.len(), cursor.map)
     }
 
-    /// Reads a presence map; returns the offset behind it and its bits, or `None` for one that is
-    /// not usual.
+    /// Reads a presence map. Returns the offset after it with its bits, or `None` for an unusual
+    /// one.
     #[inline(always)]
     pub(super) fn map(&self, at: usize) -> Option<(usize, u64)> {
         let mut cursor = self.cursor(at)?;
@@ -130,7 +130,7 @@ impl<'a> Stream<'a> {
         Some(self.place(cursor))
     }
 
-    /// Counts fields against the limit; `None` with the error.
+    /// Counts fields against the limit. Returns `None` with the error if it is exceeded.
     #[inline(always)]
     pub(super) fn count_fields(&mut self, count: u32, at: usize) -> Option<()> {
         let Some(left) = self.left.fields.checked_sub(count) else {
@@ -140,8 +140,8 @@ impl<'a> Stream<'a> {
         Some(())
     }
 
-    /// Counts a string of `len` bytes against the limit; false, with nothing counted, if it is
-    /// beyond.
+    /// Counts a string of `len` bytes against the limit. Returns false, with nothing counted, if it
+    /// is exceeded.
     #[inline(always)]
     pub(super) const fn count_text(&mut self, len: usize) -> bool {
         match self.left.texts.checked_sub(len) {
@@ -153,8 +153,8 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Sets a text to the string of more than eight bytes that is next; what is behind it. `None`,
-    /// with nothing done, for any other, or if it is beyond a limit.
+    /// Sets a text to the string of more than eight bytes that is next, and returns the bytes after
+    /// it. Returns `None`, with nothing done, for any other string, or for one beyond a limit.
     #[inline(never)]
     pub(super) fn long<'b>(&mut self, bytes: &'b [u8], text: &mut Text) -> Option<&'b [u8]> {
         let (string, behind) = bytes.split_at_checked(stopbit::entity_end(bytes, 0)?)?;
@@ -169,7 +169,7 @@ impl<'a> Stream<'a> {
         Some(behind)
     }
 
-    /// As [`Self::op`], for what straight-line code leaves to it.
+    /// Executes an op as [`Self::op`] does, for a value that straight-line code leaves to it.
     #[cold]
     #[inline(never)]
     pub(super) fn unusual(
@@ -182,7 +182,7 @@ impl<'a> Stream<'a> {
         self.op(values, number, place, members)
     }
 
-    /// Executes the op of this number from this place on; the place behind it.
+    /// Executes the op of this number from this place on, and returns the place after it.
     #[inline(never)]
     pub(super) fn op(
         &mut self,
@@ -202,7 +202,8 @@ impl<'a> Stream<'a> {
         Some((at, left))
     }
 
-    /// Executes the ops inside the group or sequence of this op, presence map included; the end.
+    /// Executes the ops inside the group or sequence of this op, with their presence map, and
+    /// returns the offset after them.
     #[cold]
     #[inline(never)]
     pub(super) fn nested(
@@ -225,7 +226,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Executes something op by op, from this place on; the end.
+    /// Executes something op by op from this offset on, and returns the offset after it.
     fn run(
         &mut self,
         values: &mut [Value],
@@ -251,7 +252,8 @@ impl<'a> Stream<'a> {
         Some(at)
     }
 
-    /// Checks that a sequence may have a number of entries; `None` with the error.
+    /// Checks that a sequence may have a number of entries. Returns `None` with the error if it may
+    /// not.
     #[inline(always)]
     pub(super) fn may_have(&mut self, op: u32, count: u32, at: usize) -> Option<()> {
         if count > self.left.entries {
@@ -261,7 +263,7 @@ impl<'a> Stream<'a> {
         Some(())
     }
 
-    /// Presence bits are left over: `None`, with the error, for a strict decoder.
+    /// Returns `None` with the error for a strict decoder: presence bits are left over (R8).
     #[cold]
     #[inline(never)]
     pub(super) fn has_more(&mut self, map_at: usize) -> Option<()> {
@@ -275,7 +277,7 @@ impl<'a> Stream<'a> {
         self.program.op_at(op).field()
     }
 
-    /// Notes in which entry of the sequence of this op the error is.
+    /// Adds to the error the entry of the sequence of this op.
     #[cold]
     #[inline(never)]
     pub(super) fn in_entry(&mut self, op: u32, index: u32) {
@@ -283,7 +285,7 @@ impl<'a> Stream<'a> {
         self.failure.add(|error| error.in_entry(field, index));
     }
 
-    /// Notes in which group the error is.
+    /// Adds to the error the group of this op.
     #[cold]
     #[inline(never)]
     pub(super) fn in_group(&mut self, op: u32) {
@@ -291,7 +293,8 @@ impl<'a> Stream<'a> {
         self.failure.add(|error| error.in_field(field));
     }
 
-    /// Notes in which template the error is, and that what the limit cut is not truncated.
+    /// Adds to the error the template, and changes it from Truncated to Limit if the limit cut the
+    /// message.
     #[cold]
     #[inline(never)]
     fn failed(&mut self, template: u32, len: usize) {

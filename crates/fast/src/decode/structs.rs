@@ -1,4 +1,4 @@
-//! Generated structs, filled from rows as these are decoded.
+//! Generated structs that are filled from rows as these are decoded.
 
 use fanfare_wire::lanes::Row;
 
@@ -9,11 +9,12 @@ use crate::program::lanes::{Entry, Flat};
 use crate::rows::RowRef;
 use crate::typed::{Feed, Filling};
 
-/// Fills a struct from rows, if it is one that is generated for them, and else as a visitor. What
-/// is not regular goes on where the rows end, as the structs are a visitor as well.
+/// A sink that fills a struct from rows if the struct is generated for that, and as a visitor
+/// otherwise. As the structs are a visitor as well, they also receive the rest of a message that is
+/// not regular.
 pub(super) struct StructSink<'f, F> {
     filling: Filling<'f, F>,
-    /// The message is read from rows.
+    /// Whether the message is read from rows.
     reads: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Strings and byte vectors with their operators; and the traces of a field.
+//! Strings and byte vectors with their operators, and the traces of a field.
 
 use fanfare_wire::lanes;
 
@@ -14,18 +14,18 @@ use crate::trace::Step;
 use crate::value::{IntType, TextType};
 use crate::visitor::Visitor;
 
-/// Where the value of a field is.
+/// The place of the value of a field.
 #[derive(Clone, Copy)]
 enum Value {
     Absent,
     Initial(TextId),
-    /// In the run's scratch buffer.
+    /// The run's scratch buffer.
     Scratch,
-    /// In the dictionary.
+    /// The dictionary.
     Previous,
 }
 
-/// What was known of a field before it was decoded.
+/// The state of a field before it was decoded.
 pub(super) struct Before {
     bit: Option<bool>,
     previous: Option<Previous>,
@@ -154,7 +154,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         }
     }
 
-    /// Returns the value of a field with copy or tail that is not in the stream.
+    /// Returns the value of a field with the copy or tail operator that is not in the stream.
     fn implied_text(&mut self, op: &TextOp) -> Read<Value> {
         match (self.previous.state(op.slot), op.initial) {
             (state, _) if state == State::text(op.ty) => Ok(Value::Previous),
@@ -224,7 +224,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         self.combined(op, start)
     }
 
-    /// Puts the base value of a tail or delta into the scratch buffer.
+    /// Copies the base value of a tail or delta to the scratch buffer.
     fn base(&mut self, op: &TextOp) -> Read<()> {
         let state = self.previous.state(op.slot);
         if state == State::text(op.ty) {
@@ -247,7 +247,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         }
     }
 
-    /// Makes the scratch buffer the previous value.
+    /// Checks the value in the scratch buffer, and makes it the previous value.
     fn combined(&mut self, op: &TextOp, start: usize) -> Read<Value> {
         let checked = self.input.check_length(self.scratch.len(), start);
         checked.map_err(|error| error.in_field(op.field))?;
@@ -305,7 +305,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
     }
 }
 
-/// Appends bytes as they stand in the stream, where the last character of an ASCII string has a
+/// Appends the bytes of a string in the stream. The last character of an ASCII string loses its
 /// stop bit.
 #[inline(always)]
 fn append(ty: TextType, bytes: &[u8], to: &mut Vec<u8>) {

@@ -1,4 +1,4 @@
-//! Calls a visitor for the fields of rows.
+//! Calls of a visitor for the fields of rows.
 
 use fanfare_wire::lanes::{self, MAX_LANES, Row, Values};
 
@@ -27,10 +27,10 @@ pub(crate) fn visit_row<V: Visitor>(
     );
 }
 
-/// Calls a visitor for the fields of rows; if these are the entries of a sequence, for the
-/// entries too, of which the first has this index. It is not inlined, so that the compiler knows
-/// that rows and visitor have nothing in common. What is passed goes in registers, and another
-/// call would be in the way of what stays in them.
+/// Calls a visitor for the fields of rows. If the rows are entries of a sequence, of which the
+/// first has this index, it also calls the visitor for each entry. It is not inlined, so that the
+/// compiler knows that the rows and the visitor have nothing in common. The arguments go in
+/// registers, and another call would be in the way of what stays in them.
 #[inline(never)]
 pub(crate) fn visit_rows<V: Visitor>(
     program: &Program,
@@ -66,7 +66,7 @@ pub(crate) fn visit_rows<V: Visitor>(
     }
 }
 
-/// The same, but the first row has absent fields, or there are no chunks.
+/// Calls a visitor for rows of which the first has absent fields, or for which there are no chunks.
 #[inline(never)]
 fn not_whole<V: Visitor>(
     program: &Program,
@@ -91,7 +91,7 @@ fn not_whole<V: Visitor>(
     }
 }
 
-/// Fields of which some may be absent.
+/// Calls a visitor for fields of which some may be absent.
 fn each<V: Visitor>(program: &Program, plan: &VisitPlan, row: &Row, visitor: &mut V) {
     let present = row.present | 1 << NO_LANE;
     let lane = |lane: u8| i64::from(row.values[usize::from(lane) % MAX_LANES]);
@@ -120,24 +120,24 @@ fn each<V: Visitor>(program: &Program, plan: &VisitPlan, row: &Row, visitor: &mu
     }
 }
 
-/// What telling of rows takes besides them.
+/// The tables for calling a visitor for rows.
 #[derive(Clone, Copy)]
 struct Teller<'p> {
     fields: &'p [Field],
-    /// Any.
+    /// Arbitrary fields, which stand in for ones that do not exist.
     spare: &'p [Field; MAX_FIELDS],
     constants: &'p Constants,
 }
 
 impl<'p> Teller<'p> {
-    /// Returns the field of a number that is one of a field.
+    /// Returns the field of this number, which must be one of a field.
     #[inline(always)]
     fn field(&self, number: usize) -> &'p Field {
         self.fields.get(number).unwrap_or(&self.spare[0])
     }
 
-    /// Returns the fields of a chunk. For visitors that make no use of them nothing is looked up;
-    /// that is why only one function returns them.
+    /// Returns the fields of a chunk. Nothing is looked up for visitors that make no use of them,
+    /// which is why one function alone returns them.
     #[inline(always)]
     fn fields<const N: usize>(&self, chunk: &Chunk) -> Option<&'p [Field; N]> {
         let own = self.fields.get(chunk.field as usize..);
@@ -145,7 +145,7 @@ impl<'p> Teller<'p> {
         own.or(self.spare.first_chunk())
     }
 
-    /// Fields that are there.
+    /// Calls a visitor for the fields of a chunk, none of which is absent.
     #[inline(always)]
     fn chunk<V: Visitor>(&self, chunk: &Chunk, row: &Values, visitor: &mut V) {
         macro_rules! known_kinds {
@@ -177,7 +177,7 @@ impl<'p> Teller<'p> {
     }
 }
 
-/// What is next in a chunk.
+/// The position in a chunk.
 struct Next<'r> {
     row: &'r Values,
     lane: usize,
@@ -200,7 +200,7 @@ impl<'r> Next<'r> {
         constant
     }
 
-    /// Returns the value of the next field, of a kind that is known when this is compiled.
+    /// Returns the value of the next field, of a kind that is known when the code is compiled.
     #[inline(always)]
     fn value(&mut self, kind: EmitKind) -> Value<'r> {
         let mut value = Value::default();
@@ -232,10 +232,10 @@ impl<'r> Next<'r> {
 /// A value of any kind.
 #[derive(Default)]
 struct Value<'r> {
-    /// Of a decimal its mantissa; a string packed.
+    /// The mantissa of a decimal, a packed string, or an integer.
     number: i64,
     exponent: i8,
-    /// That of a constant.
+    /// The text of a constant.
     text: &'r [u8],
 }
 

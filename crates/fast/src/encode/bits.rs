@@ -36,7 +36,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         self.int_with(&op.whole, value, map, write)
     }
 
-    /// Returns the members side by side, the first one topmost.
+    /// Returns the members side by side in one number, the first one topmost.
     fn members(&mut self, op: &BitsOp, mut level: Level<'a>) -> Written<u64> {
         let members = self.program.ops(op.members);
         self.count_fields(members.len() as u32)?;
@@ -69,8 +69,8 @@ impl<'a, P: PreviousValues> Run<'a, P> {
 }
 
 impl Output {
-    /// Appends a number of bits, topmost first, with zeros to whole bytes behind them; for a
-    /// nullable group one more, as a number.
+    /// Appends a group of `width` bits, the topmost first, with zeros after them to whole bytes. A
+    /// nullable group is one more, as a number.
     fn bits(&mut self, value: Option<u64>, width: u32, nullable: bool) {
         let Some(value) = value else {
             return self.null();

@@ -1,5 +1,6 @@
-//! Where the fused executor writes, and the values that it writes there. Each method returns `None`
-//! for a value that it leaves to the op: the cursor and the previous values are then unchanged.
+//! The place where the fused executor writes, and the values that it writes there. Each method
+//! returns `None` for a value that it leaves to the op, with the cursor and the previous values
+//! unchanged.
 
 use crate::node::Node;
 use crate::program::FieldId;
@@ -8,7 +9,7 @@ use crate::slots::Split;
 use crate::value::Decimal;
 use fanfare_wire::stopbit;
 
-/// The head of an absent field's node, those of others, and what all have for field 0.
+/// The heads of nodes of field 0: of an absent field, and of the other kinds.
 pub(super) const ABSENT: u64 = Node::absent(FieldId(0)).head();
 pub(super) const INT: u64 = Node::int(FieldId(0), 0).head();
 pub(super) const LONG: u64 = Node::long(FieldId(0), 0, 0).head();
@@ -22,16 +23,16 @@ const DECIMAL: u64 = Node::decimal(
 )
 .head();
 
-/// A byte that is NULL, and a word of them.
+/// The byte that is NULL, and a word of them.
 const NULL: u8 = 0x80;
 const NULLS: [u8; 8] = [NULL; 8];
 
-/// The place of the executor in a body.
+/// The position of the executor in a body.
 pub(super) struct Cursor<'a> {
     pub(super) room: &'a mut [u8],
-    /// How many bytes are written.
+    /// The number of bytes written.
     pub(super) at: usize,
-    /// The presence bits so far below a one, the last bit lowest.
+    /// The presence bits so far below a marker bit, which is one. The last bit is lowest.
     pub(super) map: u64,
 }
 
@@ -48,7 +49,7 @@ impl Cursor<'_> {
         Some(())
     }
 
-    /// Writes `len` bytes of a word, which has the first one lowest.
+    /// Writes the first `len` of these bytes.
     #[inline(always)]
     fn word(&mut self, bytes: [u8; 8], len: usize) -> Option<()> {
         *self.room.get_mut(self.at..)?.first_chunk_mut()? = bytes;
@@ -61,7 +62,7 @@ impl Cursor<'_> {
         self.byte(NULL)
     }
 
-    /// Writes as many as eight absent fields that take one byte each, none of which counts yet.
+    /// Writes NULL for eight absent fields of one byte each. None of them counts yet.
     #[inline(always)]
     pub(super) fn nulls(&mut self) -> Option<()> {
         self.word(NULLS, 0)
@@ -80,7 +81,7 @@ impl Cursor<'_> {
         self.word(bytes, len)
     }
 
-    /// Writes an integer, unless it is out of the bounds of its type, or NULL.
+    /// Writes an integer that is within the bounds of its type, or NULL.
     #[inline(always)]
     pub(super) fn write<const SIGNED: bool, const NULLABLE: bool>(
         &mut self,
@@ -116,8 +117,8 @@ impl Cursor<'_> {
         self.word(bytes, len)
     }
 
-    /// Writes a copied integer, or an incremented one, unless it is what follows from the previous
-    /// value. It becomes the previous value.
+    /// Writes a copied or incremented integer, unless it follows from the previous value. The
+    /// integer becomes the previous value.
     #[inline(always)]
     pub(super) fn carry<const SIGNED: bool, const NULLABLE: bool, const INCREMENTED: bool>(
         &mut self,
@@ -145,7 +146,7 @@ impl Cursor<'_> {
         Some(())
     }
 
-    /// Writes an integer unless it is the initial value.
+    /// Writes an integer with the default operator, unless it is the initial value.
     #[inline(always)]
     pub(super) fn default<const SIGNED: bool, const NULLABLE: bool>(
         &mut self,
@@ -160,7 +161,7 @@ impl Cursor<'_> {
         Some(())
     }
 
-    /// Writes the difference from the previous value, which the value replaces.
+    /// Writes the delta to the previous value, which the value replaces.
     #[inline(always)]
     pub(super) fn delta<const NULLABLE: bool>(
         &mut self,
@@ -186,7 +187,7 @@ impl Cursor<'_> {
         Some(())
     }
 
-    /// Writes a constant, of which nothing is in the stream but its bit if it is optional.
+    /// Writes a constant, of which only its presence bit is in the stream, if it is optional.
     #[inline(always)]
     pub(super) fn constant(&mut self, int: &Int, value: Option<u64>) -> Option<()> {
         if value.is_some_and(|bits| bits != int.initial) {
@@ -198,7 +199,7 @@ impl Cursor<'_> {
         Some(())
     }
 
-    /// Writes a decimal without operator.
+    /// Writes a decimal without an operator.
     #[inline(always)]
     pub(super) fn decimal<const NULLABLE: bool>(&mut self, value: Option<Decimal>) -> Option<()> {
         let Some(Decimal { mantissa, exponent }) = value else {
@@ -252,7 +253,7 @@ impl Cursor<'_> {
         done
     }
 
-    /// Writes a string, if it needs no preamble unless it is empty.
+    /// Writes a string that is empty or needs no preamble.
     #[inline(always)]
     pub(super) fn ascii<const NULLABLE: bool>(
         &mut self,
@@ -281,7 +282,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Writes a string unless it is the initial value.
+    /// Writes a string with the default operator, unless it is the initial value.
     #[inline(always)]
     pub(super) fn ascii_default<const NULLABLE: bool>(
         &mut self,
@@ -300,7 +301,8 @@ impl Cursor<'_> {
         Some(())
     }
 
-    /// Writes a copied string of eight characters at most. It becomes the previous value.
+    /// Writes a copied string of eight characters at most, unless it follows from the previous
+    /// value. The string becomes the previous value.
     #[inline(always)]
     pub(super) fn ascii_copy<const NULLABLE: bool>(
         &mut self,
@@ -327,7 +329,8 @@ impl Cursor<'_> {
         Some(())
     }
 
-    /// Writes an integer of any operator: one of a rare kind, a part of a decimal, or a length.
+    /// Writes an integer with any operator: a field of a rare kind, a part of a decimal, or a
+    /// length.
     #[inline(always)]
     pub(super) fn any(
         &mut self,
@@ -344,7 +347,8 @@ impl Cursor<'_> {
         Some(())
     }
 
-    /// Works on a copy of the cursor: a cursor passed by reference would live in memory.
+    /// Writes an integer by a copy of the cursor: a cursor passed by reference would live in
+    /// memory.
     #[inline(never)]
     fn any_outlined(
         &mut self,
@@ -355,7 +359,7 @@ impl Cursor<'_> {
         self.int(int, slots, value)
     }
 
-    /// As [`Self::any`]; what the parts of decimals usually are is not outlined.
+    /// Writes an integer as [`Self::any`] does. The usual parts of decimals are not outlined.
     #[inline(always)]
     pub(super) fn part(
         &mut self,
@@ -375,7 +379,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// As [`Self::any`], where the op is known when the code is compiled.
+    /// Writes an integer as [`Self::any`] does, by an op that is known when the code is compiled.
     #[inline(always)]
     pub(super) fn int(
         &mut self,
@@ -419,7 +423,7 @@ pub(super) const fn small_difference(value: u64, base: u64) -> Option<i64> {
     Some(value.wrapping_sub(base) as i64)
 }
 
-/// That of unsigned ones, if both are signed ones too.
+/// Returns the difference between two unsigned values, if both are below 2^63.
 #[inline(always)]
 pub(super) fn unsigned_difference(value: u64, base: u64) -> Option<i64> {
     ((value | base) >> 63 == 0).then(|| value.wrapping_sub(base) as i64)
@@ -438,7 +442,8 @@ pub(super) enum Ascii<'t> {
 }
 
 impl<'t> Ascii<'t> {
-    /// Returns a string by its first eight characters, the first one lowest, if it has no more.
+    /// Returns the string of these characters, the first one lowest, or of `all` if these are too
+    /// many or need a preamble.
     #[inline(always)]
     pub(super) fn new(bits: u64, len: usize, all: impl FnOnce() -> &'t [u8]) -> Self {
         Short::new(bits, len).map_or_else(|| Self::Long(all()), Self::Short)
@@ -453,8 +458,8 @@ impl<'t> Ascii<'t> {
     }
 }
 
-/// A string that needs no preamble, but for an empty one: its characters, the first one lowest, and
-/// how many there are, eight at most.
+/// A string of eight characters at most that is empty or needs no preamble. The first character is
+/// lowest in `bits`.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Short {
     pub(super) bits: u64,
@@ -463,13 +468,14 @@ pub(super) struct Short {
 
 impl Short {
     /// Returns the length of the string in a node of field 0 with this head, or more than 255 if
-    /// there is none.
+    /// there is no short one.
     #[inline(always)]
     pub(super) const fn len(head: u64) -> u64 {
         Node::short_len(head ^ TEXT)
     }
 
-    /// Returns the string of these characters.
+    /// Returns the string of these characters, or `None` if they are too many, need a preamble or
+    /// are not ASCII.
     #[inline(always)]
     pub(super) const fn new(bits: u64, len: usize) -> Option<Self> {
         if len > 8 || bits & 0x8080_8080_8080_8080 != 0 || len != 0 && bits & 0xff == 0 {
@@ -478,15 +484,15 @@ impl Short {
         Some(Self { bits, len })
     }
 
-    /// Returns true if it has these `len` characters.
+    /// Returns true if the string has these `len` characters.
     #[inline(always)]
     pub(super) const fn is(self, bits: u64, len: usize) -> bool {
         self.bits == bits && self.len == len
     }
 }
 
-/// Returns the decimal in a node of field 0 with this head and this word, or its absence; `None`
-/// for any other node.
+/// Returns the decimal in a node of field 0 with this head and this word, or its absence. Returns
+/// `None` for any other node.
 #[inline(always)]
 pub(super) fn decimal(head: u64, word: u64) -> Option<Option<Decimal>> {
     if head == ABSENT {
@@ -499,7 +505,7 @@ pub(super) fn decimal(head: u64, word: u64) -> Option<Option<Decimal>> {
     }))
 }
 
-/// Writes a string that is not empty and needs no preamble; returns the index behind it.
+/// Writes a string that is not empty and needs no preamble, and returns the index after it.
 #[inline(never)]
 pub(super) fn put_text(text: &[u8], longest: usize, room: &mut [u8], at: usize) -> Option<usize> {
     let needs_none = text.first().is_some_and(|first| *first != 0);

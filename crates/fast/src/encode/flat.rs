@@ -1,5 +1,5 @@
-//! Messages of flat templates: each row is one segment for the kernel. What is not regular goes to
-//! the scalar encoder, from its segment on.
+//! Messages of flat templates, of which each row is one segment for the kernel. The scalar encoder
+//! takes what is not regular, from its segment on.
 
 use fanfare_wire::lanes::{LaneKernel, Row};
 
@@ -15,37 +15,39 @@ use crate::program::lanes::Flat;
 use crate::record::Record;
 use crate::rows::Rows;
 
-/// How many entries of a message are made rows at a time.
+/// The number of entries of a message that are made rows at a time.
 const BATCH: usize = 16;
 
-/// How much of a message is encoded in lanes.
+/// The part of a message that is encoded in lanes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Done {
-    /// Not even its first segment; nothing has changed, but for a reset that it asks for.
+    /// No part, not even the first segment. Nothing has changed but for a reset that the message
+    /// asks for.
     Nothing,
-    /// Encodes the first segment, and a number of entries of the sequence.
+    /// The first segment, and this number of entries of the sequence.
     Entries(u32),
     All,
 }
 
-/// What it takes to encode in lanes.
+/// The state of an encoder for lanes.
 #[derive(Debug, Clone)]
 pub(super) struct Lanes {
     kernel: LaneKernel,
     pub(super) dictionaries: Dictionaries,
-    /// Where messages become rows.
+    /// The rows that messages become.
     rows: Box<[Row]>,
-    /// How many entries a message may have without coming near a limit.
+    /// The most entries that a message may have without coming near a limit.
     most_entries: u32,
     pub(super) tally: Tally,
 }
 
 impl Encoder {
-    /// Appends one message to `out`; returns the number of bytes.
+    /// Appends one message to `out`, and returns the number of bytes.
     ///
     /// # Errors
-    /// As [`Self::encode`]; [`ErrorCode::Foreign`], before anything is done, if the record comes
-    /// from a decoder with other templates, and an input error if it holds no whole message.
+    /// Those of [`Self::encode`], [`ErrorCode::Foreign`], before anything is done, if the record
+    /// comes from a decoder with other templates, and an input error if the record holds no whole
+    /// message.
     #[inline(always)]
     pub fn encode_record(
         &mut self,
@@ -69,8 +71,7 @@ impl Encoder {
         self.within_limit(start, out)
     }
 
-    /// Returns the number of bytes behind `start`, or the error that a message may not have as
-    /// many.
+    /// Returns the number of bytes after `start`, or the error that a message may not have as many.
     #[inline(always)]
     pub(super) fn within_limit(
         &self,
@@ -115,7 +116,7 @@ impl Encoder {
         }
     }
 
-    /// Encodes what of rows was not done in lanes, field by field.
+    /// Encodes, field by field, the rows that were not done in lanes.
     #[cold]
     #[inline(never)]
     fn rest_of_rows(
@@ -134,7 +135,8 @@ impl Encoder {
 }
 
 impl Lanes {
-    /// Returns what encodes the templates of a program, if any is flat and no limit is in its way.
+    /// Returns the state for the templates of a program, if any of them is flat and no limit
+    /// prevents lanes.
     pub(super) fn new(program: &Program, options: &Options) -> Option<Self> {
         // An encoder does not add up the bytes of strings.
         let limits = Limits {
@@ -191,7 +193,7 @@ impl Lanes {
     }
 }
 
-/// Encodes the first segment of a message, with what is in front of it.
+/// Encodes the first segment of a message, with what is before it.
 #[inline(always)]
 fn head(
     (kernel, flat, only): (LaneKernel, &Flat, Option<u32>),
@@ -222,7 +224,7 @@ mod tests {
     use crate::generate::{ComplexOptions, Generator, PACKET_SIZE};
     use crate::program::Program;
 
-    /// Without this, lanes that do nothing would pass all other tests.
+    /// Checks that lanes encode messages: if they did nothing, all other tests would pass.
     #[test]
     fn regular_messages_are_done_in_lanes() {
         let complex = ComplexOptions::default();
@@ -270,8 +272,8 @@ mod tests {
         }
     }
 
-    /// Values of more than four bytes, in most messages or in few: where most are such, an encoder
-    /// does without lanes from a reset on; the bytes are the same.
+    /// Encodes values of more than four bytes, in most messages or in few. Where most are such, an
+    /// encoder leaves lanes at a reset, and the bytes are the same.
     #[test]
     fn lanes_are_left_where_most_is_irregular() {
         let xml = "<template name='T' id='1'><uInt32 name='A'><copy/></uInt32>\

@@ -20,24 +20,24 @@ use crate::slots::Slots;
 use crate::state::State;
 use crate::value::TextType;
 
-/// Where the executor is between two ops.
+/// The position of the executor between two ops.
 struct Place<'a> {
     level: Level<'a>,
-    /// As [`Cursor::map`].
+    /// The presence bits, as in [`Cursor::map`].
     map: u64,
 }
 
-/// How an op ended.
+/// The outcome of an op.
 enum Outcome {
     Done,
-    /// Nothing was done: [`Run::op`] executes it.
+    /// Nothing is done, and [`Run::op`] must execute the op.
     Unusual,
     /// The error is in [`Run::failure`].
     Failed,
 }
 
 impl<'a> Run<'a, Slots> {
-    /// Encodes the message; `None` leaves the error in [`Run::failure`].
+    /// Encodes the message. Returns `None` with the error in [`Run::failure`].
     #[inline(always)]
     pub(super) fn fused(mut self) -> Option<()> {
         let index = self.message.template_index();
@@ -81,7 +81,7 @@ impl<'a> Run<'a, Slots> {
         true
     }
 
-    /// Executes a body. False leaves the error in [`Run::failure`].
+    /// Executes a body. Returns false with the error in [`Run::failure`].
     #[inline(never)]
     fn fused_body(&mut self, body: Body, place: &mut Place<'a>) -> bool {
         let counted = self.count_fields(body.counted());
@@ -102,7 +102,7 @@ impl<'a> Run<'a, Slots> {
     }
 
     /// Returns whether the nodes of a level, which are not in the order of the ops, are of fields
-    /// of the body. False leaves the error in [`Run::failure`].
+    /// of the body. Returns false with the error in [`Run::failure`].
     #[cold]
     #[inline(never)]
     fn are_fields(&mut self, body: Body, level: Level<'a>) -> bool {
@@ -110,7 +110,8 @@ impl<'a> Run<'a, Slots> {
         self.failure.keep(checked).is_some()
     }
 
-    /// Executes ops up to one that [`Fields::field`] does not; returns that one and those behind.
+    /// Executes ops up to one that [`Fields::field`] does not, and returns that one and those after
+    /// it.
     #[inline(always)]
     fn fused_fields(&mut self, ops: &'a [Fused], place: &mut Place<'a>) -> &'a [Fused] {
         let mut fields = Fields {
@@ -153,7 +154,7 @@ impl<'a> Run<'a, Slots> {
         ops.get(done..).unwrap_or_default()
     }
 
-    /// Executes an op that [`Self::fused_fields`] does not. False leaves the error in
+    /// Executes an op that [`Self::fused_fields`] does not. Returns false with the error in
     /// [`Run::failure`].
     #[inline(never)]
     fn unusual(&mut self, op: &Fused, number: u32, place: &mut Place<'a>) -> bool {
@@ -204,7 +205,7 @@ impl<'a> Run<'a, Slots> {
         Outcome::Done
     }
 
-    /// Writes the length of a sequence; returns false, with nothing done, if the op must.
+    /// Writes the length of a sequence. Returns false, with nothing done, if the op must write it.
     #[inline(always)]
     fn length(&mut self, op: &Fused, length: Option<u64>, place: &mut Place<'a>) -> bool {
         let (room, at) = self.out.parts();
@@ -219,7 +220,7 @@ impl<'a> Run<'a, Slots> {
         true
     }
 
-    /// Encodes the entries of a sequence, which are all that is inside it: these nodes.
+    /// Encodes the entries of a sequence, which are all of the nodes `inside` it.
     fn fused_entries(
         &mut self,
         id: FieldId,
@@ -242,14 +243,14 @@ impl<'a> Run<'a, Slots> {
         inside.start == inside.end || self.refuse(ErrorCode::Input, id)
     }
 
-    /// Leaves an error in [`Run::failure`]; false.
+    /// Stores an error in [`Run::failure`], and returns false.
     #[cold]
     fn refuse(&mut self, code: ErrorCode, field: FieldId) -> bool {
         let error = self.error(code).in_field(field);
         self.failure.set::<()>(error).is_some()
     }
 
-    /// Executes an op in the slow way. Returns as [`Self::unusual`].
+    /// Executes an op in the slow way, with the result of [`Self::unusual`].
     #[cold]
     #[inline(never)]
     fn by_op(&mut self, number: u32, place: &mut Place<'a>) -> bool {
@@ -261,18 +262,18 @@ impl<'a> Run<'a, Slots> {
     }
 }
 
-/// What it takes to encode fields without contents.
+/// The state for encoding fields without contents.
 struct Fields<'r> {
     program: &'r Program,
     slots: &'r mut Slots,
     message: &'r Message,
-    /// Bytes of the longest string that may be.
+    /// The length in bytes of the longest string that is allowed.
     longest: usize,
 }
 
 impl Fields<'_> {
-    /// Encodes a field: its node has this head, if it were that of field 0. `None` leaves it to
-    /// [`Run::unusual`]; nothing has changed then.
+    /// Encodes a field. `head` is the head that its node would have for field 0. Returns `None`,
+    /// with nothing changed, to leave the field to [`Run::unusual`].
     #[inline(always)]
     fn field(&mut self, op: &Fused, node: &Node, head: u64, cursor: &mut Cursor<'_>) -> Option<()> {
         let (int, slots, longest) = (&op.int, &mut *self.slots, self.longest);
@@ -376,13 +377,13 @@ impl Fields<'_> {
     }
 }
 
-/// Returns the integer of a node; `None` for any other node.
+/// Returns the integer of a node, or `None` for any other node.
 #[inline(always)]
 fn present(node: &Node, head: u64) -> Option<Option<u64>> {
     (head == INT).then(|| Some(node.word()))
 }
 
-/// Returns the integer of a node, or its absence; `None` for any other node.
+/// Returns the integer of a node, or its absence. Returns `None` for any other node.
 #[inline(always)]
 const fn nullable(node: &Node, head: u64) -> Option<Option<u64>> {
     match head {
@@ -392,7 +393,7 @@ const fn nullable(node: &Node, head: u64) -> Option<Option<u64>> {
     }
 }
 
-/// Returns the string of a node, or its absence; `None` for any other node.
+/// Returns the string of a node, or its absence. Returns `None` for any other node.
 #[inline(always)]
 fn text<'m>(message: &'m Message, node: &'m Node, head: u64) -> Option<Option<Ascii<'m>>> {
     if head == ABSENT {
@@ -417,7 +418,7 @@ fn initial<'p>(program: &'p Program, op: &Fused) -> Option<Ascii<'p>> {
         .then(|| Ascii::new(op.int.initial, len, all))
 }
 
-/// Returns the template of this index, or `None` if it is for [`Run::by_ops`].
+/// Returns the template of this index, or `None` to leave it to [`Run::by_ops`].
 #[inline(always)]
 pub(super) fn usual_template<'p>(
     program: &'p Program,
@@ -429,8 +430,9 @@ pub(super) fn usual_template<'p>(
     (has_id && PresenceWriter::is_word(template.body().bits)).then_some(template)
 }
 
-/// Begins a message of a template: takes room for its presence map, appends its identifier, and
-/// clears what it clears. The bytes of the room, and the presence bits so far.
+/// Begins a message of a template: reserves space for its presence map, appends its identifier, and
+/// clears what the template clears. Returns the number of bytes of the space, and the presence bits
+/// so far.
 #[inline(always)]
 pub(super) fn header(
     program: &Program,

@@ -1,6 +1,6 @@
-//! From the nodes of a message to rows: the way of `decode::tell` backwards, by the same chunks.
-//! What the nodes of a chunk must be is known when the templates are loaded; they are compared
-//! with it without a branch for each, and a message that is not so is left to the scalar encoder.
+//! Rows made from the nodes of a message: the inverse of `decode::visit`, by the same chunks. The
+//! nodes that a chunk must have are known when the templates are loaded. They are compared without
+//! a branch for each, and a message with other nodes is left to the scalar encoder.
 
 use fanfare_wire::lanes::{self, MAX_LANES, Row, Values};
 
@@ -13,25 +13,25 @@ use crate::program::visit::{
 use crate::program::{FieldId, Program};
 use crate::value::{Decimal, EXPONENTS};
 
-/// From this bit on a value is beyond its lane.
+/// The lowest bit of the values that are beyond a lane.
 const BEYOND: u64 = 1 << 31;
 
-/// By how much the smallest signed integer of a lane is below 0.
+/// The distance from the smallest signed integer of a lane to 0.
 const BELOW: u64 = 1 << 30;
 
 /// The nodes of a message of a flat template, by the rows to which they belong.
 pub(super) struct Nodes<'m> {
     message: &'m Message,
     own: &'m [Node],
-    /// How many entries the sequence has, if it is there.
+    /// The number of entries of the sequence, if it is present.
     length: Option<u32>,
-    /// The entries that are left, with what is in them.
+    /// The entries that are left, with their contents.
     entries: &'m [Node],
 }
 
 impl<'m> Nodes<'m> {
-    /// Returns the nodes of a message, if there are as many as there should be, and no more than so
-    /// many entries.
+    /// Returns the nodes of a message, if their number is the expected one, and that of entries at
+    /// most `most_entries`.
     #[inline(always)]
     pub(super) fn of(flat: &Flat, message: &'m Message, most_entries: u32) -> Option<Self> {
         let nodes = message.nodes();
@@ -64,8 +64,8 @@ impl<'m> Nodes<'m> {
         })
     }
 
-    /// Fills the row of the message's own fields; false, with the row undefined, if a decoder
-    /// could not have left such a row.
+    /// Fills the row of the message's own fields. Returns false, with the row undefined, if a
+    /// decoder could not have left such a row.
     #[inline(always)]
     pub(super) fn head(&self, program: &Program, flat: &Flat, row: &mut Row) -> bool {
         let (segment, nodes) = (&flat.segment, (self.message, self.own));
@@ -78,7 +78,8 @@ impl<'m> Nodes<'m> {
         !self.entries.is_empty()
     }
 
-    /// Fills the rows of the next entries: how many. The first one that does not fit is left.
+    /// Fills the rows of the next entries, and returns their number. The first entry that does not
+    /// fit is left.
     #[inline(always)]
     pub(super) fn take_entries(
         &mut self,
@@ -105,8 +106,8 @@ impl<'m> Nodes<'m> {
     }
 }
 
-/// Fills a row with the fields of a level, and the `length` of the sequence behind them, if it is
-/// there; false, with the row undefined, if a decoder could not have left such a row.
+/// Fills a row with the fields of a level, and with the `length` of the sequence after them, if it
+/// is present. Returns false, with the row undefined, if a decoder could not have left such a row.
 #[inline(never)]
 fn fill(
     program: &Program,
@@ -133,7 +134,7 @@ fn fill(
     segment.plan.may_hold(row.present) && (segment.narrow.is_empty() || segment.is_within(row))
 }
 
-/// Fields of which none may be absent, in chunks.
+/// Fills a row, chunk by chunk, from fields of which none may be absent.
 #[inline(always)]
 fn chunks(plan: &VisitPlan, (message, nodes): (&Message, &[Node]), row: &mut Values) -> bool {
     let mut gathered = Gathered {
@@ -150,18 +151,18 @@ fn chunks(plan: &VisitPlan, (message, nodes): (&Message, &[Node]), row: &mut Val
     gathered.left.is_empty() && gathered.differ == 0 && gathered.beyond < BEYOND
 }
 
-/// What is known of the nodes so far.
+/// The state of gathering nodes.
 struct Gathered<'m> {
     message: &'m Message,
     left: &'m [Node],
-    /// Not 0 if one is not what it should be.
+    /// A number that is not 0 if a node differs from the expected one.
     differ: u64,
-    /// Bits from 31 on: a value does not fit into its lane.
+    /// A number with bits from 31 on if a value does not fit into its lane.
     beyond: u64,
 }
 
 impl Gathered<'_> {
-    /// Returns the next chunk, or `None` if there are fewer nodes.
+    /// Gathers the nodes of the next chunk. Returns `None` if there are fewer nodes.
     #[inline(always)]
     fn chunk(&mut self, chunk: &Chunk, constants: &Constants, row: &mut Values) -> Option<()> {
         macro_rules! known_kinds {
@@ -196,7 +197,7 @@ impl Gathered<'_> {
     }
 }
 
-/// What is next in a chunk.
+/// The position in a chunk.
 struct Next<'r> {
     message: &'r Message,
     row: &'r mut Values,
@@ -225,9 +226,10 @@ impl<'r> Next<'r> {
         constant
     }
 
-    /// Puts the value of the next node, of a kind that is known when this is compiled: in what it
-    /// differs from a node of this kind and of the field so many behind the first of the chunk, and
-    /// bits from 31 on if the value does not fit.
+    /// Puts the value of the next node into the row, for a kind that is known when the code is
+    /// compiled. Returns a number that is not 0 if the node differs from one of this kind and of
+    /// the field `number` after `first`, and a number with bits from 31 on if the value does not
+    /// fit.
     #[inline(always)]
     fn node(
         &mut self,
@@ -286,7 +288,7 @@ impl<'r> Next<'r> {
     }
 }
 
-/// 0 if a node has a constant too long to be in it.
+/// Returns 0 if a node has this constant, which is too long to be in the node.
 #[inline(never)]
 fn long(message: &Message, node: &Node, constant: &Constant) -> u64 {
     let is_same = node.field() == constant.node.field()
@@ -294,8 +296,9 @@ fn long(message: &Message, node: &Node, constant: &Constant) -> u64 {
     u64::from(!is_same)
 }
 
-/// Returns a short text as it is in its lane, by its characters and by what its node's head differs
-/// in from that of an empty one; bits from 31 on if it is none, or cannot be in a lane.
+/// Returns a short text as it is in its lane, given its characters and how the head of its node
+/// differs from that of an empty one. Returns bits from 31 on if the node is no short text, or the
+/// text cannot be in a lane.
 #[inline(always)]
 fn packed(differ: u64, word: u64) -> u64 {
     match (Node::short_len(differ), word) {
@@ -304,7 +307,7 @@ fn packed(differ: u64, word: u64) -> u64 {
     }
 }
 
-/// Several characters, or none.
+/// Packs several characters, or none.
 #[inline(never)]
 fn many(len: u64, word: u64) -> u64 {
     let begins_with_nul = len > 0 && word & 0xff == 0;
@@ -314,8 +317,8 @@ fn many(len: u64, word: u64) -> u64 {
     pack_word(word, len)
 }
 
-/// So many characters (at most [`lanes::MAX_CHARS`]), the first one lowest, as [`lanes::pack`]
-/// packs them.
+/// Packs `len` characters, at most [`lanes::MAX_CHARS`], the first one lowest, as [`lanes::pack`]
+/// does.
 #[inline(always)]
 const fn pack_word(word: u64, len: u64) -> u64 {
     // The last one lowest; then the eighth bit of each is left out.
@@ -324,7 +327,7 @@ const fn pack_word(word: u64, len: u64) -> u64 {
     x & 0x3fff | x >> 2 & 0x0fff_c000
 }
 
-/// Fields of which some may be absent, one by one.
+/// Fills a row, one by one, from fields of which some may be absent.
 #[inline(never)]
 fn each(
     program: &Program,
@@ -340,7 +343,7 @@ fn each(
     all.all(|(emit, node)| one(program, emit, (message, node), row).is_some())
 }
 
-/// Returns one of the nodes as a lane, or `None` if it does not fit.
+/// Puts the value of a node into its lane. Returns `None` if it does not fit.
 fn one(
     program: &Program,
     emit: &Emit,

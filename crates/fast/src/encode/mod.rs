@@ -1,5 +1,5 @@
-//! The encoder: the inverse of the decoder, with the choices of the reference encoder: a field
-//! whose operator lets it be left out is left out, everything has its shortest form.
+//! The encoder, which is the inverse of the decoder. It makes the choices of the reference encoder:
+//! a field whose operator lets it be left out is left out, and everything has its shortest form.
 
 mod bits;
 mod cursor;
@@ -32,7 +32,7 @@ pub(crate) const fn is_word(bits: u32) -> bool {
     output::PresenceWriter::is_word(bits)
 }
 
-/// Encodes the messages of one stream, keeping their previous values.
+/// An encoder of the messages of one stream, which keeps their previous values.
 ///
 /// Threads and allocation are as for [`crate::Decoder`].
 #[derive(Debug, Clone)]
@@ -40,19 +40,19 @@ pub struct Encoder {
     program: Arc<Program>,
     previous: Previous,
     output: Output,
-    /// A record's message, where it must be one.
+    /// The message of a record that is encoded field by field.
     message: Message,
     options: Options,
     /// The error of the last message that had one.
     failure: Failure,
 }
 
-/// The previous values, in the form of the way of encoding.
+/// The previous values, in the form that the way of encoding needs.
 #[derive(Debug, Clone)]
 enum Previous {
-    /// For the vector kernels, which take programs whose templates are mostly flat.
+    /// Columns for the vector kernels, if at least half of the fields are in flat templates.
     Columns(Box<Lanes>),
-    /// For any program.
+    /// Slots for any program.
     Slots(Slots),
 }
 
@@ -72,7 +72,7 @@ impl Encoder {
         Self::with_options(program, Options::default())
     }
 
-    /// Returns an encoder with these options. A lenient one lets pass R1 and R2.
+    /// Returns an encoder with these options. A lenient encoder lets R1 and R2 pass.
     #[must_use]
     pub fn with_options(program: impl Into<Arc<Program>>, options: Options) -> Self {
         let program = program.into();
@@ -107,13 +107,14 @@ impl Encoder {
         self.reset_template();
     }
 
-    /// Does without lanes from here on: too much is irregular, which fused ops encode faster.
+    /// Stops using lanes for good: too many messages are irregular, and fused ops encode those
+    /// faster.
     #[cold]
     fn leave_lanes(&mut self) {
         self.previous = Previous::Slots(Slots::new(&self.program));
     }
 
-    /// Clears the template identifier alone: at the start of a packet that keeps dictionaries.
+    /// Clears the template identifier alone, as at the start of a packet that keeps dictionaries.
     pub fn reset_template(&mut self) {
         self.previous.values().set_template(None);
     }
@@ -123,15 +124,15 @@ impl Encoder {
         matches!(self.previous, Previous::Columns(_))
     }
 
-    /// Appends one message to `out`; returns the number of bytes.
+    /// Appends one message to `out`, and returns the number of bytes.
     ///
     /// # Errors
     /// D3 where an operator cannot express the value, D6 where a mandatory field is absent, D1
-    /// where a value has another type than its field, D9 for a template without an identifier
-    /// that is not the only one, an input error where the message has a field or an entry more than
-    /// its template or the length of the sequence says, LIMIT where it exceeds [`crate::Limits`],
-    /// and the errors of the values. `out` is then as before; previous values are in an unknown
-    /// state until [`Self::reset`].
+    /// where a value has another type than its field, D9 for a template without an identifier that
+    /// is not the only one, an input error where the message has more fields or entries than its
+    /// template or the length of the sequence says, LIMIT where it exceeds [`crate::Limits`], and
+    /// the errors of the values. `out` is then as before the call, and previous values are in an
+    /// unknown state until [`Self::reset`].
     pub fn encode(&mut self, message: &Message, out: &mut Vec<u8>) -> Result<usize, CodecError> {
         let start = out.len();
         let done = match &mut self.previous {
@@ -144,7 +145,7 @@ impl Encoder {
         self.within_limit(start, out)
     }
 
-    /// Encodes what of a message, which begins at `start`, was not done in lanes.
+    /// Encodes the part of a message, which begins at `start`, that was not done in lanes.
     #[inline(always)]
     fn rest(
         &mut self,
@@ -162,7 +163,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes it to the output; `None` leaves the error in [`Self::failure`].
+    /// Writes that part to the output. Returns `None` with the error in [`Self::failure`].
     #[inline(never)]
     fn write(&mut self, message: &Message, done: Done, written: &[u8]) -> Option<()> {
         self.output.clear();
@@ -193,16 +194,17 @@ impl Encoder {
         }
     }
 
-    /// Returns the error of the message.
+    /// Takes the error of the message.
     #[cold]
     pub(crate) fn failure(&mut self) -> CodecError {
         self.failure.take()
     }
 
-    /// Like [`Self::encode`], but previous values are as before the call where it fails.
+    /// Encodes one message as [`Self::encode`] does. If that fails, previous values are as before
+    /// the call.
     ///
     /// # Errors
-    /// As [`Self::encode`].
+    /// Those of [`Self::encode`].
     pub fn encode_or_restore(
         &mut self,
         message: &Message,
@@ -214,10 +216,11 @@ impl Encoder {
         result
     }
 
-    /// Like [`Self::encode_record`], but previous values are as before the call where it fails.
+    /// Encodes one message as [`Self::encode_record`] does. If that fails, previous values are as
+    /// before the call.
     ///
     /// # Errors
-    /// As [`Self::encode_record`].
+    /// Those of [`Self::encode_record`].
     pub fn encode_record_or_restore(
         &mut self,
         record: &Record,
@@ -229,12 +232,12 @@ impl Encoder {
         result
     }
 
-    /// From here on changes of previous values can be undone, until [`Self::end`].
+    /// Starts a transaction on the previous values, until [`Self::end`].
     pub(crate) fn begin(&mut self) {
         self.previous.values().begin();
     }
 
-    /// Keeps the changes since [`Self::begin`], or undoes them.
+    /// Keeps the changes since [`Self::begin`] if `is_done`, and undoes them otherwise.
     pub(crate) fn end(&mut self, is_done: bool) {
         match is_done {
             true => self.previous.values().commit(),

@@ -84,7 +84,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         self.int_with(op, value, map, write)
     }
 
-    /// Encodes, in the same way, a length or a part of a decimal.
+    /// Encodes a length or a part of a decimal, as an integer with its operator.
     #[inline(never)]
     pub(super) fn part(
         &mut self,
@@ -95,7 +95,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         self.int(op, value, map)
     }
 
-    /// Handles, in the same way, a value that has another form in the stream.
+    /// Encodes an integer with its operator. `write` writes it to the stream.
     #[inline(always)]
     pub(super) fn int_with(
         &mut self,
@@ -132,7 +132,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         Ok(())
     }
 
-    /// Returns whether a copied or incremented value is sent, and keeps it as the previous one.
+    /// Returns whether a copied or incremented value is sent, and makes it the previous value.
     #[inline(always)]
     fn implicit_int(&mut self, op: &IntOp, value: Option<u64>, map: &mut PresenceWriter) -> bool {
         let (implied, previous) = self.implied_int(op);
@@ -157,7 +157,8 @@ impl<'a, P: PreviousValues> Run<'a, P> {
     }
 
     /// Returns the value that a decoder takes for a copied or incremented field that is not in the
-    /// stream (`None`: it does not take any); and the previous value, if there is one of this type.
+    /// stream, or `None` if it takes none. Returns also the previous value, if there is one of this
+    /// type.
     #[inline(always)]
     fn implied_int(&self, op: &IntOp) -> (Option<Option<u64>>, Option<u64>) {
         let state = self.previous.state(op.slot);

@@ -1,21 +1,20 @@
-//! Writing the transfer encoding (section 10), always in its shortest form.
+//! The transfer encoding (section 10), written always in its shortest form.
 
 use fanfare_wire::stopbit::{self, MAX_INT_LEN, MAX_WIDE_LEN};
 use std::mem;
 
-/// A buffer that is written from front to back. It keeps its length, so that what is written
-/// can be stored in pieces of fixed size, which is much faster than copying as many bytes as
-/// count.
+/// A buffer that is written from front to back. It keeps its length, so that bytes can be stored in
+/// pieces of a fixed size, which is much faster than copying only as many bytes as count.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Output {
     bytes: Vec<u8>,
-    /// Where the message begins: its presence map may take less room than was left for it.
+    /// The offset of the message: its presence map may take fewer bytes than were reserved for it.
     start: usize,
     at: usize,
 }
 
 impl Output {
-    /// Begins again at the front.
+    /// Starts again at the front.
     pub(super) fn clear(&mut self) {
         (self.start, self.at) = (0, 0);
     }
@@ -30,26 +29,26 @@ impl Output {
         self.at
     }
 
-    /// Returns all room, and how much of it is used.
+    /// Returns the whole buffer, and the number of bytes used.
     #[inline(always)]
     pub(super) fn parts(&mut self) -> (&mut [u8], usize) {
         (&mut self.bytes, self.at)
     }
 
-    /// Exchanges all its room, and how much of it is used.
+    /// Exchanges the whole buffer, and the number of bytes used.
     #[inline(always)]
     pub(super) const fn swap_room(&mut self, room: &mut Vec<u8>, at: &mut usize) {
         mem::swap(&mut self.bytes, room);
         mem::swap(&mut self.at, at);
     }
 
-    /// So many bytes are used now.
+    /// Sets the number of bytes used.
     #[inline(always)]
     pub(super) const fn set_len(&mut self, len: usize) {
         self.at = len;
     }
 
-    /// Appends room for a presence map of `bits` bits; returns its length in bytes.
+    /// Appends space for a presence map of `bits` bits, and returns its length in bytes.
     #[inline(always)]
     pub(super) fn take_map(&mut self, bits: u32) -> usize {
         let len = bits.div_ceil(7) as usize;
@@ -58,8 +57,9 @@ impl Output {
         len
     }
 
-    /// Puts bits, which stand below a one, into the `len` bytes of room at the front: into the last
-    /// ones, so that the message begins with the first byte that the map needs.
+    /// Puts presence bits, which are below a marker bit, into the `len` bytes of space at the
+    /// front. They go into the last ones, so that the message begins with the first byte that the
+    /// map needs.
     #[inline(always)]
     pub(super) fn put_first_map(&mut self, len: usize, map: u64) {
         let (groups, used) = shortest(len, map);
@@ -67,8 +67,8 @@ impl Output {
         self.put_groups(len - used, groups, used);
     }
 
-    /// Puts bits, which stand below a one, into `len` bytes of room at `start`, and closes the gap
-    /// behind the bytes that the map does not need.
+    /// Puts presence bits, which are below a marker bit, into `len` bytes of space at `start`, and
+    /// closes the gap after the bytes that the map needs.
     #[inline(always)]
     pub(super) fn put_map(&mut self, start: usize, len: usize, map: u64) {
         if let (1, Some(byte)) = (len, self.bytes.get_mut(start)) {
@@ -123,7 +123,7 @@ impl Output {
         }
     }
 
-    /// Appends what is one more than the largest unsigned integer.
+    /// Appends the largest unsigned integer plus one.
     #[cold]
     fn widest_unsigned(&mut self) {
         let len = stopbit::write_unsigned_wide(1 << 64, self.room::<MAX_WIDE_LEN>());
@@ -222,7 +222,7 @@ impl Output {
         self.at += 1;
     }
 
-    /// Returns the next bytes, for the caller to write.
+    /// Returns the next `N` bytes, for the caller to write.
     #[inline(always)]
     pub(super) fn room<const N: usize>(&mut self) -> &mut [u8; N] {
         self.reserve(N);
@@ -245,8 +245,8 @@ impl Output {
     }
 }
 
-/// Returns the groups of a presence map of at most `len` bytes without those of zeros at its end,
-/// and how many they are. The bits stand below a one.
+/// Returns the groups of a presence map of at most `len` bytes without the groups of zeros at its
+/// end, and their number. The bits are below a marker bit.
 #[inline(always)]
 const fn shortest(len: usize, map: u64) -> (u64, usize) {
     let count = map.ilog2();
@@ -256,24 +256,24 @@ const fn shortest(len: usize, map: u64) -> (u64, usize) {
     (bits >> (7 * unused), len - unused)
 }
 
-/// A presence map that is being written: room for all bits is taken first, and what they did not
-/// need is freed.
+/// A presence map that is being written. Space for all bits is reserved first, and the part that
+/// they do not need is freed.
 #[derive(Debug)]
 pub(super) struct PresenceWriter {
-    /// Where the next seven groups go.
+    /// The offset of the next gathered groups.
     next: usize,
     start: usize,
     end: usize,
-    /// Bits that are not in the buffer yet, the last one lowest.
+    /// The bits that are not in the buffer yet, the last one lowest.
     bits: u64,
     count: u32,
 }
 
-/// How many bits are gathered before they are written: eight groups.
+/// The number of bits that are gathered before they are written: eight groups.
 const GATHERED: u32 = 56;
 
 impl PresenceWriter {
-    /// Reserves room for `bits` presence bits at the end of `out`.
+    /// Reserves space for `bits` presence bits at the end of `out`.
     #[inline]
     pub(super) fn new(out: &mut Output, bits: u32) -> Self {
         let start = out.at;
@@ -295,7 +295,7 @@ impl PresenceWriter {
         bits < GATHERED
     }
 
-    /// Returns a map that is not in a buffer: bits below a one.
+    /// Returns a map that is not in a buffer, with these bits below a marker bit.
     pub(super) const fn of_word(word: u64) -> Self {
         let count = word.ilog2();
         Self {
@@ -307,7 +307,7 @@ impl PresenceWriter {
         }
     }
 
-    /// Returns the bits of the map, below a one.
+    /// Returns the bits of the map, below a marker bit.
     pub(super) const fn word(&self) -> u64 {
         self.bits | 1 << self.count
     }
@@ -345,7 +345,7 @@ impl PresenceWriter {
         }
     }
 
-    /// Writes the gathered bits, filled up with zeros to whole groups.
+    /// Writes the gathered bits, with zeros added to whole groups.
     fn flush(&mut self, out: &mut Output) {
         let groups = self.count.div_ceil(7);
         let bits = self.bits << (7 * groups - self.count);

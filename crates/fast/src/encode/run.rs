@@ -1,5 +1,5 @@
-//! The scalar encoder: one op after the other. It is the oracle of every other way of encoding, and
-//! what those leave to it.
+//! The scalar encoder, which executes one op after the other. It is the oracle of every other way
+//! of encoding, and takes what those leave to it.
 
 use std::iter;
 use std::ops::Range;
@@ -20,7 +20,7 @@ pub(super) struct Run<'a, P> {
     pub(super) message: &'a Message,
     pub(super) out: &'a mut Output,
     pub(super) options: &'a Options,
-    /// What of the limits is not used up.
+    /// The limits that are left.
     pub(super) left: Limits,
     pub(super) failure: &'a mut Failure,
 }
@@ -30,16 +30,16 @@ pub(super) type Written<T = ()> = Result<T, CodecError>;
 /// The nodes of one level of a message, found by field.
 #[derive(Clone, Copy)]
 pub(super) struct Level<'a> {
-    /// Those of the whole message up to the level's last one.
+    /// The nodes of the whole message up to the level's last one.
     nodes: &'a [Node],
     first: u32,
     next: u32,
-    /// A node was found elsewhere than next.
+    /// Whether a node was found elsewhere than next.
     is_mixed: bool,
 }
 
 impl<'a> Level<'a> {
-    /// Encodes the nodes of a message from the first up to `end`.
+    /// Returns the level of the nodes from `first` up to `end`.
     #[inline]
     pub(super) fn new(message: &'a Message, first: u32, end: u32) -> Self {
         let nodes = message.nodes();
@@ -64,7 +64,7 @@ impl<'a> Level<'a> {
         Some((self.next, node))
     }
 
-    /// Passes to the node of this index.
+    /// Moves on to the node of this index.
     #[inline(always)]
     pub(super) const fn pass_to(&mut self, next: u32) {
         self.next = next;
@@ -76,7 +76,7 @@ impl<'a> Level<'a> {
         self.nodes.get(self.next as usize..).unwrap_or_default()
     }
 
-    /// Passes a number of nodes that have no contents.
+    /// Moves on by a number of nodes that have no contents.
     #[inline(always)]
     pub(super) const fn pass(&mut self, count: u32) {
         self.next += count;
@@ -106,7 +106,7 @@ pub(super) fn last_template<P: PreviousValues>(program: &Program, previous: &P) 
 }
 
 impl<'a, P: PreviousValues> Run<'a, P> {
-    /// Encodes the message; `None` leaves the error in [`Self::failure`].
+    /// Encodes the message. Returns `None` with the error in [`Self::failure`].
     #[inline(never)]
     pub(super) fn by_ops(mut self) -> Option<()> {
         let result = self.message();
@@ -171,7 +171,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         Ok(())
     }
 
-    /// Checks that each node of a level was one for an op of this body.
+    /// Checks that each node of a level is one for an op of this body.
     #[inline(always)]
     pub(super) fn check_all_used(&self, body: Body, level: Level<'a>) -> Written {
         match level.is_used_up() {
@@ -180,8 +180,8 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         }
     }
 
-    /// Checks the same of nodes that are not in the order of the ops: each is of another field of
-    /// the body.
+    /// Checks nodes that are not in the order of the ops: each must be of another field of the
+    /// body.
     #[cold]
     #[inline(never)]
     pub(super) fn check_fields(&self, body: Body, level: Level<'a>) -> Written {
@@ -228,7 +228,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         }
     }
 
-    /// Returns the node of a field on this level: usually the next one.
+    /// Returns the node of a field on this level, which is usually the next one, and moves past it.
     #[inline(always)]
     pub(super) fn find(&self, level: &mut Level<'a>, field: FieldId) -> Option<(u32, &'a Node)> {
         let Some((index, node)) = level.next_of(field) else {
@@ -310,8 +310,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         self.entries(id, body, inside, 0..count)
     }
 
-    /// Encodes the last entries of a sequence, which are all that is inside it from the first of
-    /// these nodes on.
+    /// Encodes the last entries of a sequence, which are all of the nodes `inside` it.
     fn entries(
         &mut self,
         id: FieldId,
@@ -335,9 +334,8 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         }
     }
 
-    /// Encodes the entries of a message's sequence behind the first `done` ones, which are in
-    /// `written` with all that is in front of them.
-    /// `None` leaves the error in [`Self::failure`].
+    /// Encodes the entries of a message's sequence after the first `done` ones, which are in
+    /// `written` with all that is before them. Returns `None` with the error in [`Self::failure`].
     pub(super) fn further_entries(mut self, done: u32, written: &[u8]) -> Option<()> {
         let result = self.behind(done, written);
         self.failure.keep(result)
@@ -376,7 +374,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         result.map_err(|error| error.behind(before).in_template(template.index()))
     }
 
-    /// Encodes what is inside a node, with a presence map of its own if the body takes bits.
+    /// Encodes the contents of a node, with a presence map of its own if the body takes bits.
     pub(super) fn nested(&mut self, body: Body, index: u32, node: &Node) -> Written {
         let level = Level::new(self.message, index + 1, node.end(index));
         let mut map = PresenceWriter::new(self.out, body.bits);
@@ -409,7 +407,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         Ok(())
     }
 
-    /// Encodes a constant: its bit, if it may be absent; D3 for any other value.
+    /// Encodes a constant: its presence bit, if it may be absent. Returns D3 for any other value.
     #[inline(always)]
     pub(super) fn constant(
         &mut self,
@@ -428,7 +426,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         Ok(())
     }
 
-    /// D6 for a mandatory field without a value.
+    /// Returns D6 for a mandatory field without a value.
     #[inline(always)]
     pub(super) fn check_presence(&self, present: bool, optional: bool, field: FieldId) -> Written {
         if present || optional {

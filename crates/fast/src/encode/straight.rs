@@ -1,5 +1,5 @@
-//! Encoding by straight-line code that was generated for the templates: what it shares, and what
-//! it leaves to the ops.
+//! The common part of encoding by straight-line code that was generated for the templates, and the
+//! ops to which it leaves unusual values.
 
 use super::fused::{header, usual_template};
 use super::output::{Output, PresenceWriter};
@@ -13,37 +13,37 @@ use crate::slots::{Rest, SlotsMut, Split, Value};
 use crate::text_ref::SHORT;
 use crate::typed::Member;
 
-/// Where straight-line code encodes a message to.
+/// The target to which straight-line code encodes a message.
 pub struct Target<'a> {
     program: &'a Program,
     rest: &'a mut Rest,
     out: &'a mut Output,
-    /// What is left to an op.
+    /// The message for the values that are left to an op.
     message: &'a mut Message,
     options: &'a Options,
-    /// How many more fields the message may have.
+    /// The number of fields that the message may still have.
     fields_left: u32,
     failure: &'a mut Failure,
 }
 
 /// A message, a group, or an entry of a sequence, that straight-line code encodes.
 pub trait Encoded<const N: usize> {
-    /// As [`crate::typed::Typed::straight`].
+    /// Encodes the fields, as [`crate::typed::Typed::straight`] does.
     fn encode(&self, target: &mut Target<'_>, values: &mut [Value; N], map: u64) -> Option<u64>;
 }
 
 impl Encoder {
-    /// Returns true if straight-line code can encode: if vector kernels do not, and nothing is
-    /// asked for that it does not do.
+    /// Returns true if straight-line code can encode: vector kernels do not, and no option asks for
+    /// what it does not do.
     pub(crate) const fn is_for_straight(&self) -> bool {
         let Options { limits, oracle, .. } = self.options;
         matches!(self.previous, Previous::Slots(_)) && !oracle && limits.text >= SHORT
     }
 
     /// Appends a message of the template of this index to `out`, by straight-line code that was
-    /// generated for this very program; returns the number of bytes, or `None` with the error in
-    /// [`Self::failure`]. The code takes the previous values and the presence bits in front, and
-    /// returns all of them. The outer `None` is for a template that is left to the ops.
+    /// generated for this very program. Returns the number of bytes, or `None` with the error in
+    /// [`Self::failure`]. The code takes the previous values and the presence bits before its own,
+    /// and returns all presence bits. The outer `None` is for a template that is left to the ops.
     #[inline(always)]
     pub(crate) fn encode_straight(
         &mut self,
@@ -83,7 +83,7 @@ impl Encoder {
 }
 
 impl Target<'_> {
-    /// Exchanges the room of the output, and how much of it is used.
+    /// Exchanges the buffer of the output, and the number of bytes used.
     #[inline(always)]
     pub(super) const fn swap_room(&mut self, room: &mut Vec<u8>, at: &mut usize) {
         self.out.swap_room(room, at);
@@ -94,13 +94,13 @@ impl Target<'_> {
         SlotsMut::new(values, self.rest)
     }
 
-    /// Returns the most bytes of a string.
+    /// Returns the length in bytes of the longest string that is allowed.
     #[inline(always)]
     pub(super) const fn longest(&self) -> usize {
         self.options.limits.text
     }
 
-    /// Counts fields against the limit; `None` with the error.
+    /// Counts fields against the limit. Returns `None` with the error if it is exceeded.
     #[inline(always)]
     pub(super) fn count_fields(&mut self, fields: u32) -> Option<()> {
         let Some(left) = self.fields_left.checked_sub(fields) else {
@@ -111,13 +111,13 @@ impl Target<'_> {
         Some(())
     }
 
-    /// Returns the most entries of a sequence.
+    /// Returns the most entries that a sequence may have.
     #[inline(always)]
     pub(super) fn most_entries(&self) -> u64 {
         self.options.limits.entries.into()
     }
 
-    /// Leaves the error that the sequence of this op has too many entries.
+    /// Stores the error that the sequence of this op has too many entries, and returns `None`.
     #[cold]
     #[inline(never)]
     pub(super) fn too_many(&mut self, op: u32) -> Option<()> {
@@ -126,8 +126,8 @@ impl Target<'_> {
         self.failure.set(error.in_field(field))
     }
 
-    /// Encodes a member as the op of this number does, behind these presence bits; returns them
-    /// with those of the op.
+    /// Encodes a member as the op of this number does, after these presence bits. Returns these
+    /// bits and those of the op.
     #[cold]
     #[inline(never)]
     pub(super) fn member(
@@ -144,7 +144,7 @@ impl Target<'_> {
         })
     }
 
-    /// As [`Self::member`], for a field that `fill` adds to a message.
+    /// Encodes a field that `fill` adds to a message, as [`Self::member`] does.
     pub(super) fn field(
         &mut self,
         values: &mut [Value],
@@ -164,7 +164,7 @@ impl Target<'_> {
         })
     }
 
-    /// As [`Self::member`], for the length of the sequence of this op.
+    /// Encodes the length of the sequence of this op, as [`Self::member`] does.
     #[cold]
     #[inline(never)]
     pub(super) fn length(
@@ -205,7 +205,7 @@ impl Target<'_> {
         Some(map.word())
     }
 
-    /// Encodes the entries of a sequence, that of this op.
+    /// Encodes the entries of a sequence, that of this op. Each takes `bits` presence bits.
     #[inline(always)]
     pub(super) fn entries<const N: usize, T: Encoded<N>>(
         &mut self,

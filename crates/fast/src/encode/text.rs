@@ -84,7 +84,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         self.fail(code, op.field)
     }
 
-    /// Returns whether the value is not in the stream: the limit is not for it.
+    /// Returns whether the value is not in the stream, so that the limit does not apply to it.
     fn is_implied(&self, op: &TextOp, value: &[u8]) -> bool {
         match op.operator {
             OperatorKind::Constant => true,
@@ -116,8 +116,8 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         }
     }
 
-    /// Returns the value that a decoder would take for the field if it is not in the stream, or
-    /// `None` if it would not take any.
+    /// Returns the value that a decoder takes for a field that is not in the stream, or `None` if
+    /// it takes none.
     fn implied_text(&self, op: &TextOp) -> Option<Option<TextRef<'_>>> {
         let state = self.previous.state(op.slot);
         if state == State::text(op.ty) {
@@ -130,8 +130,8 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         }
     }
 
-    /// Sends the tail: from the first difference if the lengths are equal, all if the value is
-    /// longer than the base.
+    /// Encodes the tail: from the first difference on if the lengths are equal, the whole value if
+    /// it is longer than the base.
     fn tail(&mut self, op: &TextOp, value: Option<&[u8]>) -> Written {
         let Some(value) = value else {
             self.out.null();
@@ -152,8 +152,8 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         Ok(())
     }
 
-    /// Sends the subtraction length and what is added: at the end if the common prefix is at
-    /// least as long as the common suffix, else at the front.
+    /// Encodes the subtraction length and the added bytes. They are added at the end if the common
+    /// prefix is at least as long as the common suffix, and at the front otherwise.
     fn text_delta(&mut self, op: &TextOp, value: Option<&[u8]>) -> Written {
         let Some(value) = value else {
             self.out.null();

@@ -1,10 +1,10 @@
-//! What straight-line encoders are made of: generated code calls these for the fields of a message,
-//! one after the other, each with the constants of its op.
+//! The parts of straight-line encoders. Generated code calls them for the fields of a message, one
+//! after the other, each with the constants of its op.
 //!
-//! [`Writer`] keeps the room ahead, the presence bits and the previous values at hand, and all of
-//! it is inlined. What an operator does is what the fused executor calls for it ([`Cursor`]), with
-//! constants for all that this one reads from its op. A value that is not usual is left to the op
-//! of the program, which has changed nothing until then.
+//! [`Writer`] keeps the space ahead, the presence bits and the previous values, and all of it is
+//! inlined. For an operator it calls what the fused executor calls ([`Cursor`]), with constants for
+//! all that the executor reads from its op. An unusual value is left to the op of the program, with
+//! nothing changed until then.
 
 use super::cursor::{Ascii, Cursor};
 use super::straight::{Encoded, Target};
@@ -18,20 +18,21 @@ use crate::text_ref::front;
 use crate::typed::{DecimalMember, Entries, Integer, Member, Text, TextMember};
 use crate::value::TextType;
 
-/// Writes the fields of a message, a group or an entry. Its methods return `None` with the error
-/// in the target; `op` is the number of the field's op.
+/// A writer of the fields of a message, a group or an entry. Its methods return `None` with the
+/// error in the target. Their `op` is the number of the field's op.
 pub struct Writer<'w, 'a, const N: usize> {
     target: &'w mut Target<'a>,
     values: &'w mut [Value; N],
-    /// All the room of the output, which is here meanwhile, and how much of it is used.
+    /// The buffer of the output, which is here meanwhile, and the number of bytes used.
     room: Vec<u8>,
     at: usize,
-    /// The presence bits so far, below a one.
+    /// The presence bits so far, below a marker bit.
     map: u64,
 }
 
 impl<'w, 'a, const N: usize> Writer<'w, 'a, N> {
-    /// Returns a writer for a segment of `ops` ops with these presence bits in front, below a one.
+    /// Returns a writer for a segment of `ops` ops after these presence bits, which are below a
+    /// marker bit.
     #[inline(always)]
     pub fn new(
         target: &'w mut Target<'a>,
@@ -51,26 +52,27 @@ impl<'w, 'a, const N: usize> Writer<'w, 'a, N> {
         Some(writer)
     }
 
-    /// Returns the presence bits, below a one.
+    /// Returns the presence bits, below a marker bit.
     #[inline(always)]
     pub fn end(mut self) -> Option<u64> {
         self.leave();
         Some(self.map)
     }
 
-    /// Puts the room back into the output.
+    /// Puts the buffer back into the output.
     #[inline(always)]
     const fn leave(&mut self) {
         self.target.swap_room(&mut self.room, &mut self.at);
     }
 
-    /// Goes on behind what was written to the output meanwhile.
+    /// Takes the buffer of the output, to go on after what was written to it meanwhile.
     #[inline(always)]
     const fn go_on(&mut self) {
         self.target.swap_room(&mut self.room, &mut self.at);
     }
 
-    /// Does a step of the fused executor; false, with nothing changed, if it leaves that to the op.
+    /// Executes a step of the fused executor. Returns false, with nothing changed, if the step
+    /// leaves the value to the op.
     #[inline(always)]
     fn step(
         &mut self,
@@ -95,7 +97,7 @@ impl<'w, 'a, const N: usize> Writer<'w, 'a, N> {
         Some(())
     }
 
-    /// Leaves a member to the op if it is not done.
+    /// Writes a member by the op, unless it is done.
     #[inline(always)]
     fn or_op(&mut self, is_done: bool, member: &dyn Member, op: u32) -> Option<()> {
         match is_done {
@@ -239,7 +241,8 @@ impl<'w, 'a, const N: usize> Writer<'w, 'a, N> {
         group.map_or(Some(()), |group| self.group(group, op, bits))
     }
 
-    /// Writes a sequence, with a length of this type, whose entries take `bits` presence bits.
+    /// Writes a sequence whose length is of the type `M`, and whose entries take `bits` presence
+    /// bits.
     #[inline(always)]
     pub fn entries<M: Integer, T: Encoded<N>>(
         &mut self,
@@ -268,7 +271,7 @@ impl<'w, 'a, const N: usize> Writer<'w, 'a, N> {
     }
 }
 
-/// Encodes an integer with its operator, all of which is known when the code is compiled.
+/// Returns an integer with its operator, all of which is known when the code is compiled.
 #[inline(always)]
 fn int<M: Integer>(operator: Operator) -> Int {
     let (operation, slot, initial) = match operator {

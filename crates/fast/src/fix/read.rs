@@ -1,4 +1,4 @@
-//! FIX to FAST.
+//! FIX messages to FAST messages.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -14,21 +14,21 @@ use crate::template::OperatorKind;
 
 use super::write::{MSG_TYPE, write_body};
 
-/// BeginString, BodyLength and CheckSum.
+/// The tags of BeginString, BodyLength and CheckSum.
 const FRAME: [u32; 3] = [8, 9, 10];
 
-/// Why fields are no message of a template.
+/// The reason why fields are no message of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FixError {
-    /// A piece is not `tag=value` with a positive number as its tag; at this offset.
+    /// The field at this offset is not `tag=value` with a positive number as its tag.
     Syntax(usize),
-    /// The repeating group with this count field does not have as many entries as that says.
+    /// The repeating group with this count field does not have that number of entries.
     Count(u32),
     /// A value does not fit its field.
     Value(CodecError),
-    /// No template is for such a message.
+    /// No template matches the message.
     NoTemplate,
-    /// As many templates are for such a message: it has no MsgType(35) that tells them apart.
+    /// This number of templates match the message, which has no MsgType(35) that tells them apart.
     Templates(usize),
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for FixError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Syntax(at) => write!(f, "no tag=value at byte {at}"),
-            Self::Count(tag) => write!(f, "wrong number of entries behind field {tag}"),
+            Self::Count(tag) => write!(f, "wrong number of entries after field {tag}"),
             Self::Value(error) => error.fmt(f),
             Self::NoTemplate => write!(f, "no template has this MsgType(35) and these fields"),
             Self::Templates(count) => write!(f, "{count} templates have exactly these fields"),
@@ -46,7 +46,7 @@ impl fmt::Display for FixError {
 
 impl std::error::Error for FixError {}
 
-/// Splits `tag=value` fields, each with SOH behind it.
+/// Splits `tag=value` fields, each followed by SOH.
 ///
 /// # Errors
 /// [`FixError::Syntax`].
@@ -72,7 +72,7 @@ pub fn split_fields(bytes: &[u8]) -> Result<Vec<(u32, &[u8])>, FixError> {
     Ok(fields)
 }
 
-/// The tags that fields of templates have.
+/// The tags of the fields of templates.
 #[derive(Debug, Clone, Default)]
 pub struct KnownTags(HashSet<u32>);
 
@@ -114,14 +114,15 @@ fn is_of(program: &Program, fields: &[FieldId], msg_type: &[u8]) -> bool {
     })
 }
 
-/// Makes `message` the message of these fields, of the template that has their MsgType(35) as a
-/// constant: of several the one that has all the fields, else the first that takes them. If no
-/// template has it, or there is none, of the only template that has just these fields. 8, 9 and 10
-/// around the fields do not count. Tags that the template does not have are left out; [`KnownTags`]
-/// finds those that no template has.
+/// Makes `message` the message of these fields, by the template that has their MsgType(35) as a
+/// constant. Of several such templates, it is the first with just these fields, or else the first
+/// that takes them. If no template has the MsgType, or the fields have none, it is the only
+/// template with just these fields. The fields 8, 9 and 10, which frame a message, do not count.
+/// Fields that the template does not have are left out; [`KnownTags`] finds those that no template
+/// has.
 ///
 /// # Errors
-/// A [`FixError`]; `message` must then not be used.
+/// A [`FixError`]. `message` must then not be used.
 pub fn read_message(
     program: &Program,
     fields: &[(u32, &[u8])],
@@ -162,7 +163,7 @@ pub fn read_message(
     Err(error)
 }
 
-/// Returns whether a message lacks nothing and is written with the same fields, in whatever order.
+/// Returns whether a message lacks nothing and is written with the same fields, in any order.
 fn has_just(message: MessageView<'_>, fields: &[(u32, &[u8])]) -> bool {
     let mut body = Vec::new();
     if !is_complete(message.fields()) || write_body(message, &mut body).is_err() {
@@ -185,14 +186,14 @@ fn is_complete(fields: Fields<'_>) -> bool {
     })
 }
 
-/// Makes `message` the message of a template with these fields, which are found by tag; fields
-/// that the template does not have are ignored. Entries of a repeating group begin with the
-/// field that the first entry begins with, or where a field comes a second time; if that does
-/// not give as many entries as the count says, where the order of the template is broken. Fields
-/// of entries are never taken for fields of the same tag outside of the group.
+/// Makes `message` the message of a template with these fields, which are found by tag. Fields that
+/// the template does not have are ignored. An entry of a repeating group begins with the field that
+/// the first entry begins with, or where a field comes a second time. If that does not give as many
+/// entries as the count says, an entry begins where the order of the template is broken. Fields of
+/// entries are never taken for fields of the same tag outside of the group.
 ///
 /// # Errors
-/// A [`FixError`]; `message` must then not be used.
+/// A [`FixError`]. `message` must then not be used.
 pub fn read_fields(
     program: &Program,
     template: &TemplateProgram,
@@ -202,7 +203,7 @@ pub fn read_fields(
     FixSource::new(program, fields, Constants::Sent).fill(template, message)
 }
 
-/// Where the value of a constant comes from.
+/// The source of the values of constants.
 #[derive(PartialEq, Eq)]
 enum Constants {
     /// The message, even if it is wrong.
@@ -215,18 +216,18 @@ struct FixSource<'a> {
     program: &'a Program,
     fields: &'a [(u32, &'a [u8])],
     constants: Constants,
-    /// Of each field, how many scopes must be open to see it: those inside a repeating group are
-    /// not to be found outside of it. Zero at first: all are visible.
+    /// The number of scopes that must be open to see each field: a field inside a repeating group
+    /// is hidden outside of it. At first the number is zero, and all fields are visible.
     hidden: Vec<usize>,
-    /// The message, the entry in it, and so on.
+    /// The open scopes: the message, the entry in it, and so on.
     scopes: Vec<Scope>,
     error: Option<FixError>,
 }
 
-/// A message or an entry. Groups have none: their fields stand among those around them.
+/// A message or an entry. A group has no scope: its fields are among those around it.
 struct Scope {
     fields: Range<usize>,
-    /// Its sequences that are there, those in groups included, with their entries.
+    /// The sequences that are present, those in groups included, with their entries.
     sequences: Vec<(FieldId, Vec<Range<usize>>)>,
 }
 
@@ -252,7 +253,7 @@ impl<'a> FixSource<'a> {
     }
 
     /// Opens the message or an entry that has the fields of this range. All its sequences are cut
-    /// before it is asked for any value: what belongs to an entry must not be found outside of it,
+    /// before any value is looked up: a field of an entry must not be found outside of the entry,
     /// wherever the template has the sequence.
     fn open(&mut self, range: Range<usize>, fields: &[FieldId]) {
         let mut sequences = Vec::new();
@@ -282,7 +283,7 @@ impl<'a> FixSource<'a> {
         self.scopes.push(scope);
     }
 
-    /// Adds the sequences of a level: those in its groups among them, those in entries not.
+    /// Adds the sequences of a level, with those in its groups, and without those in entries.
     fn sequences(&self, fields: &[FieldId], found: &mut Vec<&'a Field>) {
         let program = self.program;
         for field in fields.iter().map(|id| program.field(*id)) {
@@ -302,7 +303,7 @@ impl<'a> FixSource<'a> {
         })
     }
 
-    /// Returns the entries behind a count, if there are as many.
+    /// Returns the entries after a count, if there are as many.
     fn entries(
         &self,
         field: &Field,
@@ -341,7 +342,7 @@ impl<'a> FixSource<'a> {
         self.scopes.last()?.fields.clone().find(visible)
     }
 
-    /// All tags of fields and counts that can be in an entry, in the order of the template.
+    /// Adds all tags of fields and counts that can be in an entry, in the order of the template.
     fn tags(&self, fields: &[FieldId], tags: &mut Vec<u32>) {
         for &id in fields {
             tags.extend(self.program.field(id).tag());
@@ -349,7 +350,7 @@ impl<'a> FixSource<'a> {
         }
     }
 
-    /// Cuts what stands behind a count into entries.
+    /// Cuts the fields after a count into entries.
     fn cut(&self, field: &Field, behind: Range<usize>, count: usize) -> Option<Vec<Range<usize>>> {
         let (from, to) = (behind.start, behind.end);
         let mut tags = Vec::new();
@@ -374,7 +375,8 @@ impl<'a> FixSource<'a> {
         (by_order.len() == count).then_some(by_order)
     }
 
-    /// Returns the tags that may come more than once in an entry, as they are in groups inside it.
+    /// Returns the tags that may come more than once in an entry: those of repeating groups inside
+    /// it.
     fn nested_tags(&self, field: &Field) -> Vec<u32> {
         let (mut tags, mut sequences) = (Vec::new(), Vec::new());
         self.sequences(self.program.children(field.id()), &mut sequences);

@@ -1,4 +1,4 @@
-//! FAST to FIX.
+//! FAST messages to FIX messages.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::message::{Fields, MessageView, Value};
 const SOH: u8 = 1;
 pub(super) const MSG_TYPE: u32 = 35;
 
-/// A value holds the separator of FIX fields, so the message cannot be written as FIX.
+/// A value holds the separator of FIX fields, so that the message cannot be written as FIX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SohError {
     /// The tag of the field.
@@ -24,8 +24,8 @@ impl fmt::Display for SohError {
 
 impl std::error::Error for SohError {}
 
-/// Appends the fields as `tag=value` with SOH behind each, in the order of the template but
-/// MsgType(35) first. Absent fields are left out. Does not allocate if `out` has room.
+/// Appends the fields as `tag=value`, each followed by SOH, in the order of the template but with
+/// MsgType(35) first. Absent fields are left out. Nothing is allocated if `out` has room.
 ///
 /// # Errors
 /// [`SohError`]; `out` is then as before.
@@ -60,7 +60,7 @@ pub fn write_message(
     out.extend_from_slice(b"\x019=");
     out.extend_from_slice(&digits[..len]);
     out.push(SOH);
-    // The header was written behind the body, whose length it tells: bring it to the front.
+    // The header, which has the length of the body, was written after it: bring it to the front.
     out[start..].rotate_left(body);
     let sum = byte_sum(&out[start..]);
     let digit = |value: u8| b'0' + value % 10;
@@ -69,7 +69,7 @@ pub fn write_message(
     Ok(())
 }
 
-/// Returns the MsgType(35) of a message, which may stand in a group or in a referenced template.
+/// Returns the MsgType(35) of a message, which may be in a group or in a referenced template.
 fn msg_type(level: Fields<'_>) -> Option<Value<'_>> {
     let own = level.tag(MSG_TYPE).filter(|value| !value.is_absent());
     own.or_else(|| {
@@ -116,9 +116,9 @@ fn scalar(tag: u32, value: Value<'_>, out: &mut Vec<u8>) -> Result<(), SohError>
     Ok(())
 }
 
-/// Appends the text of a field's value: digits, or the bytes of a string. False, with nothing
-/// appended, if the value is absent, has fields of its own, or holds the separator of FIX fields.
-/// Does not allocate if `out` has room.
+/// Appends the text of a field's value: digits, or the bytes of a string. Returns false, with
+/// nothing appended, if the value is absent, has fields of its own, or holds the separator of FIX
+/// fields. Nothing is allocated if `out` has room.
 pub fn write_value(value: Value<'_>, out: &mut Vec<u8>) -> bool {
     match value {
         Value::Unsigned(value, _) => digits(value, out),

@@ -4,18 +4,19 @@ use crate::program::Field;
 use crate::source::{Scalar, Source};
 use crate::value::Decimal;
 
-/// Time of the first message, as an integer of the form of `SendingTime`.
+/// The time of the first message, as an integer of the form of `SendingTime`.
 const START: u64 = 58_781;
 
-/// Trading day.
+/// The trading day.
 const DATE: u64 = 20_100_209;
 
 /// The options of the market data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ComplexOptions {
-    /// Mean number of entries in a message: it has from 1 to twice as many less one. Default 3.
+    /// The mean number of entries in a message, which has from 1 to twice that number less one. The
+    /// default is 3.
     pub sequence_length: u32,
-    /// True (the default) if the entries of a message can belong to more than one security.
+    /// Whether the entries of a message can belong to more than one security. The default is true.
     pub split: bool,
 }
 

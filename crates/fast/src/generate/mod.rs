@@ -1,8 +1,8 @@
 //! Generators of test feeds: packets of encoded messages, the same ones every time.
 //!
-//! [`Generator::simple`] makes orders for [`crate::builtin::SIMPLE`], [`Generator::complex`]
-//! market data for [`crate::builtin::COMPLEX`], [`Generator::spectra`] market data in the shapes
-//! of a real exchange's for [`crate::builtin::SPECTRA`]; other templates do if they have the same
+//! [`Generator::simple`] makes orders for [`crate::builtin::SIMPLE`], [`Generator::complex`] market
+//! data for [`crate::builtin::COMPLEX`], [`Generator::spectra`] market data in the shapes of a real
+//! exchange's for [`crate::builtin::SPECTRA`]. Other templates can be used if they have the same
 //! names. Each packet starts with empty dictionaries.
 
 mod complex;
@@ -25,21 +25,21 @@ pub use spectra::SpectraOptions;
 /// The default length of a packet of orders in bytes.
 pub const PACKET_SIZE: usize = 1024;
 
-/// Makes the packets of a feed, one after the other.
+/// A generator of the packets of a feed, one after the other.
 #[derive(Debug)]
 pub struct Generator {
     encoder: Encoder,
     feed: Feed,
-    /// Messages made, and to be made; then comes Done, if it is one of `all`.
+    /// The number of messages made, and the number to be made. Done comes then, if `all` counts it.
     next: u64,
     count: u64,
     all: u64,
     packet_size: Option<usize>,
     message: Message,
-    /// What is in front of each message of spectra.
+    /// The Reset before each message of spectra.
     reset: Message,
     packet: Vec<u8>,
-    /// A message that did not fit into the packet before.
+    /// Whether there is a message that did not fit into the packet before.
     waiting: bool,
 }
 
@@ -51,16 +51,16 @@ enum Feed {
 }
 
 impl Generator {
-    /// Orders: `count` messages, Quote, New, Change and Remove in turn, then Done. Packets hold
-    /// as many messages as `packet_size` bytes allow (one at least).
+    /// Returns a generator of orders: `count` messages, Quote, New, Change and Remove in turn, then
+    /// Done. A packet holds as many messages as `packet_size` bytes allow, but at least one.
     #[must_use]
     pub fn simple(program: impl Into<Arc<Program>>, count: u64, packet_size: usize) -> Self {
         Self::new(program.into(), Feed::Simple, count, Some(packet_size))
     }
 
-    /// Market data: `count` messages, each hundredth a QuoteRequest, the others MarketData, then
-    /// Done in a packet of its own. One message a packet, or as many as `packet_size` bytes
-    /// allow.
+    /// Returns a generator of market data: `count` messages, of which each hundredth is a
+    /// QuoteRequest and the others are MarketData, then Done in a packet of its own. A packet holds
+    /// one message, or as many as `packet_size` bytes allow.
     #[must_use]
     pub fn complex(
         program: impl Into<Arc<Program>>,
@@ -71,11 +71,11 @@ impl Generator {
         Self::new(program.into(), Feed::Complex(options), count, packet_size)
     }
 
-    /// Market data in the shapes of MOEX SPECTRA's: `count` messages, then Done if the templates
-    /// have it, each of them behind a Reset, which is not counted. They are a market's increments,
-    /// one message a packet or as many as `packet_size` bytes allow, or the snapshots that agree
-    /// with the increments of the same seed: one of each security in turn, the session's state, and
-    /// a SequenceReset.
+    /// Returns a generator of market data in the shapes of MOEX SPECTRA's: `count` messages, then
+    /// Done if the templates have it. Each of them comes after a Reset, which is not counted. A
+    /// packet holds one message, or as many as `packet_size` bytes allow. The messages are a
+    /// market's increments, or the snapshots that agree with the increments of the same seed: one
+    /// of each security in turn, the session's state, and a SequenceReset.
     #[must_use]
     pub fn spectra(
         program: impl Into<Arc<Program>>,
@@ -112,23 +112,24 @@ impl Generator {
         }
     }
 
-    /// Messages in the packets so far, Done among them, the Resets of spectra not.
+    /// Returns the number of messages in the packets so far, with Done, and without the Resets of
+    /// spectra.
     #[must_use]
     pub const fn messages(&self) -> u64 {
         self.next
     }
 
-    /// True when the last packet was made.
+    /// Returns true if the last packet was made.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.next >= self.all
     }
 
-    /// Returns the next packet, or `None` behind the last one.
+    /// Returns the next packet, or `None` after the last one.
     ///
     /// # Errors
-    /// A [`CodecError`] if the templates do not have the fields, or do not take the values:
-    /// D9 for a missing template, D6 for a mandatory field that the feed does not have.
+    /// A [`CodecError`] if the templates do not have the fields, or do not take the values: D9 for
+    /// a missing template, D6 for a mandatory field that the feed does not have.
     pub fn next_packet(&mut self) -> Result<Option<&[u8]>, CodecError> {
         self.packet.clear();
         self.encoder.reset();
@@ -186,7 +187,7 @@ impl Generator {
     }
 }
 
-/// Done has nothing but its constant.
+/// The source of Done, which has nothing but its constant.
 struct Nothing;
 
 impl Source for Nothing {

@@ -1,12 +1,11 @@
 //! Messages as lines of JSON, in both directions.
 //!
 //! A message is `{"template": NAME, "id": ID, "fields": {NAME: VALUE, …}}` with the fields in the
-//! order of the template, constants included. Integers are numbers, decimals
-//! `{"mantissa": M, "exponent": E}`, strings strings, byte vectors `{"hex": "…"}`, an absent
-//! optional field `null`, groups objects, sequences arrays of objects (without their length),
-//! the fields of a static reference stand in place, a dynamic one is
-//! `"templateRef": {"template": …, "id": …, "fields": …}`. An error is
-//! `{"error": CODE, "offset": BYTE, "template": …, "field": PATH, "message": …}`.
+//! order of the template, constants included. Integers are numbers, decimals `{"mantissa": M,
+//! "exponent": E}`, strings strings, byte vectors `{"hex": "…"}`, an absent optional field `null`,
+//! groups objects, sequences arrays of objects (without their length), the fields of a static
+//! reference are in place, a dynamic one is `"templateRef": {"template": …, "id": …, "fields": …}`.
+//! An error is `{"error": CODE, "offset": BYTE, "template": …, "field": PATH, "message": …}`.
 
 mod parse;
 mod read;

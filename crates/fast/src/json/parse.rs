@@ -1,5 +1,5 @@
-//! The JSON of a line as RFC 8259 has it, and nothing beyond: numbers stay text, since they must
-//! become exact decimals, and each value knows where it stands.
+//! JSON of a line as RFC 8259 defines it, and nothing beyond. Numbers stay text, because they must
+//! become exact decimals, and each value has its place in the line.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,11 +9,11 @@ use super::value::{Json, Members, Value};
 /// The most levels of arrays and objects.
 const DEPTH: usize = 128;
 
-/// The most values, arrays and objects included: a value takes many times the bytes that it has in
+/// The most values, arrays and objects included. A value takes many times the bytes that it has in
 /// its line.
 const VALUES: usize = 4_194_304;
 
-/// Why a line is no JSON, and the byte of the line where that shows.
+/// The reason why a line is no JSON, and the byte of the line where that shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed {
     pub(super) at: usize,
@@ -38,7 +38,7 @@ pub(super) fn parse(line: &str) -> Result<Json<'_>, Malformed> {
 struct Parser<'j> {
     line: &'j str,
     at: usize,
-    /// How many values have begun.
+    /// The number of values that have begun.
     values: usize,
 }
 
@@ -64,14 +64,14 @@ impl<'j> Parser<'j> {
         }
     }
 
-    /// Takes this byte if it comes.
+    /// Takes this byte if it comes next, and returns whether it does.
     fn take(&mut self, byte: u8) -> bool {
         let comes = self.peek() == Some(byte);
         self.at += usize::from(comes);
         comes
     }
 
-    /// Returns the text between two places, which are ends of ASCII characters.
+    /// Returns the text between two places, which are at ends of ASCII characters.
     fn text(&self, range: Range<usize>) -> &'j str {
         self.line.get(range).unwrap_or_default()
     }
@@ -127,7 +127,7 @@ impl<'j> Parser<'j> {
         Ok(Value::Number(self.text(start..self.at)))
     }
 
-    /// Takes digits, one at least.
+    /// Takes digits, at least one.
     fn digits(&mut self) -> Result<(), Malformed> {
         let start = self.at;
         while let Some(b'0'..=b'9') = self.peek() {
@@ -217,7 +217,7 @@ impl<'j> Parser<'j> {
         }
     }
 
-    /// Returns the character behind a backslash.
+    /// Returns the character after a backslash.
     fn escape(&mut self) -> Result<char, Malformed> {
         let character = match self.peek() {
             Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
@@ -233,7 +233,7 @@ impl<'j> Parser<'j> {
         Ok(character)
     }
 
-    /// `uXXXX`, or two of them that are one character beyond 16 bits.
+    /// Reads `uXXXX`, or two of them that are one character beyond 16 bits.
     fn unicode(&mut self) -> Result<char, Malformed> {
         const HALF: &str = "unpaired surrogate";
         let high = self.hex()?;
@@ -251,7 +251,7 @@ impl<'j> Parser<'j> {
         char::from_u32(scalar).map_or_else(|| self.fail(HALF), Ok)
     }
 
-    /// Returns the four digits behind a `u`.
+    /// Returns the number of the four digits after a `u`.
     fn hex(&mut self) -> Result<u32, Malformed> {
         self.at += 1;
         let mut value = 0;
@@ -273,7 +273,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value as Theirs;
 
-    /// Whether ours is the same value as that of serde_json, the oracle.
+    /// Returns whether our value is the same as that of serde_json, the oracle.
     fn same(ours: &Json<'_>, theirs: &Theirs) -> bool {
         match (&ours.value, theirs) {
             (Value::Null, Theirs::Null) => true,

@@ -1,4 +1,4 @@
-//! Lines to messages.
+//! Lines of JSON to messages.
 
 use std::fmt;
 
@@ -10,12 +10,13 @@ use crate::program::{Field, FieldId, FieldKind, Program, TemplateProgram};
 use crate::value::{self, Decimal, IntType, TextType};
 use crate::visitor::Visitor;
 
-/// Why a line is no message.
+/// The reason why a line is no message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineError {
-    /// The code, the byte of the line, and the field: D1, D9, D10, D11, R1, R4, R5, or `INPUT`.
+    /// The error with its code (D1, D9, D10, D11, R1, R4, R5 or `INPUT`), the byte of the line, and
+    /// the field.
     pub error: CodecError,
-    /// What is wrong, in words.
+    /// The description of the error.
     pub message: String,
 }
 
@@ -27,13 +28,13 @@ impl fmt::Display for LineError {
 
 impl std::error::Error for LineError {}
 
-/// Reads one line into `message`. A missing member is absent, or, of a mandatory constant, the
-/// constant; values are converted to the types of their fields as section 8 says, and numbers
-/// become decimals with the digits they are written with. Where several fields of a level have
-/// one name, the members of that name are theirs in the order of both.
+/// Reads one line into `message`. A missing member is absent, but a mandatory constant has its
+/// constant. Values are converted to the types of their fields (section 8), and numbers become
+/// decimals with the digits they are written with. If several fields of a level have one name, the
+/// members of that name are theirs in the order of both.
 ///
 /// # Errors
-/// A [`LineError`]; `message` is then incomplete and must not be used.
+/// A [`LineError`]. `message` is then incomplete and must not be used.
 pub fn read_line(program: &Program, line: &str, message: &mut Message) -> Result<(), LineError> {
     let json = parse(line).map_err(|error| input(error.at, error.message))?;
     let (template, fields) = header(program, json)?;
@@ -50,7 +51,7 @@ pub fn read_line(program: &Program, line: &str, message: &mut Message) -> Result
     })
 }
 
-/// Returns the template of a message and its fields. A name is enough, and so is an identifier.
+/// Returns the template of a message and its fields. A name or an identifier is enough.
 fn header<'p, 'j>(
     program: &'p Program,
     json: Json<'j>,
@@ -116,7 +117,7 @@ fn header<'p, 'j>(
     Ok((template, fields))
 }
 
-/// Checks that nothing is left of the members of a message.
+/// Checks that no members of a message are left.
 fn no_more(object: &Members<'_>) -> Result<(), LineError> {
     let Some((name, json)) = object.first() else {
         return Ok(());
@@ -186,7 +187,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns a field that has fields.
+    /// Reads a field that has fields of its own.
     fn inner(&mut self, field: &Field, json: Json<'_>) -> Result<(), LineError> {
         match (field.kind(), json.value) {
             (FieldKind::Group, Value::Object(members)) => {
@@ -314,8 +315,8 @@ fn to_int(value: &Value<'_>, ty: IntType) -> Result<i128, ErrorCode> {
     }
 }
 
-/// Returns a JSON number without its exponent, and the exponent; one beyond all numbers is the
-/// largest.
+/// Returns a JSON number without its exponent, and the exponent. An exponent that is too large is
+/// saturated.
 fn exponent(number: &str) -> (&str, i64) {
     let Some((digits, shift)) = number.split_once(['e', 'E']) else {
         return (number, 0);
@@ -328,7 +329,7 @@ fn exponent(number: &str) -> (&str, i64) {
     (digits, shift.parse().unwrap_or(far))
 }
 
-/// Returns a number as an integer, saturated far beyond all types: R5 if it has a fraction.
+/// Returns a number as an integer, saturated far beyond all types. Returns R5 if it has a fraction.
 fn whole(number: &str) -> Result<i128, ErrorCode> {
     // Most numbers are digits alone, and 18 of these cannot overflow.
     if number.len() <= 18 && number.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -360,7 +361,7 @@ fn whole(number: &str) -> Result<i128, ErrorCode> {
     })
 }
 
-/// Returns a decimal as an integer, saturated far beyond all types.
+/// Returns a decimal as an integer, saturated far beyond all types, or `None` if it has a fraction.
 fn integer(decimal: Decimal) -> Option<i128> {
     let mut value = i128::from(decimal.mantissa);
     for _ in decimal.exponent..0 {
@@ -384,7 +385,8 @@ fn to_decimal(value: &Value<'_>) -> Result<Decimal, ErrorCode> {
     }
 }
 
-/// Returns a number with the digits it is written with: 12.50 is 1250 × 10⁻², 1e5 is 1 × 10⁵.
+/// Returns a number as a decimal with the digits it is written with: 12.50 is 1250 × 10⁻², and 1e5
+/// is 1 × 10⁵.
 fn number_to_decimal(number: &str) -> Result<Decimal, ErrorCode> {
     let (digits, shift) = exponent(number);
     let Decimal { mantissa, exponent } = value::parse_decimal(digits)?;

@@ -1,23 +1,23 @@
-//! JSON as it stands in a line: the members of an object in their order, also those of one name.
+//! JSON values of a line. The members of an object are in their order, and can have the same name.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// A JSON value, and where in its line it stands.
+/// A JSON value, and its place in the line.
 #[derive(Debug)]
 pub(super) struct Json<'j> {
     pub(super) span: Range<usize>,
     pub(super) value: Value<'j>,
 }
 
-/// What a JSON value is.
+/// The contents of a JSON value.
 #[derive(Debug)]
 pub(super) enum Value<'j> {
     Null,
-    /// True or false: no field is one of them.
+    /// True or false, which is no value of a field.
     Bool,
-    /// As it is written.
+    /// A number as it is written.
     Number(&'j str),
     Text(Cow<'j, str>),
     Array(Vec<Json<'j>>),
@@ -33,7 +33,8 @@ impl<'j> Members<'j> {
         self.0.push_back((name, json));
     }
 
-    /// Takes the first member of this name out: at once where it is the first one that is left.
+    /// Takes out the first member of this name. This takes constant time if it is the first one
+    /// that is left.
     pub(super) fn take(&mut self, name: &str) -> Option<Json<'j>> {
         let at = self.0.iter().position(|(member, _)| member == name)?;
         self.0.remove(at).map(|(_, json)| json)

@@ -1,4 +1,4 @@
-//! Messages and errors to lines.
+//! Messages and errors to lines of JSON.
 
 use std::fmt::Write as _;
 
@@ -13,8 +13,8 @@ pub fn write_line(message: MessageView<'_>, out: &mut String) {
     template(message.template(), message.fields(), out);
 }
 
-/// Appends an error as one line, without a line break. `base` is added to its offset: the place
-/// in the file of the bytes that were decoded.
+/// Appends an error as one line, without a line break. `base` is the offset in the file of the
+/// bytes that were decoded, and is added to that of the error.
 pub fn write_error(error: &CodecError, program: &Program, base: usize, out: &mut String) {
     out.push_str("{\"error\": ");
     string(error.code.as_str(), out);

@@ -1,5 +1,5 @@
-//! Templates to program: inlines static references, numbers fields and previous values, counts
-//! presence bits.
+//! The compiler of templates to a program. It inlines static references, numbers fields and
+//! previous values, and counts presence bits.
 
 mod ops;
 mod slots;
@@ -17,7 +17,7 @@ use crate::error::{ErrorCode, TemplateError};
 use crate::template::limits::MAX_FIELDS;
 use crate::template::{Block, Instruction, Kind, Name, Position, Template, TemplateSet};
 
-/// Deepest nesting of groups, sequences and static references.
+/// The deepest nesting of groups, sequences and static references.
 const MAX_NESTING: usize = 64;
 
 pub(super) fn compile(set: &TemplateSet) -> Result<Program, TemplateError> {
@@ -29,14 +29,14 @@ pub(super) fn compile(set: &TemplateSet) -> Result<Program, TemplateError> {
     Ok(compiler.finish())
 }
 
-/// Where the compiler stands.
+/// The position of the compiler.
 #[derive(Clone, Copy)]
 struct Context<'s> {
-    /// Index of the template in which the instruction is written.
+    /// The index of the template in which the instruction is written.
     written_in: usize,
     /// The current application type.
     app_type: Option<&'s Name>,
-    /// The group or sequence around it.
+    /// The group or sequence around the instruction.
     parent: Option<FieldId>,
     depth: usize,
 }
@@ -46,13 +46,14 @@ struct Compiler<'s> {
     by_name: HashMap<&'s Name, usize>,
     slots: HashMap<Entry, Slot>,
     text_slots: HashMap<Slot, u32>,
-    /// Templates that are being expanded.
+    /// The templates that are being expanded.
     expanding: Vec<usize>,
-    /// References expanded so far, and bytes of initial values.
+    /// The number of references expanded so far, and of bytes of initial values.
     references: usize,
     text_bytes: usize,
     bodies: Vec<Body>,
-    /// The next new column begins a vector, with room for a number of instructions behind it.
+    /// The number of columns for which there must be space from the next new column on, which then
+    /// begins a vector.
     aligned: Option<usize>,
     program: Program,
 }
@@ -134,7 +135,7 @@ impl<'s> Compiler<'s> {
         Ok(())
     }
 
-    /// The Reset message exists even where no template declares it.
+    /// Adds the Reset message, unless a template declares it.
     fn implied_reset(&mut self) {
         if self
             .set
@@ -192,8 +193,9 @@ impl<'s> Compiler<'s> {
         self.program
     }
 
-    /// Finds the templates that are flat. If they have less than half of all fields, none is taken
-    /// to be: the others would be slow, as what fits lanes fits no other executor.
+    /// Finds the templates that are flat. If they have less than half of all fields, none counts as
+    /// flat: the others would be slow, because the columns of a program in lanes fit no other fast
+    /// executor.
     fn find_flat(program: &mut Program) {
         let mut flats: Vec<_> = program
             .templates
@@ -284,7 +286,7 @@ impl<'s> Compiler<'s> {
         Ok(())
     }
 
-    /// Returns the contents of a group or sequence.
+    /// Compiles the contents of a group or sequence.
     fn block(
         &mut self,
         block: &'s Block,
@@ -356,7 +358,8 @@ impl<'s> Compiler<'s> {
         body
     }
 
-    /// Ops as the body of this number; one that no body has if they are not executed in steps.
+    /// Appends ops as the body of this number. Ops that are not executed in steps have a number
+    /// that no body has.
     fn append_ops(&mut self, ops: Vec<Op>, number: u32) -> Body {
         let start = self.program.ops.len() as u32;
         let bits = ops.iter().map(Op::bits).sum();
@@ -388,7 +391,7 @@ fn s1(position: Position, message: String) -> TemplateError {
     }
 }
 
-/// Returns a number that stands for everything a record of this program depends on.
+/// Returns a number for everything that a record of this program depends on.
 fn fingerprint(program: &Program) -> u64 {
     let mut all = Fingerprint(DefaultHasher::new());
     let written = write!(

@@ -1,16 +1,16 @@
-//! The texts of errors, with the names of a program.
+//! The descriptions of errors, with the names of a program.
 
 use super::Program;
 use crate::error::CodecError;
 
 impl CodecError {
-    /// Name of the template, if one was known.
+    /// Returns the name of the template, if one was known.
     #[must_use]
     pub fn template_name<'p>(&self, program: &'p Program) -> Option<&'p str> {
         Some(program.templates().get(self.template? as usize)?.name())
     }
 
-    /// Returns the field as a path, `MDEntries[2].MDEntryPx`, entries counted from 0.
+    /// Returns the field as a path like `MDEntries[2].MDEntryPx`, with entries counted from 0.
     #[must_use]
     pub fn path(&self, program: &Program) -> Option<String> {
         let mut entries = self.entries().iter();
@@ -35,7 +35,7 @@ impl CodecError {
     }
 
     /// Returns the error as a sentence with all names: `D9 at byte 7 in template T, field S[1].V:
-    /// ...`. `base` is where the bytes stand in a file or stream.
+    /// ...`. `base` is the offset of the bytes in a file or stream.
     #[must_use]
     pub fn describe(&self, program: &Program, base: u64) -> String {
         let mut text = format!("{} at byte {}", self.code, base + self.offset as u64);

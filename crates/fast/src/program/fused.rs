@@ -1,5 +1,5 @@
 //! Ops fused by type, operator, presence and nullability, each with all that the executor needs in
-//! one place. There is one for each op, of the same index; [`Kind::Op`] marks those that are left
+//! one place. There is one for each op, with the same index. [`Kind::Op`] marks those that are left
 //! to the op itself.
 
 use super::{DecimalOp, Field, IntOp, Op, Program, TextOp};
@@ -8,23 +8,24 @@ use crate::template::OperatorKind;
 use crate::text_ref::front;
 use crate::value::{IntType, TextType};
 
-/// One op for the executor. What it reads first stands at the front.
+/// One op for the executor. What it reads first is at the front.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub(crate) struct Fused {
     pub(crate) int: Int,
     pub(crate) kind: Kind,
-    /// Number of consecutive ops behind this one whose absent fields take one byte each: at most 8;
-    /// 0 if that of this one does not.
+    /// The number of consecutive ops after this one whose absent fields take one byte each, at most
+    /// 8. It is 0 if the absent field of this op does not take one byte.
     pub(crate) run: u8,
     /// The text slot of a copied string, the number of a constant or default string, or the index
     /// of a decimal's parts in [`Program::parts`].
     pub(crate) aux: u32,
-    /// The field: a copy, so that the executor need not look for it.
+    /// A copy of the field, so that the executor need not look it up.
     pub(crate) field: Field,
 }
 
-/// An integer with its operator; of other types, the slot and the state of the previous value.
+/// An integer with its operator. For other types it has the slot and the state of the previous
+/// value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Int {
     pub(crate) operation: Operation,
@@ -42,7 +43,7 @@ pub(crate) struct Int {
 }
 
 impl Int {
-    /// What is no integer.
+    /// The value for fields that are no integers.
     pub(crate) const NONE: Self = Self {
         operation: Operation::Op,
         is_signed: false,
@@ -91,11 +92,11 @@ pub(crate) enum Operation {
     Default,
     Copy,
     Increment,
-    /// Of 32 bits at most.
+    /// The delta operator for types of 32 bits at most.
     Delta,
     DeltaU64,
     DeltaI64,
-    /// The operator does not apply to integers, or the constant has no value.
+    /// An operator that does not apply to integers, or a constant without a value.
     Op,
 }
 
@@ -111,8 +112,8 @@ impl Operation {
     }
 }
 
-/// What an executor does for a field. `Signed` and `Unsigned` are the types of integers, `Nullable`
-/// those that are optional.
+/// The action of an executor for a field. `Signed` and `Unsigned` are the types of integers,
+/// `Nullable` those that are optional.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Unsigned,
@@ -136,14 +137,14 @@ pub(crate) enum Kind {
     UnsignedDefaultNullable,
     SignedDefault,
     SignedDefaultNullable,
-    /// Constants that are not optional.
+    /// A mandatory constant.
     UnsignedConstant,
     SignedConstant,
     /// Any other integer.
     Int,
     Decimal,
     DecimalNullable,
-    /// A decimal in two parts.
+    /// A decimal whose parts have operators of their own.
     Parts,
     PartsNullable,
     Ascii,
@@ -153,7 +154,7 @@ pub(crate) enum Kind {
     AsciiDefault,
     AsciiDefaultNullable,
     AsciiConstant,
-    /// With one presence bit, if it is optional.
+    /// A group, with one presence bit if it is optional.
     Group,
     Sequence,
     /// Any other op.
@@ -173,7 +174,7 @@ impl Kind {
     }
 }
 
-/// Most ops behind the first one of a run: the bytes of a word.
+/// The most ops after the first one of a run: the bytes of a word.
 const LONGEST_RUN: u8 = 8;
 
 /// Fuses all ops of a program.

@@ -1,4 +1,4 @@
-//! Bodies that are segments: what a vector kernel does in lanes.
+//! Bodies that are segments, which a vector kernel does in lanes.
 
 use fanfare_wire::lanes::{self, LaneKind, LaneOperator, MAX_LANES, Plan, Row};
 
@@ -8,7 +8,7 @@ use crate::state::State;
 use crate::template::OperatorKind;
 use crate::value::{Decimal, EXPONENTS, TextType};
 
-/// Fewest lanes that are worth a kernel.
+/// The least number of lanes that is worth a kernel.
 const WORTH: usize = 3;
 
 /// A body that is done in lanes.
@@ -16,11 +16,12 @@ const WORTH: usize = 3;
 pub(crate) struct Segment {
     pub(crate) plan: Plan,
     pub(crate) visits: VisitPlan,
-    /// The last op is a sequence, with its length in this lane.
+    /// The lane of the sequence's length, if the last op is a sequence.
     pub(crate) length: Option<u8>,
     /// The lanes that hold fewer values than others of their kind.
     pub(crate) narrow: Box<[Narrow]>,
-    /// What its strings count for against [`crate::Limits::texts`]: the constant ones; all.
+    /// The bytes that the strings count for against [`crate::Limits::texts`]: those of the constant
+    /// ones, and the most of all.
     pub(crate) constant_texts: usize,
     pub(crate) most_texts: usize,
 }
@@ -34,7 +35,7 @@ pub(crate) struct Narrow {
 }
 
 impl Segment {
-    /// Returns whether these lanes hold the values of a row.
+    /// Returns whether the narrow lanes hold the values of a row.
     #[inline(never)]
     pub(crate) fn is_within(&self, row: &Row) -> bool {
         self.narrow.iter().all(|narrow| {
@@ -44,7 +45,7 @@ impl Segment {
         })
     }
 
-    /// Returns the weight of the strings of a row.
+    /// Returns what the strings of a row count for.
     #[inline(always)]
     pub(crate) fn texts(&self, row: &Row) -> usize {
         let texts = match self.plan.text() {
@@ -55,7 +56,7 @@ impl Segment {
     }
 }
 
-/// Returns the lanes that do not hold what any lane of their kind does: see `encode::gather`.
+/// Returns the lanes that hold fewer values than others of their kind (see `encode::gather`).
 fn narrow(plan: &Plan, visits: &VisitPlan) -> Box<[Narrow]> {
     let mut narrow = Vec::new();
     for emit in &visits.emits {
@@ -80,20 +81,21 @@ fn narrow(plan: &Plan, visits: &VisitPlan) -> Box<[Narrow]> {
     narrow.into()
 }
 
-/// A template that is one segment, with perhaps a sequence behind it.
+/// A template that is one segment, perhaps followed by a sequence.
 #[derive(Debug, Clone)]
 pub(crate) struct Flat {
-    /// The segment, at hand.
+    /// A copy of the segment, for quick access.
     pub(crate) segment: Segment,
     pub(crate) template: u32,
     /// The number of the segment.
     pub(crate) head: u32,
-    /// What the segment counts for against [`crate::Limits::fields`].
+    /// The number of fields that the segment counts for against [`crate::Limits::fields`].
     pub(crate) fields: u32,
-    /// Dictionaries are reset first.
+    /// Whether dictionaries are reset first.
     pub(crate) resets: bool,
-    /// What is in front of the segment's values, with the template's identifier, for
-    /// [`lanes::LaneKernel::encode`]; 0 if it takes more than three bytes, or there is none.
+    /// The bytes before the segment's values that name the template, for
+    /// [`lanes::LaneKernel::encode`]; 0 if they are more than three, or the template has no
+    /// identifier.
     pub(crate) front: u32,
     pub(crate) entry: Option<Entry>,
 }
@@ -101,7 +103,7 @@ pub(crate) struct Flat {
 /// An entry that is one segment.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    /// The segment, at hand.
+    /// A copy of the segment, for quick access.
     pub(crate) at_hand: Segment,
     pub(crate) field: FieldId,
     pub(crate) body: Body,
@@ -109,7 +111,7 @@ pub(crate) struct Entry {
     pub(crate) segment: u32,
     /// The lane of the sequence's length.
     pub(crate) length: u8,
-    /// As in [`Flat`].
+    /// The number of fields that an entry counts for, as in [`Flat`].
     pub(crate) fields: u32,
 }
 
@@ -149,7 +151,7 @@ pub(super) fn flat(program: &Program, template: &TemplateProgram) -> Option<Flat
     })
 }
 
-/// Returns a template identifier, as a kernel writes it; 0 if it takes more than three bytes.
+/// Returns a template identifier as a kernel writes it, or 0 if it takes more than three bytes.
 const fn front(id: u32) -> u32 {
     match id {
         0..0x80 => 1 << 24 | 0x80 | id,
@@ -159,21 +161,21 @@ const fn front(id: u32) -> u32 {
     }
 }
 
-/// Returns the number of the segment of a body, which is added to the program; `None` if it is not
-/// one. `of_template` tells whether it is the body of a template.
+/// Adds the segment of a body to the program, and returns its number, or `None` if the body is no
+/// segment. `of_template` tells whether it is the body of a template.
 pub(super) fn segment(program: &mut Program, body: Body, of_template: bool) -> Option<u32> {
     let segment = gathered(program, body)?.close(program, of_template)?;
     program.segments.push(segment);
     Some(program.segments.len() as u32 - 1)
 }
 
-/// Returns the lanes of the ops of a body; `None` if one cannot be in a lane, or if they are too
-/// many or too few.
+/// Returns the lanes of the ops of a body, or `None` if an op cannot be in a lane, or the lanes are
+/// too many or too few.
 fn gathered(program: &Program, body: Body) -> Option<Open> {
     let finder = Finder { program };
     let mut open = Open::default();
     for op in program.ops(body) {
-        // What is behind a sequence has no place in the segment.
+        // An op after a sequence has no place in the segment.
         if open.length.is_some() {
             return None;
         }
@@ -195,7 +197,7 @@ fn gathered(program: &Program, body: Body) -> Option<Open> {
 #[derive(Default)]
 struct Open {
     lanes: Vec<lanes::Lane>,
-    /// With columns instead of lanes.
+    /// The fields for visitors, with columns instead of lanes.
     emits: Vec<(Emit, u32)>,
     length: Option<u32>,
     constant_texts: usize,
@@ -205,7 +207,7 @@ struct Finder<'p> {
     program: &'p Program,
 }
 
-/// What an op is in lanes.
+/// An op in lanes.
 #[derive(Default)]
 struct InLanes {
     lanes: Vec<lanes::Lane>,
@@ -214,7 +216,7 @@ struct InLanes {
 }
 
 impl Open {
-    /// Returns whether these lanes can follow.
+    /// Returns whether these lanes can follow the gathered ones.
     fn fits(&self, more: &[lanes::Lane]) -> bool {
         let (Some(first), Some(last)) = (self.lanes.first(), self.lanes.last()) else {
             return true;
@@ -350,7 +352,7 @@ impl Finder<'_> {
         Some(InLanes::new(op.field, EmitKind::Ascii, vec![lane]))
     }
 
-    /// Returns a decimal without operator, or a constant one.
+    /// Returns a decimal without an operator, or a constant one.
     fn decimal(&self, op: &DecimalOp) -> Option<InLanes> {
         if op.operator == OperatorKind::Constant && !op.optional {
             let kind = EmitKind::DecimalConstant;
@@ -407,7 +409,7 @@ impl Finder<'_> {
         Some(InLanes::new(field, EmitKind::Decimal, vec![first, second]))
     }
 
-    /// Returns the column of an op, if all that use it have the same type.
+    /// Returns the column of an op, if all ops that use the column have the same type.
     fn column(&self, operator: OperatorKind, slot: u32, state: State) -> Option<u32> {
         let same = self.program.column_states.get(slot as usize) == Some(&state);
         (!operator.uses_dictionary() || same).then_some(slot)
@@ -445,7 +447,7 @@ impl InLanes {
     }
 }
 
-/// Returns the exponents of every decoder; a lenient one takes more, but not in lanes.
+/// Returns the exponents that every decoder takes. A lenient decoder takes more, but not in lanes.
 fn exponents() -> LaneKind {
     LaneKind::Signed((*EXPONENTS.start()).into(), (*EXPONENTS.end()).into())
 }

@@ -1,24 +1,27 @@
-//! The flat program that templates become at load time: the one thing that every back end
-//! executes.
+//! The flat program that templates become at load time, and that every back end executes.
 //!
 //! # Shape
 //! A [`Program`] is a handful of flat tables:
-//! - [`Op`]s, one for each field: what to do. The ops of a template, of a group and of a sequence
-//!   entry are each one contiguous range ([`Body`]). Static template references are gone: their
-//!   ops stand in place.
-//! - [`Field`]s: what visitors are told: name, tag, type. An op names its field by [`FieldId`].
-//! - Slots: previous values. Which dictionary, key and namespace an operator uses is resolved to
-//!   a [`Slot`] number; ops with the same entry have the same number. It is the number of a
-//!   column (`fanfare_wire::lanes`); ops without previous value that can be lanes have columns
-//!   too, so that consecutive fields have consecutive columns.
-//! - Presence bits are taken in the order of the ops; [`Body::bits`] is how many a body can take.
+//! - [`Op`]s: the instructions, one for each field. The ops of a template, of a group and of a
+//!   sequence entry are each one contiguous range ([`Body`]). Static template references are
+//!   replaced by the ops of their templates.
+//! - [`Field`]s: the descriptions that visitors receive: name, tag, type. An op names its field by
+//!   [`FieldId`].
+//! - Slots: the previous values. The dictionary, key and namespace of an operator are resolved to a
+//!   [`Slot`] number; ops with the same entry have the same number. It is the number of a column
+//!   (`fanfare_wire::lanes`); ops without a previous value that can be lanes have columns too, so
+//!   that consecutive fields have consecutive columns.
+//! - Presence bits are taken in the order of the ops; [`Body::bits`] is the most that a body can
+//!   take.
 //!
 //! # Back ends
-//! Three ways to decode and to encode, the later ones held against the first by tests:
-//! - op by op, in the words of the specification: the oracle, and what the others leave to it;
+//! There are three ways to decode and to encode, and tests compare the later ones with the first:
+//! - op by op, in the words of the specification: the oracle, which also takes what the others
+//!   leave to it;
 //! - fused ops (`fused`), which any template has, in scalar code;
 //! - lanes (`lanes`), by vector kernels: templates that are one segment of small values, perhaps
-//!   with a sequence of such entries, if most fields of the program are in such templates.
+//!   with a sequence of such entries, if at least half of the fields of the program are in such
+//!   templates.
 
 mod compile;
 mod describe;
@@ -47,35 +50,36 @@ pub const RESET_ID: u32 = 120;
 pub struct Program {
     templates: Vec<TemplateProgram>,
     by_id: HashMap<u32, u32>,
-    /// Template index plus one for the small identifiers; 0 is none.
+    /// The index of the template plus one, by small identifiers; 0 is none.
     direct: Vec<u32>,
     fields: Vec<Field>,
-    /// As many as a chunk has at most, whichever; none if there are none.
+    /// Arbitrary fields, as many as a chunk has at most; none if the program has none.
     spare_fields: Vec<Field>,
     children: Vec<FieldId>,
     ops: Vec<Op>,
-    /// One for each op.
+    /// The fused ops, one for each op.
     fused: Vec<fused::Fused>,
-    /// Exponents and mantissas of decimals in two parts, one behind the other.
+    /// The exponents and mantissas of decimals in two parts, one after the other.
     parts: Vec<fused::Int>,
     texts: Vec<Box<[u8]>>,
-    /// One for each column; `None` for those that no dictionary has.
+    /// The previous values, by column; `None` for columns that no dictionary has.
     slots: Vec<Option<SlotInfo>>,
-    /// The type that all ops with this column have; undefined if they differ.
+    /// The type that all ops with this column have, by column; empty if they differ.
     column_states: Vec<State>,
     text_slots: u32,
-    /// The segment that each body is, by its number.
+    /// The segment of each body, by its number.
     body_segments: Vec<Option<u32>>,
     segments: Vec<Segment>,
     flats: Vec<Flat>,
-    /// By field.
+    /// The places of fields, by field.
     places: Vec<Option<Place>>,
-    /// Index in `flats` plus one, by template, and by identifiers of one byte; 0 is none.
+    /// The index in `flats` plus one, by template, and by identifiers of one byte; 0 is none.
     flat_templates: Vec<u32>,
     flat_ids: FlatIds,
-    /// The template of a document that has no other, if that has no identifier.
+    /// The template of a document that has no other, if that template has no identifier.
     only: Option<u32>,
-    /// The same for programs of the same templates, and hardly for others; not 0.
+    /// A number that is the same for programs of the same templates, and hardly for others; never
+    /// 0.
     fingerprint: u64,
 }
 
@@ -129,8 +133,8 @@ impl Program {
         self.templates.get(self.index_of(id)? as usize)
     }
 
-    /// Returns the template of messages that name none: the only one of its document, if it has no
-    /// identifier.
+    /// Returns the index of the template of messages that name none: the only one of its document,
+    /// if it has no identifier.
     #[must_use]
     pub const fn only(&self) -> Option<u32> {
         self.only
@@ -171,7 +175,7 @@ impl Program {
         &self.fields
     }
 
-    /// Fields that a chunk can be told of, if its own were not there.
+    /// Returns fields that a chunk can have in place of its own, if these do not exist.
     #[inline(always)]
     pub(crate) fn spare_fields(&self) -> Option<&[Field; visit::MAX_FIELDS]> {
         self.spare_fields.first_chunk()
@@ -183,7 +187,8 @@ impl Program {
         &self.children[template.children.start as usize..template.children.end as usize]
     }
 
-    /// Returns the fields directly inside a group or a sequence's entry; empty for other fields.
+    /// Returns the fields directly inside a group or a sequence's entry. There are none for other
+    /// fields.
     #[must_use]
     pub fn children(&self, field: FieldId) -> &[FieldId] {
         let range = &self.field(field).children;
@@ -196,7 +201,7 @@ impl Program {
         &self.ops[self.field(field).op as usize]
     }
 
-    /// Returns the number of a field's op, among all.
+    /// Returns the number of a field's op among all ops.
     pub(crate) fn op_number(&self, field: FieldId) -> u32 {
         self.field(field).op
     }
@@ -236,7 +241,7 @@ impl Program {
         self.slots.iter().flatten().count()
     }
 
-    /// Returns how many columns the previous values, and the lanes of segments, take.
+    /// Returns the number of columns that the previous values, and the lanes of segments, take.
     pub(crate) fn columns(&self) -> usize {
         self.slots.len()
     }
@@ -250,8 +255,8 @@ impl Program {
         *self.body_segments.get(body.number as usize)?
     }
 
-    /// Returns where a field is in the rows of a [`crate::Record`]; `None` if its template is not
-    /// one of rows.
+    /// Returns the place of a field in the rows of a [`crate::Record`], or `None` if messages of
+    /// its template are not held in rows.
     #[inline]
     #[must_use]
     pub fn place(&self, field: FieldId) -> Option<Place> {
@@ -331,7 +336,7 @@ pub struct TemplateProgram {
 }
 
 impl TemplateProgram {
-    /// Index in [`Program::templates`].
+    /// Returns the index in [`Program::templates`].
     #[must_use]
     pub const fn index(&self) -> u32 {
         self.index
@@ -390,14 +395,14 @@ pub enum Reset {
 pub struct Body {
     pub(crate) start: u32,
     pub(crate) end: u32,
-    /// The most presence bits that the ops take; of a template, the identifier's included.
+    /// The most presence bits that the ops take. Those of a template include the identifier's.
     pub bits: u32,
-    /// Number of the body in its program.
+    /// The number of the body in its program.
     pub(crate) number: u32,
 }
 
 impl Body {
-    /// Returns what the body counts for against [`crate::Limits::fields`].
+    /// Returns the number of fields that the body counts for against [`crate::Limits::fields`].
     #[inline(always)]
     pub(crate) const fn counted(&self) -> u32 {
         self.end - self.start + 1
@@ -439,7 +444,8 @@ impl Field {
         &self.name.ns
     }
 
-    /// Returns the `id` attribute as a number: the FIX tag. That of a sequence is its length's.
+    /// Returns the `id` attribute as a number, which is the FIX tag. That of a sequence is its
+    /// length's, if the length has one.
     #[must_use]
     pub const fn tag(&self) -> Option<u32> {
         self.tag
@@ -457,13 +463,13 @@ impl Field {
         self.kind
     }
 
-    /// True if it may be absent.
+    /// Returns true if the field may be absent.
     #[must_use]
     pub const fn optional(&self) -> bool {
         self.optional
     }
 
-    /// Returns how many bits the field has in the bit group that it is a member of.
+    /// Returns the number of bits that the field has in its bit group, or `None` if it is in none.
     #[must_use]
     pub const fn bits(&self) -> Option<u32> {
         match self.bits {
@@ -478,13 +484,13 @@ impl Field {
         self.parent
     }
 
-    /// Index of the template that it is in.
+    /// Returns the index of the template that the field is in.
     #[must_use]
     pub const fn template(&self) -> u32 {
         self.template
     }
 
-    /// True for a sequence.
+    /// Returns true for a sequence.
     #[must_use]
     pub const fn is_sequence(&self) -> bool {
         matches!(self.kind, FieldKind::Sequence)
@@ -519,42 +525,43 @@ pub enum Op {
     SplitDecimal {
         /// The decimal field.
         field: FieldId,
-        /// The exponent, an int32, optional if the field is.
+        /// The exponent, an int32, which is optional if the field is.
         exponent: IntOp,
-        /// The mantissa, a mandatory int64, there if the exponent is.
+        /// The mantissa, a mandatory int64, which is present if the exponent is.
         mantissa: IntOp,
     },
     /// A string or byte vector field.
     Text(TextOp),
-    /// A group: one bit if optional; a presence map of its own if `body.bits` is not 0.
+    /// A group. It has one presence bit if it is optional, and a presence map of its own if
+    /// `body.bits` is not 0.
     Group {
         /// The group field.
         field: FieldId,
-        /// True if it has a presence bit.
+        /// Whether the group has a presence bit.
         optional: bool,
-        /// Its contents.
+        /// The contents of the group.
         body: Body,
     },
-    /// A sequence: its length, then as many entries, each with a presence map of its own if
+    /// A sequence: its length, then as many entries. Each has a presence map of its own if
     /// `body.bits` is not 0.
     Sequence {
         /// The sequence field.
         field: FieldId,
-        /// The length, a uInt32, optional if the sequence is.
+        /// The length, a uInt32, which is optional if the sequence is.
         length: IntOp,
         /// The contents of an entry.
         body: Body,
     },
     /// A bit group of FAST 1.2.
     Bits(BitsOp),
-    /// A dynamic template reference: a segment with presence map and template identifier.
+    /// A dynamic template reference: a segment with a presence map and a template identifier.
     TemplateRef {
-        /// The field that stands for it.
+        /// The field of the reference.
         field: FieldId,
     },
-    /// A static reference to a template that does not exist: D8 when it is reached.
+    /// A static reference to a template that does not exist. It is D8 when it is reached.
     Unresolved {
-        /// The field that stands for it.
+        /// The field of the reference.
         field: FieldId,
     },
 }
@@ -598,15 +605,15 @@ impl Op {
 /// signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntOp {
-    /// The field; for parts of a decimal or a length, the decimal or sequence.
+    /// The field. For a part of a decimal or a length, it is the decimal or the sequence.
     pub field: FieldId,
     /// The type.
     pub ty: IntType,
     /// The operator.
     pub operator: OperatorKind,
-    /// True if it can be absent.
+    /// Whether the integer can be absent.
     pub optional: bool,
-    /// The previous value; slot 0 where the operator has none.
+    /// The slot of the previous value; 0 if the operator has none.
     pub slot: Slot,
     /// The initial value.
     pub initial: Option<u64>,
@@ -615,11 +622,12 @@ pub struct IntOp {
 /// Several integers of a few bits each in one entity, which an operator treats as one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BitsOp {
-    /// The number of all bits together, a uInt64, for the group's field.
+    /// All bits together as a number, a uInt64, for the group's field.
     pub whole: IntOp,
-    /// How many bits there are, at most 64.
+    /// The number of bits, at most 64.
     pub width: u32,
-    /// Its members, integers without operators; [`Field::bits`] tells how many bits each has.
+    /// The members, which are integers without operators. [`Field::bits`] is the number of bits of
+    /// each.
     pub members: Body,
 }
 
@@ -630,9 +638,9 @@ pub struct DecimalOp {
     pub field: FieldId,
     /// The operator.
     pub operator: OperatorKind,
-    /// True if it can be absent.
+    /// Whether the decimal can be absent.
     pub optional: bool,
-    /// The previous value; slot 0 where the operator has none.
+    /// The slot of the previous value; 0 if the operator has none.
     pub slot: Slot,
     /// The initial value, normalised.
     pub initial: Option<Decimal>,
@@ -643,21 +651,21 @@ pub struct DecimalOp {
 pub struct TextOp {
     /// The field.
     pub field: FieldId,
-    /// Which kind.
+    /// The type.
     pub ty: TextType,
     /// The operator.
     pub operator: OperatorKind,
-    /// True if it can be absent.
+    /// Whether the string or byte vector can be absent.
     pub optional: bool,
-    /// The state of the previous value; slot 0 where the operator has none.
+    /// The slot of the state of the previous value; 0 if the operator has none.
     pub slot: Slot,
-    /// Where the bytes of the previous value are kept: an index of its own, dense.
+    /// The index of the bytes of the previous value. Such indices are dense.
     pub text_slot: u32,
     /// The initial value.
     pub initial: Option<TextId>,
 }
 
-/// What a slot is, for listings and traces.
+/// The description of a slot, for listings and traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotInfo {
     /// The dictionary: `global`, `template NAME`, `type NAME` or the user's name in quotes.

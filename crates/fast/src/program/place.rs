@@ -1,4 +1,4 @@
-//! Where the fields of templates of rows are.
+//! The places of fields in the rows of their templates.
 
 use std::fmt::{self, Write as _};
 
@@ -9,27 +9,28 @@ use super::visit::{Emit, EmitKind, NO_LANE};
 use super::{Program, TemplateProgram, TextId};
 use crate::value::Decimal;
 
-/// Where a field is in the rows of a [`crate::Record`], and how it is read there. It is computed
-/// once, when the templates are loaded, and stays as it is.
+/// The place of a field in the rows of a [`crate::Record`], with the way to read it. A place is
+/// computed once, when the templates are loaded, and does not change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Place {
-    /// Index of the template.
+    /// The index of the template.
     pub template: u32,
-    /// It is in the rows of the entries of the message's sequence, not in the message's own.
+    /// Whether the field is in the rows of the entries of the message's sequence, not in the
+    /// message's own.
     pub in_entry: bool,
-    /// Its lane, which is also the number of its bit in [`crate::RowRef::present`]; of a constant
-    /// that is always there, [`Self::NO_LANE`].
+    /// The lane, which is also the number of its bit in [`crate::RowRef::present`]. A constant that
+    /// is always present has [`Self::NO_LANE`].
     pub lane: u8,
-    /// How the value is read.
+    /// The way to read the value.
     pub reading: Reading,
 }
 
 impl Place {
-    /// The lane of what has none. The presence bit of this number is always set.
+    /// The lane of a field without one. The presence bit of this number is always set.
     pub const NO_LANE: u8 = NO_LANE;
 }
 
-/// How the value of a field is read from its lane ([`crate::RowRef::value`]).
+/// The way to read the value of a field from its lane ([`crate::RowRef::value`]).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reading {
     /// An unsigned integer.
@@ -42,15 +43,15 @@ pub enum Reading {
     Decimal,
     /// The mantissa of a decimal with this exponent.
     Mantissa(i8),
-    /// This unsigned integer.
+    /// A constant unsigned integer.
     ConstantUnsigned(u64),
-    /// This signed integer.
+    /// A constant signed integer.
     ConstantSigned(i64),
-    /// This decimal.
+    /// A constant decimal.
     ConstantDecimal(Decimal),
-    /// This string or byte vector ([`Program::text`]).
+    /// A constant string or byte vector ([`Program::text`]).
     ConstantText(TextId),
-    /// How many entries the sequence has.
+    /// The number of entries of the sequence.
     Length,
 }
 
@@ -75,8 +76,8 @@ impl Reading {
 
 impl Program {
     /// Returns a number that is the same where all fields are in the same places, with the same
-    /// limits of their values, and hardly elsewhere; the same in every build. It is computed anew
-    /// with each call.
+    /// limits of their values, and hardly elsewhere. It is the same in every build. Each call
+    /// computes it anew.
     #[must_use]
     pub fn layout(&self) -> u64 {
         let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
@@ -93,7 +94,7 @@ impl Program {
     }
 
     /// Returns a number that is the same where all ops are the same, with the same previous values,
-    /// and hardly elsewhere; the same in every build. It is computed anew with each call.
+    /// and hardly elsewhere. It is the same in every build. Each call computes it anew.
     #[must_use]
     pub fn code(&self) -> u64 {
         let mut hash = Fnv(0xcbf2_9ce4_8422_2325);

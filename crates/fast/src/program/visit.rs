@@ -6,7 +6,7 @@ use super::{FieldId, Program};
 use crate::node::Node;
 use crate::value::Decimal;
 
-/// The bit of [`Emit::lane`] that is always set: the field has a value, but no lane.
+/// The lane of a field that has a value but no lane: its presence bit is always set.
 pub(crate) const NO_LANE: u8 = 63;
 
 /// The calls for the fields of a segment, in their order.
@@ -14,19 +14,19 @@ pub(crate) const NO_LANE: u8 = 63;
 pub(crate) struct VisitPlan {
     /// The sequence of the entries, if the visitor receives it too.
     pub(crate) sequence: Option<FieldId>,
-    /// One for each.
+    /// The fields, one by one.
     pub(crate) emits: Box<[Emit]>,
-    /// The same, a few at a time; empty if there are too many constants.
+    /// The fields, a few at a time; empty if there are too many constants.
     pub(crate) chunks: Box<[Chunk]>,
-    /// The bits in [`fanfare_wire::lanes::Row::present`] without which it cannot be told in chunks:
-    /// those of their lanes.
+    /// The bits in [`fanfare_wire::lanes::Row::present`] without which the fields cannot be visited
+    /// in chunks: those of their lanes.
     pub(crate) present: u64,
     /// The bits of all lanes, mantissas included.
     pub(crate) lanes: u64,
     pub(crate) constants: Box<Constants>,
 }
 
-/// Constants, with room behind, so that a few can be read from any index on.
+/// Constants, with space after them, so that a few can be read from any index on.
 pub(crate) type Constants = [Constant; MAX_LANES + 8];
 
 /// An integer, the exponent or mantissa of a decimal, or a byte string.
@@ -34,7 +34,8 @@ pub(crate) type Constants = [Constant; MAX_LANES + 8];
 pub(crate) struct Constant {
     pub(crate) number: i64,
     pub(crate) text: Box<[u8]>,
-    /// What a message has for it; the first constant of a decimal has its mantissa too.
+    /// The node of a message with this constant. The first constant of a decimal has its mantissa
+    /// too.
     pub(crate) node: Node,
 }
 
@@ -45,22 +46,22 @@ pub(crate) struct Emit {
     /// The field's lane. A decimal has its exponent there and its mantissa in the next lane.
     pub(crate) lane: u8,
     pub(crate) kind: EmitKind,
-    /// Of a constant, its value, or its exponent and mantissa; of a decimal with this exponent
-    /// always, that; of a byte string, its number.
+    /// The value of a constant, which is a number, or the exponent and mantissa of a decimal, or
+    /// the number of a byte string. A decimal that always has the same exponent has only that.
     pub(crate) constant: Decimal,
 }
 
-/// From where the value comes.
+/// The source of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EmitKind {
     Unsigned,
     Ascii,
     Signed,
-    /// Exponent and mantissa, in two lanes.
+    /// The exponent and the mantissa, in two lanes.
     Decimal,
     UnsignedConstant,
     AsciiConstant,
-    /// The exponent is constant.
+    /// A constant exponent, and the mantissa in a lane.
     Mantissa,
     SignedConstant,
     DecimalConstant,
@@ -68,23 +69,23 @@ pub(crate) enum EmitKind {
     BytesConstant,
 }
 
-/// How many fields a chunk has at most.
+/// The most fields of a chunk.
 pub(crate) const MAX_FIELDS: usize = 7;
 
 /// A few consecutive fields as the visitor receives them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chunk {
-    /// The number of the first one.
+    /// The number of the first field.
     pub(crate) field: u32,
-    /// How many they are, and of which kinds.
+    /// The kinds of the fields, and so their number.
     pub(crate) kinds: Kinds,
-    /// The first of their lanes, which follow each other, and of their constants.
+    /// The first of the lanes of the fields, which follow each other, and of their constants.
     pub(crate) lane: u8,
     pub(crate) constant: u8,
 }
 
-/// Gives a macro what a chunk can be: a name, and the kinds of its fields by their letters. Each
-/// has code of its own with each visitor; so there are more of what is frequent.
+/// Passes to a macro all chunks that there are: a name, and the kinds of the fields by their
+/// letters. Each chunk has code of its own for each visitor, so there are more of what is frequent.
 macro_rules! with_kinds {
     ($then:ident) => {
         $then! {
@@ -122,14 +123,14 @@ macro_rules! define_kinds {
         }
 
         impl Kinds {
-            /// All of them.
+            /// All kinds of chunks.
             const ALL: &[(Self, &[EmitKind])] = &[$((Self::$name, &[$(letter::$kind,)*]),)*];
         }
     };
 }
 with_kinds!(define_kinds);
 
-/// Kinds by their letters.
+/// The kinds of fields by their letters.
 pub(crate) mod letter {
     use super::EmitKind;
 
@@ -147,7 +148,7 @@ pub(crate) mod letter {
 }
 
 impl VisitPlan {
-    /// Returns the visits of these fields.
+    /// Returns the plan for these fields.
     pub(super) fn new(program: &Program, emits: Vec<Emit>) -> Self {
         let mut constants = Vec::new();
         let mut chunks = Vec::new();
@@ -239,7 +240,8 @@ fn first_lane(emits: &[Emit]) -> Option<u8> {
         .map(|emit| emit.lane)
 }
 
-/// Returns the number of fields that follow each other in lanes that do, at most those of a chunk.
+/// Returns the number of fields that follow each other, in lanes that follow each other, at most
+/// those of a chunk.
 fn run(emits: &[Emit]) -> usize {
     let emits = emits.get(..MAX_FIELDS).unwrap_or(emits);
     let mut next = first_lane(emits).unwrap_or_default();
@@ -255,7 +257,7 @@ fn run(emits: &[Emit]) -> usize {
         .count()
 }
 
-/// Cuts fields into as few chunks as possible. Each kind is one by itself.
+/// Cuts fields into as few chunks as possible. Each kind of field is also a chunk by itself.
 fn cut(emits: &[Emit]) -> Option<Vec<(Kinds, &[Emit])>> {
     // For the fields from each one on: into how many, and the first of them.
     let mut best: Vec<Option<(u32, Kinds, usize)>> = vec![None; emits.len()];

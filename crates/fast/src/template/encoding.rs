@@ -1,8 +1,8 @@
-//! The characters of a document, whatever its encoding.
+//! The character encodings of documents.
 
 use crate::error::{ErrorCode, TemplateError};
 
-/// What to look at for an XML declaration, bytes.
+/// The number of bytes that are searched for an XML declaration.
 const DECLARATION: usize = 256;
 
 /// Returns the text of a document: UTF-8, UTF-16 (with its mark, or beginning with `<`), or

@@ -10,11 +10,11 @@ pub(super) enum OperandType {
     Int(IntType),
     Decimal,
     Text(TextType),
-    /// A bit group of a number of bits.
+    /// A bit group of this number of bits.
     Bits(u32),
 }
 
-/// Converts the text; the error is the dynamic or reportable one that makes it an S3.
+/// Converts the text. The error is the dynamic or reportable one that makes the value an S3.
 pub(super) fn convert(text: &str, ty: OperandType) -> Result<Initial, ErrorCode> {
     Ok(match ty {
         OperandType::Int(ty) => Initial::Int(value::parse_int(text, ty)?),

@@ -10,21 +10,21 @@ pub use xml::schema::Deviations;
 
 use crate::value::{Decimal, IntType, TextType};
 
-/// A name with its namespace (section 7). The namespace is empty where none is declared.
+/// A name with its namespace (section 7), which is empty if none is declared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Name {
-    /// Namespace URI.
+    /// The namespace URI.
     pub ns: String,
-    /// Local name.
+    /// The local name.
     pub local: String,
 }
 
-/// Where something stands in the document, both from 1.
+/// A place in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Position {
-    /// Line.
+    /// The line, from 1.
     pub line: u32,
-    /// Column.
+    /// The column, from 1.
     pub column: u32,
 }
 
@@ -38,36 +38,37 @@ pub struct TemplateSet {
 /// One template.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
-    /// Its name, in the `templateNs` namespace.
+    /// The name, in the `templateNs` namespace.
     pub name: Name,
-    /// Its identifier on the wire; a template without one can only be referred to by name.
+    /// The identifier on the wire. A template without one can only be referred to by name.
     pub id: Option<u32>,
-    /// True if a message of this template clears the dictionaries first.
+    /// Whether a message of this template clears the dictionaries first.
     pub reset: bool,
-    /// The application type it is for.
+    /// The application type of the template.
     pub type_ref: Option<Name>,
-    /// What it consists of.
+    /// The contents.
     pub body: Vec<Instruction>,
-    /// Where it is declared.
+    /// The place of the declaration.
     pub position: Position,
 }
 
 /// A field or a template reference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Instruction {
-    /// The field's name; of a reference, the template's, or empty if it is dynamic.
+    /// The name of the field. For a reference, it is the name of the template, or empty if the
+    /// reference is dynamic.
     pub name: Name,
     /// The `id` attribute.
     pub id: Option<String>,
-    /// True for `presence="optional"`.
+    /// Whether the presence is `optional`.
     pub optional: bool,
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
-    /// Where it is declared.
+    /// The place of the declaration.
     pub position: Position,
 }
 
-/// What an instruction encodes.
+/// The kind of an instruction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     /// An integer.
@@ -76,9 +77,9 @@ pub enum Kind {
     Decimal(Operator),
     /// A decimal with operators of its own for exponent and mantissa.
     SplitDecimal {
-        /// Operator of the exponent, an int32.
+        /// The operator of the exponent, an int32.
         exponent: Operator,
-        /// Operator of the mantissa, an int64.
+        /// The operator of the mantissa, an int64.
         mantissa: Operator,
     },
     /// A string or byte vector.
@@ -89,7 +90,7 @@ pub enum Kind {
     Sequence {
         /// The length field.
         length: Length,
-        /// What one entry consists of.
+        /// The contents of an entry.
         entry: Block,
     },
     /// A bit group of FAST 1.2.
@@ -103,21 +104,21 @@ pub enum Kind {
 /// Integers of a few bits each in one entity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BitGroup {
-    /// Its members, all of [`Kind::Int`] without operators, and how many bits each has.
+    /// The members, all of [`Kind::Int`] without operators, and the number of bits of each.
     pub members: Vec<(Instruction, u32)>,
-    /// The operator, for all bits together as a number, the first member topmost.
+    /// The operator. It applies to all bits together as a number, the first member topmost.
     pub operator: Operator,
 }
 
 impl BitGroup {
-    /// Returns how many bits there are.
+    /// Returns the number of bits of all members.
     #[must_use]
     pub fn width(&self) -> u32 {
         self.members.iter().map(|(_, bits)| bits).sum()
     }
 }
 
-/// Instructions inside a group or a sequence.
+/// The instructions inside a group or a sequence.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Block {
     /// The application type of the contents.
@@ -129,22 +130,22 @@ pub struct Block {
 /// The length field of a sequence, a uInt32.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Length {
-    /// Its name; `None` if it is implicit.
+    /// The name; `None` if it is implicit.
     pub name: Option<Name>,
     /// The `id` attribute.
     pub id: Option<String>,
-    /// Its operator.
+    /// The operator.
     pub operator: Operator,
 }
 
 /// A field operator with its context.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operator {
-    /// Which one.
+    /// The kind of the operator.
     pub kind: OperatorKind,
     /// The dictionary of the previous value.
     pub dictionary: Dictionary,
-    /// The key in it, where it is not the field's name.
+    /// The key in the dictionary, if it is not the field's name.
     pub key: Option<Name>,
     /// The initial value.
     pub initial: Option<Initial>,
@@ -164,19 +165,20 @@ impl Operator {
 /// The field operators (section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OperatorKind {
-    /// No operator: the value always stands in the stream.
+    /// No operator: the value is always in the stream.
     None,
-    /// The value never stands in the stream.
+    /// The constant operator: the value is never in the stream.
     Constant,
-    /// The initial value where there is none in the stream.
+    /// The default operator: the initial value, if there is none in the stream.
     Default,
-    /// The previous value where there is none in the stream.
+    /// The copy operator: the previous value, if there is none in the stream.
     Copy,
-    /// The previous value plus one where there is none in the stream.
+    /// The increment operator: the previous value plus one, if there is none in the stream.
     Increment,
-    /// The difference to the previous value stands in the stream.
+    /// The delta operator: the difference from the previous value is in the stream.
     Delta,
-    /// The end of the value, as far as it differs from the previous value.
+    /// The tail operator: the end of the value, as far as it differs from the previous value, is in
+    /// the stream.
     Tail,
 }
 
@@ -194,7 +196,7 @@ impl OperatorKind {
         })
     }
 
-    /// Name of the element, or `none`.
+    /// Returns the name of the element, or `none`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -208,7 +210,7 @@ impl OperatorKind {
         }
     }
 
-    /// True if the operator reads and writes a previous value.
+    /// Returns true if the operator reads and writes a previous value.
     #[must_use]
     pub const fn uses_dictionary(self) -> bool {
         matches!(
@@ -217,7 +219,7 @@ impl OperatorKind {
         )
     }
 
-    /// True if a field of this presence takes a bit in the presence map (section 10.5.1).
+    /// Returns true if a field of this presence takes a bit in the presence map (section 10.5.1).
     #[must_use]
     pub const fn takes_bit(self, optional: bool) -> bool {
         match self {
@@ -231,24 +233,24 @@ impl OperatorKind {
 /// The scope of a dictionary (section 6.3.1).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Dictionary {
-    /// Shared by all.
+    /// One dictionary for all.
     #[default]
     Global,
-    /// One for each template.
+    /// One dictionary for each template.
     Template,
-    /// One for each application type.
+    /// One dictionary for each application type.
     Type,
-    /// One for each name.
+    /// One dictionary for each name.
     User(String),
 }
 
 /// An initial value, of the type of its field. Decimals are normalised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Initial {
-    /// Of an integer.
+    /// An integer.
     Int(i128),
-    /// Of a decimal.
+    /// A decimal.
     Decimal(Decimal),
-    /// Of a string or byte vector.
+    /// A string or byte vector.
     Text(Vec<u8>),
 }

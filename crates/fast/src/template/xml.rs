@@ -1,5 +1,5 @@
-//! Reads the XML of sections 6 and 9: the elements of the template namespace, foreign ones
-//! skipped, with the static errors S1 to S5.
+//! The reader of the XML of sections 6 and 9. It reads the elements of the template namespace,
+//! skips foreign ones, and reports the static errors S1 to S5.
 
 mod extension;
 mod operator;
@@ -20,8 +20,8 @@ use super::{
 use crate::error::{ErrorCode, TemplateError};
 use crate::value::{IntType, TextType};
 
-/// Namespaces that template documents in the field use for the elements of the specification,
-/// beside no namespace at all and that of the root element.
+/// The namespaces that template documents in the field use for the elements of the specification,
+/// besides no namespace at all and that of the root element.
 const NAMESPACES: [&str; 4] = [
     "http://www.fixprotocol.org/ns/fast/td/1.0",
     "http://www.fixprotocol.org/ns/fast/td/1.1",
@@ -30,25 +30,26 @@ const NAMESPACES: [&str; 4] = [
 ];
 
 impl TemplateSet {
-    /// Reads a document with `<templates>` or a single `<template>` as its root.
+    /// Reads a document with `<templates>` or a single `<template>` as its root. Elements and
+    /// attributes of other namespaces are left out.
     ///
     /// # Errors
-    /// S1 to S5 with the place in the document. S1 is also a document type declaration, a document
-    /// beyond [`limits`], and an attribute, an element or text that the schema does not have.
-    /// Elements and attributes of other namespaces are left out.
+    /// S1 to S5 with the place in the document. S1 is also the error of a document type
+    /// declaration, of a document beyond [`limits`], and of an attribute, an element or text that
+    /// the schema does not have.
     pub fn parse(xml: &str) -> Result<Self, TemplateError> {
         let (set, deviations) = Self::parse_lenient(xml)?;
         deviations.into_error()?;
         Ok(set)
     }
 
-    /// Reads a document as [`Self::parse`], but leaves out what the schema does not have, and
-    /// returns a list of it: attributes, text, and elements where no instruction and no operator
+    /// Reads a document as [`Self::parse`] does, but leaves out what the schema does not have, and
+    /// returns a list of that: attributes, text, and elements where no instruction and no operator
     /// can be.
     ///
     /// # Errors
-    /// Those of [`Self::parse`], an unknown instruction or operator among them: without it
-    /// messages would be decoded wrongly.
+    /// Those of [`Self::parse`]. An unknown instruction or operator is also an error, because
+    /// messages would be decoded wrongly without it.
     pub fn parse_lenient(xml: &str) -> Result<(Self, Deviations), TemplateError> {
         let xml = xml.strip_prefix('\u{feff}').unwrap_or(xml);
         limits::check(xml)?;
@@ -84,15 +85,15 @@ fn malformed(error: &roxmltree::Error) -> TemplateError {
     }
 }
 
-/// Refuses a DTD, which can make much out of little (a billion laughs), and which templates do not
-/// need.
+/// Returns the error of a DTD, which can make much out of little (a billion laughs), and which
+/// templates do not need.
 fn definition(xml: &str) -> TemplateError {
     let position = limits::position(xml, xml.find("<!DOCTYPE").unwrap_or_default());
     let message = "a document type definition (DTD) is not allowed";
     error_at(ErrorCode::S1, position, message.to_owned())
 }
 
-/// What elements inherit from those around them.
+/// The attributes that elements inherit from those around them.
 #[derive(Clone, Default)]
 pub(super) struct Scope {
     pub(super) ns: String,
@@ -106,21 +107,21 @@ pub(super) struct Scope {
 pub(super) struct Reader<'d, 'x> {
     pub(super) document: &'d Document<'x>,
     namespace: Option<String>,
-    /// What the root has as the namespace of names.
+    /// The namespace of names at the root.
     ns: String,
     /// The types that `<define>` elements name.
     definitions: HashMap<Name, Option<Node<'d, 'x>>>,
     /// The offset of each line's first byte, and the number of characters before each block of
-    /// bytes, so that a position needs no counting from the start.
+    /// bytes. With them a position needs no counting from the start.
     lines: Vec<usize>,
     blocks: Vec<usize>,
-    /// How many fields and references were read so far, and bytes of initial values. A definition
-    /// is read again wherever it is named, and its fields may name others.
+    /// The number of fields and references read so far, and of bytes of initial values. A
+    /// definition is read again wherever it is named, and its fields may name others.
     fields: Cell<usize>,
     text_bytes: Cell<usize>,
 }
 
-/// Bytes of a block.
+/// The bytes of a block.
 const BLOCK: usize = 1024;
 
 pub(super) type Parsed<T> = Result<T, TemplateError>;
@@ -350,7 +351,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         })
     }
 
-    /// Adds to a count; S1 if that exceeds its limit.
+    /// Adds to a count. Returns S1 if the count exceeds its limit.
     pub(super) fn count(
         &self,
         node: Node<'_, '_>,
@@ -484,8 +485,8 @@ impl<'d, 'x> Reader<'d, 'x> {
         Ok(Length { name, id, operator })
     }
 
-    /// Returns the scope inside `node`. Where the schema does not have an attribute, it is left
-    /// out, as the list of deviations says.
+    /// Returns the scope inside `node`. An attribute that the schema does not have is left out, as
+    /// the list of deviations says.
     pub(super) fn scope(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<Scope> {
         let known = |name| {
             let value = self.attribute(node, name);
@@ -517,7 +518,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         })
     }
 
-    /// Returns whether a field is optional, which it is by any of these elements.
+    /// Returns whether a field is optional, which any of these elements can make it.
     pub(super) fn presence(&self, holders: &[Node<'_, '_>]) -> Parsed<bool> {
         let mut optional = false;
         for holder in holders {

@@ -1,4 +1,4 @@
-//! Encoding generated structs.
+//! The encoder of generated structs.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use crate::visitor::Visitor;
 
 /// A generated struct that can be encoded.
 pub trait Typed {
-    /// Calls `visitor` for the message of this template with these values, but not of its end. The
-    /// program must be that of the document the struct was generated from.
+    /// Calls `visitor` for the message of this template with these values, but not for its end. The
+    /// program must be that of the document from which the struct was generated.
     fn write<V: Visitor>(&self, program: &Program, visitor: &mut V);
 
-    /// [`Program::code`] of the templates, as [`Self::straight`] takes it for granted.
+    /// The [`Program::code`] of the templates, on which [`Self::straight`] relies.
     const CODE: u64;
 
     /// Returns the index of the template.
     fn template(&self) -> u32;
 
-    /// Writes the fields behind these presence bits, which stand below a one: straight-line code.
-    /// All presence bits, or `None` with the error in the target.
+    /// Writes the fields by straight-line code, after these presence bits, which are below a marker
+    /// bit. Returns all presence bits, or `None` with the error in the target.
     fn straight(
         &self,
         target: &mut Target<'_>,
@@ -34,12 +34,12 @@ pub trait Typed {
         map: u64,
     ) -> Option<u64>;
 
-    /// [`Program::layout`] of the templates, as [`Self::fill`] takes it for granted; 0 if that
-    /// fills nothing.
+    /// The [`Program::layout`] of the templates, on which [`Self::fill`] relies; 0 if that fills
+    /// nothing.
     const LAYOUT: u64 = 0;
 
-    /// Fills the rows of a message with these values; false, with the rows undefined, for one of a
-    /// template of which it does not know the rows.
+    /// Fills the rows of a message with these values. Returns false, with the rows undefined, for a
+    /// message of a template whose rows it does not know.
     #[inline]
     fn fill(&self, rows: &mut RowsMut<'_>) -> bool {
         _ = rows;
@@ -47,16 +47,16 @@ pub trait Typed {
     }
 }
 
-/// Encodes generated structs: by straight-line code, or by way of the rows of a record where a
-/// vector kernel encodes those. What neither does goes by way of a [`Message`].
+/// An encoder of generated structs. It encodes by straight-line code, or by way of the rows of a
+/// record if a vector kernel encodes those, and by way of a [`Message`] otherwise.
 #[derive(Debug, Clone)]
 pub struct TypedEncoder {
     encoder: Encoder,
     record: Record,
     message: Message,
-    /// That of the program, if it encodes rows; else 0.
+    /// The layout of the program, if the encoder encodes rows; otherwise 0.
     layout: u64,
-    /// That of the program, if straight-line code may encode; else 0.
+    /// The code of the program, if straight-line code may encode; otherwise 0.
     code: u64,
 }
 
@@ -78,7 +78,7 @@ impl TypedEncoder {
         Ok(encoder)
     }
 
-    /// Takes the layout or the code for the way in which the encoder works.
+    /// Sets the layout or the code for the way in which the encoder works.
     fn choose(&mut self) {
         let program = self.encoder.program();
         self.layout = match self.encoder.has_lanes() {
@@ -106,15 +106,15 @@ impl TypedEncoder {
         }
     }
 
-    /// Clears the template identifier alone: at the start of a packet that keeps dictionaries.
+    /// Clears the template identifier alone, as at the start of a packet that keeps dictionaries.
     pub fn reset_template(&mut self) {
         self.encoder.reset_template();
     }
 
-    /// Appends one message to `out`; the number of bytes.
+    /// Appends one message to `out`, and returns the number of bytes.
     ///
     /// # Errors
-    /// As [`Encoder::encode`].
+    /// Those of [`Encoder::encode`].
     #[inline]
     pub fn encode<M: Typed>(
         &mut self,
@@ -141,10 +141,11 @@ impl TypedEncoder {
         self.encode_fields(message, out)
     }
 
-    /// Like [`Self::encode`], but previous values are as before the call where it fails.
+    /// Encodes one message as [`Self::encode`] does. If that fails, previous values are as before
+    /// the call.
     ///
     /// # Errors
-    /// As [`Encoder::encode`].
+    /// Those of [`Encoder::encode`].
     pub fn encode_or_restore<M: Typed>(
         &mut self,
         message: &M,
@@ -174,7 +175,8 @@ mod tests {
     use crate::builtin::simple::{Messages, Quote};
     use fanfare_wire::lanes::LaneKernel;
 
-    /// An encoder leaves lanes at a reset, if values of more than four bytes keep it out of them.
+    /// Checks that an encoder leaves lanes at a reset, if values of more than four bytes keep it
+    /// out of them.
     #[test]
     fn straight_line_code_takes_over_where_lanes_are_left() {
         let quote = Quote {

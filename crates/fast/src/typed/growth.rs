@@ -1,4 +1,4 @@
-//! How much memory structs take as they are filled: each value adds what it has outgrown. That is
+//! The memory that structs take as they are filled. Each value adds what it has outgrown, which is
 //! seldom, so that it costs decoding next to nothing.
 
 use std::cell::Cell;

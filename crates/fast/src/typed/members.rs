@@ -1,5 +1,5 @@
-//! How the members of generated structs are set: one by one by the number of their fields, where
-//! a message is not decoded by straight-line code; and by type, where it is.
+//! The setters of the members of generated structs: by the number of the field, if a message is not
+//! decoded by straight-line code, and by type, if it is.
 
 use super::growth;
 use super::values::{OptionalText, Text};
@@ -9,11 +9,11 @@ use crate::source::Scalar;
 use crate::value::{Decimal, IntType};
 use crate::visitor::Visitor;
 
-/// The members of a generated struct by the numbers of their fields. Each method is for members
-/// of one kind, in the struct or in one inside it; it does nothing for any other field.
+/// The members of a generated struct by the numbers of their fields. Each method is for members of
+/// one kind, in the struct or in one inside it. It does nothing for any other field.
 #[expect(unused_variables, reason = "the defaults do nothing")]
 pub trait Members {
-    /// A message of the template of this index begins.
+    /// Called at the start of a message of the template of this index.
     fn begin_message(&mut self, template: u32) {}
 
     /// Sets an unsigned integer.
@@ -40,16 +40,16 @@ pub trait Members {
     /// Adds an entry to a sequence.
     fn begin_entry(&mut self, field: usize) {}
 
-    /// Exchanges what a dynamic reference refers to: it is filled outside of the struct, in its own
-    /// memory.
+    /// Exchanges the contents of a dynamic reference, which are filled outside of the struct, in
+    /// their own memory.
     fn swap_template(&mut self, field: usize, inner: &mut Dynamic) {}
 }
 
-/// Fills a struct as a visitor.
+/// A visitor that fills a struct.
 pub(crate) struct Filling<'m, M: ?Sized> {
     members: &'m mut M,
-    /// The message of a dynamic reference, how many bytes of memory it had before, and how deep
-    /// inside it is.
+    /// The message of a dynamic reference, the bytes of memory that it had before, and the depth of
+    /// references inside it.
     inner: Dynamic,
     had: usize,
     depth: u32,
@@ -72,7 +72,7 @@ impl<'m, M: Members + ?Sized> Filling<'m, M> {
     }
 }
 
-/// A method that sets a member, of the struct or of what is inside a dynamic reference.
+/// Defines methods that set a member, of the struct or of the contents of a dynamic reference.
 macro_rules! set {
     ($($visit:ident => $set:ident($($name:ident: $type:ty),*),)*) => {
         $(
@@ -87,7 +87,7 @@ macro_rules! set {
     };
 }
 
-/// A method that has no effect on a struct, but on the contents of a dynamic reference.
+/// Defines methods that have no effect on a struct, but on the contents of a dynamic reference.
 macro_rules! inside {
     ($($visit:ident,)*) => {
         $(
@@ -195,19 +195,19 @@ impl Member for OptionalText {
     }
 }
 
-/// A member that holds an integer, or perhaps one.
+/// A member that holds an integer or an optional one.
 pub trait Integer: Member {
     /// The type of the integer.
     const TYPE: IntType;
 
-    /// True if it may be absent.
+    /// Whether the member may be absent.
     const OPTIONAL: bool;
 
-    /// Sets it to the integer of this pattern, which is one of the type; `None` makes it absent,
-    /// if it may be.
+    /// Sets the member to the integer of this pattern, which must be one of the type. `None` makes
+    /// an optional member absent.
     fn set(&mut self, value: Option<u64>);
 
-    /// Returns the pattern of the integer.
+    /// Returns the pattern of the integer, or `None` if it is absent.
     fn get(&self) -> Option<u64>;
 }
 
@@ -264,15 +264,15 @@ integers! {
     u64 => UInt64, u64 Unsigned;
 }
 
-/// A member that holds a decimal, or perhaps one.
+/// A member that holds a decimal or an optional one.
 pub trait DecimalMember: Member {
-    /// True if it may be absent.
+    /// Whether the member may be absent.
     const OPTIONAL: bool;
 
-    /// Sets it; `None` makes it absent, if it may be.
+    /// Sets the member. `None` makes an optional member absent.
     fn set(&mut self, value: Option<Decimal>);
 
-    /// Returns the decimal.
+    /// Returns the decimal, or `None` if it is absent.
     fn get(&self) -> Option<Decimal>;
 }
 
@@ -306,18 +306,18 @@ impl DecimalMember for Option<Decimal> {
     }
 }
 
-/// A member that holds a string, or perhaps one.
+/// A member that holds a string or an optional one.
 pub trait TextMember: Member {
-    /// True if it may be absent.
+    /// Whether the member may be absent.
     const OPTIONAL: bool;
 
-    /// Makes it absent, if it may be.
+    /// Makes the member absent, if it may be.
     fn clear(&mut self);
 
-    /// Makes it present; returns its text, which is to be set.
+    /// Makes the member present, and returns its text, which is to be set.
     fn text_mut(&mut self) -> &mut Text;
 
-    /// Returns the text.
+    /// Returns the text, or `None` if it is absent.
     fn text(&self) -> Option<&Text>;
 }
 

@@ -1,11 +1,11 @@
-//! What generated code links ([`crate::codegen`]): decoders into typed structs, encoders from
-//! them, and the few types of which those structs consist.
+//! The items that generated code uses ([`crate::codegen`]): decoders into typed structs, encoders
+//! from them, and the few types of which those structs consist.
 //!
-//! Structs are filled in place, message after message: strings, entries, optional groups and
+//! Structs are filled in place, message after message. Strings, entries, optional groups and
 //! dynamic references keep their memory, so that decoding allocates only where a message outgrows
 //! all before it, or follows an error inside a dynamic reference. Structs that have taken more than
-//! 64 MiB are replaced by new ones before the next message. Strings of up to 15 bytes are in the
-//! struct ([`Text`]), as most of a feed are.
+//! 64 MiB are replaced by new ones before the next message. Strings of up to 15 bytes, as most of a
+//! feed are, are in the struct ([`Text`]).
 
 mod encoder;
 mod feed;
@@ -34,28 +34,28 @@ pub use rows::{RowMut, RowsMut};
 pub use values::{Entries, Optional, OptionalText, Text};
 pub use visit::{Dynamic, decimal, group, sequence, signed, text, unsigned};
 
-/// Decodes into generated structs.
+/// A decoder into generated structs.
 #[derive(Debug, Clone)]
 pub struct TypedDecoder<F> {
     decoder: Decoder,
     feed: F,
     way: Way,
-    /// Bytes by which the structs have grown.
+    /// The number of bytes by which the structs have grown.
     grown: usize,
 }
 
-/// Bytes by which structs may grow: a hostile feed gives each entry strings and entries of its own
-/// in turn, none of them beyond the limits of a message.
+/// The number of bytes by which structs may grow. A hostile feed can give each entry strings and
+/// entries of its own in turn, none of them beyond the limits of a message.
 const MOST_GROWN: usize = 64 << 20;
 
-/// How structs are filled.
+/// The way in which structs are filled.
 #[derive(Debug, Clone, Copy)]
 enum Way {
-    /// By the straight-line code that was generated for this program.
+    /// Straight-line code that was generated for this program.
     Straight,
-    /// From rows, which were generated for as this program lays them out.
+    /// Rows, which this program lays out as the structs were generated for.
     Rows,
-    /// Op by op.
+    /// Ops, one by one.
     Ops,
 }
 
@@ -102,15 +102,20 @@ impl<F: Feed> TypedDecoder<F> {
 
     /// Clears all dictionaries and the template identifier, as at the start of a packet.
     pub fn reset(&mut self) {
+        let was_for_straight = self.decoder.is_for_straight();
         self.decoder.reset();
+        // To choose a way hashes the whole program.
+        if self.decoder.is_for_straight() != was_for_straight {
+            self.way = Way::of::<F>(&self.decoder);
+        }
     }
 
-    /// Decodes one message at the front of `bytes`; its length, and the struct that holds it
-    /// until the next call: `None` if the feed has none for its template, while generated ones have
-    /// one for each.
+    /// Decodes one message at the front of `bytes`. Returns its length, and the struct that holds
+    /// it until the next call. The struct is `None` if the feed has none for the template of the
+    /// message; generated feeds have one for each.
     ///
     /// # Errors
-    /// As [`Decoder::decode`].
+    /// Those of [`Decoder::decode`].
     #[inline(always)]
     pub fn decode(&mut self, bytes: &[u8]) -> Result<(usize, Option<F::Decoded<'_>>), CodecError> {
         match self.fill(bytes) {
@@ -119,7 +124,8 @@ impl<F: Feed> TypedDecoder<F> {
         }
     }
 
-    /// Returns the length of a message; a result in memory would hold up the next one.
+    /// Decodes one message, and returns its length. A result in memory would hold up the next
+    /// message.
     #[inline]
     fn fill(&mut self, bytes: &[u8]) -> Option<usize> {
         if self.grown > MOST_GROWN {
@@ -157,5 +163,40 @@ impl<F: Feed> TypedDecoder<F> {
     fn by_ops(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut filling = Filling::<dyn Members>::new(&mut self.feed);
         self.decoder.decode_visited(bytes, &mut filling)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::simple::{Decoded, Messages, Quote};
+    use fanfare_wire::lanes::LaneKernel;
+
+    /// Checks that a decoder leaves lanes at a reset, if values of more than four bytes keep it out
+    /// of them.
+    #[test]
+    fn straight_line_code_takes_over_where_lanes_are_left() {
+        let quote = Quote {
+            timestamp: 1 << 28,
+            ..Quote::default()
+        };
+        let mut encoder = TypedEncoder::new::<Messages>(Options::default()).unwrap();
+        let mut bytes = Vec::new();
+        encoder.encode(&quote, &mut bytes).unwrap();
+        for kernel in LaneKernel::all() {
+            let options = Options {
+                kernel: Some(kernel),
+                ..Options::default()
+            };
+            let mut decoder = TypedDecoder::<Messages>::new(options).unwrap();
+            assert!(matches!(decoder.way, Way::Rows));
+            let expected = (bytes.len(), Some(Decoded::Quote(&quote)));
+            assert_eq!(decoder.decode(&bytes).unwrap(), expected);
+            for _ in 0..5_000 {
+                decoder.reset();
+                assert_eq!(decoder.decode(&bytes).unwrap(), expected);
+            }
+            assert!(matches!(decoder.way, Way::Straight));
+        }
     }
 }

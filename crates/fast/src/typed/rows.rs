@@ -1,5 +1,5 @@
-//! From generated structs to the rows of a record: each member to its lane, known when the code
-//! is generated.
+//! Code that puts generated structs into the rows of a record. Each member goes to its lane, which
+//! is known when the code is generated.
 
 use fanfare_wire::lanes::{MAX_LANES, Row};
 
@@ -7,18 +7,18 @@ use super::values::{Entries, OptionalText, Text};
 use crate::record::Record;
 use crate::value::{Decimal, EXPONENTS};
 
-/// What a row does not hold: an integer beyond its lane, a string that is not packed.
+/// The mark of a value that a row does not hold: an integer beyond its lane, or a string that is
+/// not packed.
 const BEYOND: u64 = 1 << 31;
 
-/// By how much the smallest signed integer of a lane is below 0.
+/// The distance from the smallest signed integer of a lane to 0.
 const BELOW: i64 = 1 << 30;
 
-/// The rows of a message, to be filled by [`super::Typed::fill`]: first the head, then the
-/// entries.
+/// The rows of a message that [`super::Typed::fill`] fills: first the head, then the entries.
 #[derive(Debug)]
 pub struct RowsMut<'r> {
     record: &'r mut Record,
-    /// Bits from 31 on: something does not fit.
+    /// A number with bits from 31 on if a value does not fit.
     beyond: u64,
 }
 
@@ -28,7 +28,7 @@ impl<'r> RowsMut<'r> {
         Self { record, beyond: 0 }
     }
 
-    /// The message's own fields, by the index of its template.
+    /// Fills the row of the message's own fields, for the template of this index.
     #[inline(always)]
     pub fn head(&mut self, template: u32, fill: impl FnOnce(&mut RowMut<'_>)) {
         self.record.fill_rows(template);
@@ -37,8 +37,8 @@ impl<'r> RowsMut<'r> {
         }
     }
 
-    /// The entries of the message's sequence, if it is there; their number is in this lane of the
-    /// head.
+    /// Fills the rows of the entries of the message's sequence, if it is present. The number of
+    /// entries goes to this lane of the head.
     #[inline(always)]
     pub fn entries<T>(
         &mut self,
@@ -71,7 +71,8 @@ impl<'r> RowsMut<'r> {
     }
 }
 
-/// A row that is being filled. Values go by lane; those that it does not hold are noticed.
+/// A row that is being filled. Values are set by lane, and values that a lane does not hold are
+/// noticed.
 #[derive(Debug)]
 pub struct RowMut<'r> {
     row: &'r mut Row,
@@ -80,7 +81,7 @@ pub struct RowMut<'r> {
 }
 
 impl RowMut<'_> {
-    /// Fills a row; bits from 31 on for what does not fit.
+    /// Fills a row. Returns a number with bits from 31 on if a value does not fit.
     #[inline(always)]
     fn filled(row: &mut Row, fill: impl FnOnce(&mut RowMut<'_>)) -> u64 {
         let mut filling = RowMut {
@@ -105,7 +106,7 @@ impl RowMut<'_> {
         self.put(lane, is_present, value as u64);
     }
 
-    /// An unsigned integer.
+    /// Sets an unsigned integer.
     #[inline(always)]
     pub fn unsigned(&mut self, lane: u8, value: impl Into<u64>) {
         let value = value.into();
@@ -113,7 +114,7 @@ impl RowMut<'_> {
         self.put(lane, true, value);
     }
 
-    /// An optional unsigned integer.
+    /// Sets an optional unsigned integer.
     #[inline(always)]
     pub fn maybe_unsigned(&mut self, lane: u8, value: Option<impl Into<u64>>) {
         let is_present = value.is_some();
@@ -122,25 +123,25 @@ impl RowMut<'_> {
         self.put(lane, is_present, value);
     }
 
-    /// A signed integer.
+    /// Sets a signed integer.
     #[inline(always)]
     pub fn signed(&mut self, lane: u8, value: impl Into<i64>) {
         self.put_signed(lane, true, value.into());
     }
 
-    /// An optional signed integer.
+    /// Sets an optional signed integer.
     #[inline(always)]
     pub fn maybe_signed(&mut self, lane: u8, value: Option<impl Into<i64>>) {
         self.put_signed(lane, value.is_some(), value.map_or(0, Into::into));
     }
 
-    /// A decimal: its exponent in this lane, its mantissa in the next one.
+    /// Sets a decimal: its exponent in this lane, its mantissa in the next one.
     #[inline(always)]
     pub fn decimal(&mut self, exponent: u8, value: Decimal) {
         self.maybe_decimal(exponent, Some(value));
     }
 
-    /// An optional decimal.
+    /// Sets an optional decimal.
     #[inline(always)]
     pub fn maybe_decimal(&mut self, exponent: u8, value: Option<Decimal>) {
         let is_present = value.is_some();
@@ -151,20 +152,20 @@ impl RowMut<'_> {
         self.put_signed(exponent + 1, is_present, value.mantissa);
     }
 
-    /// A decimal whose exponent is always this one: its mantissa.
+    /// Sets the mantissa of a decimal whose exponent must be this one.
     #[inline(always)]
     pub fn decimal_of(&mut self, mantissa: u8, exponent: i8, value: Decimal) {
         self.beyond |= u64::from(value.exponent != exponent) * BEYOND;
         self.put_signed(mantissa, true, value.mantissa);
     }
 
-    /// A string.
+    /// Sets a string.
     #[inline(always)]
     pub fn text(&mut self, lane: u8, value: &Text) {
         self.put_text(lane, true, value.packed());
     }
 
-    /// An optional string.
+    /// Sets an optional string.
     #[inline(always)]
     pub fn maybe_text(&mut self, lane: u8, value: &OptionalText) {
         let (is_present, value) = value.packed();

@@ -1,5 +1,5 @@
-//! What the members of generated structs are, besides numbers: strings, optional values and
-//! entries that keep their memory.
+//! The types of the members of generated structs, besides numbers: strings, optional values and
+//! entries, which keep their memory.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,29 +9,29 @@ use fanfare_wire::lanes;
 use super::growth;
 use crate::rows::RowRef;
 
-/// Most bytes of a [`Text`] that are in it, and not on the heap.
+/// The most bytes of a [`Text`] that are in it, and not on the heap.
 const MAX_SHORT: usize = 15;
 
-/// Where the form of a [`Text`] is, before its bytes. From 2 to 15 it is their number.
+/// The index of the form of a [`Text`], before its bytes. A form from 2 to 15 is their number.
 const FORM: usize = 0;
 
-/// There never was one, or it is absent.
+/// The form of a text that was never set, or is absent.
 const NOTHING: u8 = 0;
 
-/// One byte, or none if it is NUL: so it is in a row.
+/// The form of one byte, or of an empty text if that is NUL, as in a row.
 const ONE: u8 = 1;
 
-/// One NUL.
+/// The form of one NUL.
 const NUL: u8 = 16;
 
-/// It is on the heap.
+/// The form of a text on the heap.
 const LONG: u8 = 17;
 
-/// A string or byte vector. Up to 15 bytes are in it; a longer one is on the heap, and the memory
-/// of the longest so far is kept when it is set again.
+/// A string or byte vector. Up to 15 bytes are in the struct, and a longer text is on the heap. The
+/// memory of the longest text so far is kept.
 #[derive(Clone, Default)]
 pub struct Text {
-    /// Its form, and the bytes.
+    /// The form, and the bytes.
     short: [u8; 1 + MAX_SHORT],
     #[allow(
         clippy::box_collection,
@@ -47,33 +47,35 @@ impl Text {
         std::str::from_utf8(self).ok()
     }
 
-    /// Sets it to the characters of a row's value ([`RowRef::chars`]).
+    /// Sets the text to the characters of a row's value ([`RowRef::chars`]).
     #[inline]
     pub fn set_packed(&mut self, value: i32) {
         let (chars, len) = RowRef::chars(value);
         self.set_front(u32::from_le_bytes(chars), (len as u8).max(ONE));
     }
 
-    /// Sets it to the character of a row's value that is no more ([`RowRef::are_short`]), or none.
+    /// Sets the text to the character that a row's value is ([`RowRef::are_short`]), or makes it
+    /// empty if that is 0.
     #[inline(always)]
     pub fn set_short(&mut self, value: i32) {
         self.set_front(value as u32, ONE);
     }
 
-    /// Sets it to a number of bytes, one to eight, the first one lowest and zeros behind the last
-    /// one; the first one is not NUL.
+    /// Sets the text to one to eight bytes, the first one lowest, with zeros after the last one.
+    /// The first byte must not be NUL.
     #[inline(always)]
     pub(crate) const fn set_word(&mut self, bytes: u64, len: u8) {
         self.short = ((bytes as u128) << 8 | len as u128).to_le_bytes();
     }
 
-    /// Sets it to a character that is not NUL, or to none if it is 0.
+    /// Sets the text to a character that is not NUL, or makes it empty if that is 0.
     #[inline(always)]
     pub(crate) fn set_char(&mut self, char: u8) {
         self.set_front(char.into(), ONE);
     }
 
-    /// Sets form and characters at once: stores are what costs time where a struct is filled.
+    /// Sets the form and the characters at once, because stores are what costs time where a struct
+    /// is filled.
     #[inline(always)]
     fn set_front(&mut self, chars: u32, form: u8) {
         if let Some(place) = self.short.first_chunk_mut() {
@@ -82,7 +84,7 @@ impl Text {
         }
     }
 
-    /// Sets it to a copy of `value`.
+    /// Sets the text to a copy of `value`.
     #[inline]
     pub fn set(&mut self, value: &[u8]) {
         let mut short = [0; 1 + MAX_SHORT];
@@ -109,8 +111,8 @@ impl Text {
         self.short = short;
     }
 
-    /// Returns how many bytes the text has, and the bytes, the first one lowest, if they are eight
-    /// at most; more than eight for a longer one, and for one of NUL.
+    /// Returns the bytes of the text, the first one lowest, if they are eight at most, and their
+    /// number. The number is more than eight for a longer text, and for a text of one NUL.
     #[inline(always)]
     pub(crate) fn short(&self) -> (u64, usize) {
         let [form, bytes @ ..] = &self.short;
@@ -118,14 +120,14 @@ impl Text {
         match *form {
             NOTHING => (0, 0),
             ONE => (word & 0xff, usize::from(word & 0xff != 0)),
-            // Behind them are bytes of longer ones.
+            // After them are bytes of longer texts.
             len @ 2..=8 => (word & u64::MAX >> (64 - 8 * len), len.into()),
             _ => (0, usize::MAX),
         }
     }
 
-    /// Returns the value of the text's lane in a row, if it can have one; an arbitrary value if it
-    /// is absent.
+    /// Returns the value of the text's lane in a row, or `None` if it cannot have one. The value is
+    /// arbitrary if the text is absent.
     #[inline(always)]
     pub(super) fn packed(&self) -> Option<u64> {
         let front = self.short.first_chunk().copied();
@@ -202,14 +204,14 @@ impl<T> Optional<T> {
         self.is_present.then_some(&self.value)
     }
 
-    /// Makes it present; the value is what was left in it.
+    /// Makes the value present, and returns what was left in it.
     #[inline]
     pub fn insert(&mut self) -> &mut T {
         self.is_present = true;
         &mut self.value
     }
 
-    /// Makes it absent.
+    /// Makes the value absent.
     #[inline]
     pub fn clear(&mut self) {
         self.is_present = false;
@@ -238,7 +240,7 @@ impl OptionalText {
         self.is_present().then_some(&self.0)
     }
 
-    /// Makes it present: empty, if it was absent.
+    /// Makes the text present, and empty if it was absent.
     #[inline]
     pub fn insert(&mut self) -> &mut Text {
         if !self.is_present() {
@@ -247,19 +249,19 @@ impl OptionalText {
         &mut self.0
     }
 
-    /// Makes it absent.
+    /// Makes the text absent.
     #[inline]
     pub fn clear(&mut self) {
         self.0.short[FORM] = NOTHING;
     }
 
-    /// Returns the text, to be set; it may be absent before.
+    /// Returns the text, which is to be set and may be absent before.
     #[inline(always)]
     pub(super) const fn unset(&mut self) -> &mut Text {
         &mut self.0
     }
 
-    /// Sets it to the characters of a row's value ([`RowRef::chars`]), or makes it absent.
+    /// Sets the text to the characters of a row's value ([`RowRef::chars`]), or makes it absent.
     #[inline]
     pub fn set_packed(&mut self, is_present: bool, value: i32) {
         match is_present {
@@ -268,8 +270,8 @@ impl OptionalText {
         }
     }
 
-    /// Sets it to the character of a row's value that is no more ([`RowRef::are_short`]), or none;
-    /// or makes it absent.
+    /// Sets the text to the character that a row's value is ([`RowRef::are_short`]), or makes it
+    /// empty if that is 0, or absent.
     #[inline(always)]
     pub fn set_short(&mut self, is_present: bool, value: i32) {
         // Without a branch: which are there is hard to foresee.
@@ -312,7 +314,7 @@ impl<T> Default for Entries<T> {
 }
 
 impl<T: Default> Entries<T> {
-    /// Adds an entry; its values are what was left in it.
+    /// Adds an entry, and returns it with the values that were left in it.
     #[inline]
     pub fn add(&mut self) -> &mut T {
         let place = self.len;
@@ -320,7 +322,7 @@ impl<T: Default> Entries<T> {
         &mut self.entries[place]
     }
 
-    /// Adds a number of entries, and returns them; their values are those of earlier messages.
+    /// Adds a number of entries, and returns them with the values of earlier messages.
     #[inline]
     pub fn add_many(&mut self, count: usize) -> &mut [T] {
         let first = self.len;
@@ -419,7 +421,7 @@ mod tests {
         assert_eq!(growth::take(), 0);
     }
 
-    /// Whatever was in it before.
+    /// Checks [`Text::short`], whatever the text held before.
     fn check_short(text: &Text) {
         let (bits, len) = text.short();
         let is_short = text.len() <= 8 && **text != *b"\0";

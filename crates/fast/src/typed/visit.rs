@@ -1,4 +1,4 @@
-//! From generated structs to a visitor: what their fields have in common.
+//! Code that passes generated structs to a visitor.
 
 use super::values::{Entries, OptionalText};
 use crate::message::{Message, visit};
@@ -44,7 +44,8 @@ pub fn text<V: Visitor>(visitor: &mut V, field: &Field, value: &OptionalText) {
     }
 }
 
-/// Calls `visitor` for a group whose fields `write` tells; of an optional one by its absence.
+/// Calls `visitor` for a group whose fields `write` passes on, or for the absence of an optional
+/// one.
 #[inline]
 pub fn group<T, V: Visitor>(
     visitor: &mut V,
@@ -60,7 +61,8 @@ pub fn group<T, V: Visitor>(
     visitor.end_group(field);
 }
 
-/// Calls `visitor` for a sequence whose entries `write` tells.
+/// Calls `visitor` for a sequence whose entries `write` passes on, or for the absence of an
+/// optional one.
 #[inline]
 pub fn sequence<T, V: Visitor>(
     visitor: &mut V,
@@ -80,18 +82,19 @@ pub fn sequence<T, V: Visitor>(
     visitor.end_sequence(field);
 }
 
-/// The message inside a dynamic template reference: of any template, so without a type.
+/// The message inside a dynamic template reference. It can be of any template, and so has no type
+/// of its own.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Dynamic(pub Message);
 
 impl Dynamic {
-    /// Exchanges it with another one.
+    /// Exchanges the message with another one.
     #[inline]
     pub const fn swap(&mut self, other: &mut Self) {
         std::mem::swap(self, other);
     }
 
-    /// Adds it to `visitor` as the contents of `field`.
+    /// Passes the message to `visitor` as the contents of `field`.
     pub fn write<V: Visitor>(&self, program: &Program, field: &Field, visitor: &mut V) {
         if let Some(view) = self.0.view(program) {
             visitor.begin_template(field, view.template());

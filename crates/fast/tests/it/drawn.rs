@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use fanfare_fast::program::{Field, FieldKind, IntOp, Op};
 use fanfare_fast::template::OperatorKind;
-use fanfare_fast::value::TextType;
+use fanfare_fast::value::{IntType, TextType};
 use fanfare_fast::{Decimal, Encoder, Message, Program, Scalar, Source};
 use fastrand::Rng;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ const INTS: [&str; 8] = [
 ];
 
 /// Numbers near the borders of what a lane holds, of the types, and of the lengths of entities.
-const NUMBERS: [i64; 22] = [
+const NUMBERS: [i64; 32] = [
     0,
     1,
     2,
@@ -30,13 +30,23 @@ const NUMBERS: [i64; 22] = [
     16_383,
     16_384,
     65_535,
-    2_097_152,
+    (1 << 20) - 1,
+    1 << 20,
+    (1 << 21) - 1,
+    1 << 21,
+    (1 << 27) - 1,
+    1 << 27,
     (1 << 28) - 1,
     1 << 28,
     (1 << 30) - 1,
     1 << 30,
     (1 << 31) - 1,
     1 << 31,
+    (1 << 32) - 1,
+    1 << 34,
+    (1 << 55) - 1,
+    1 << 55,
+    1 << 62,
     i64::MAX,
 ];
 
@@ -117,10 +127,10 @@ fn text_field((op, optional): (String, bool)) -> String {
 }
 
 fn decimal() -> impl Strategy<Value = String> {
-    let exponents: &[&str] = &["", "default", "copy", "constant", "delta"];
-    let mantissas: &[&str] = &["", "delta", "copy", "default"];
+    let exponents: &[&str] = &["", "default", "copy", "constant", "delta", "increment"];
+    let mantissas: &[&str] = &["", "delta", "copy", "default", "increment"];
     let part = operator(mantissas, &["0", "7"]);
-    (operator(exponents, &["0", "-2"]), part, 0..3_u32).prop_map(
+    (operator(exponents, &["0", "-2", "63"]), part, 0..3_u32).prop_map(
         |((exponent, optional), (mantissa, _), kind)| {
             let inside = match kind {
                 0 => String::new(),
@@ -157,6 +167,8 @@ fn lane_decimal() -> impl Strategy<Value = String> {
             "<constant value='-2'/>",
             "<default value='0'/>",
             "<delta/>",
+            "<increment/>",
+            "<increment value='63'/>",
         ],
         &[
             "",
@@ -164,6 +176,7 @@ fn lane_decimal() -> impl Strategy<Value = String> {
             "<copy/>",
             "<copy value='7'/>",
             "<default value='0'/>",
+            "<increment/>",
         ],
         false,
     );
@@ -326,6 +339,9 @@ impl Source for Dice {
             return Scalar::Absent;
         }
         match field.kind() {
+            FieldKind::Int(IntType::UInt64) if !self.tame && self.roll(8) == 0 => {
+                Scalar::Unsigned([1 << 63, u64::MAX][self.roll(2)])
+            }
             FieldKind::Int(ty) => {
                 let number = self.number();
                 let number = if ty.is_signed() && self.roll(2) == 0 {

@@ -9,8 +9,8 @@ use fanfare_fast::{
 use fastrand::Rng;
 use proptest::prelude::*;
 
-use crate::common::to_hex;
-use crate::lanes::oracle;
+use crate::common::{hex, to_hex};
+use crate::lanes::{kernels, oracle};
 
 const INTS: [&str; 8] = [
     "int8", "uInt8", "int16", "uInt16", "int32", "uInt32", "int64", "uInt64",
@@ -264,6 +264,55 @@ fn line(program: &Program, message: &Message) -> String {
     line
 }
 
+/// The bytes of messages of A and B: of `count` messages, those that can be encoded.
+fn encoded(program: &Program, seed: u64, count: usize) -> Vec<Vec<u8>> {
+    let mut dice = Dice {
+        program,
+        random: Rng::with_seed(seed),
+        depth: 0,
+    };
+    let mut encoder = Encoder::new(program.clone());
+    let (mut message, mut all) = (Message::new(), Vec::new());
+    for _ in 0..count {
+        let template = &program.templates()[1 + dice.roll(2) as usize];
+        message.fill(program, template, &mut dice).unwrap();
+        let mut bytes = Vec::new();
+        if encoder.encode_or_restore(&message, &mut bytes).is_ok() {
+            all.push(bytes);
+        }
+    }
+    all
+}
+
+/// Decodes the message at the front of `bytes`, up to `cut` at first, and as the oracle does, which
+/// must be the same. The length of the message, or `None` behind an error.
+fn decoded_in_pieces(
+    whole: &mut Decoder,
+    pieces: &mut Decoder,
+    bytes: &[u8],
+    cut: usize,
+) -> Result<Option<usize>, TestCaseError> {
+    let (mut message, mut other) = (Message::new(), Message::new());
+    let first = pieces.decode_partial(&bytes[..cut.min(bytes.len())], &mut other);
+    let second = match first {
+        Ok(None) => pieces.decode_partial(bytes, &mut other),
+        done => done,
+    };
+    match whole.decode(bytes, &mut message) {
+        Ok(len) => {
+            prop_assert_eq!(second, Ok(Some(len)));
+            let program = whole.program();
+            prop_assert_eq!(line(program, &message), line(program, &other));
+            Ok(Some(len))
+        }
+        Err(error) => {
+            let is_cut = error.code == ErrorCode::Truncated;
+            prop_assert_eq!(second, if is_cut { Ok(None) } else { Err(error) });
+            Ok(None)
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
@@ -312,32 +361,25 @@ proptest! {
                                                    Just(0xff), Just(0xe0)], 0..200),
         strict: bool,
         cut in 0usize..200,
+        seed: u64,
+        count in 1usize..5,
     ) {
         let program = Program::parse(&xml).unwrap();
         let options = Options { strict, ..Options::default() };
         let mut whole = Decoder::with_options(program.clone(), oracle(options));
         let mut pieces = Decoder::with_options(program.clone(), options);
-        let (mut message, mut other) = (Message::new(), Message::new());
+        // Behind good messages, so that there are previous values.
+        let mut good = encoded(&program, seed, count);
+        let next = good.pop().unwrap_or_default();
+        let bytes = [good.concat(), bytes].concat();
         let mut at = 0;
         while at < bytes.len() {
-            let cut = (at + cut).min(bytes.len());
-            let first = pieces.decode_partial(&bytes[at..cut], &mut other);
-            let second = match first {
-                Ok(None) => pieces.decode_partial(&bytes[at..], &mut other),
-                done => done,
-            };
-            match whole.decode(&bytes[at..], &mut message) {
-                Ok(len) => {
-                    prop_assert_eq!(second, Ok(Some(len)));
-                    prop_assert_eq!(line(&program, &message), line(&program, &other));
-                    at += len;
-                }
-                Err(error) if error.code == ErrorCode::Truncated => {
-                    prop_assert_eq!(second, Ok(None));
-                    break;
-                }
-                Err(error) => {
-                    prop_assert_eq!(second, Err(error));
+            let mut before = whole.clone();
+            match decoded_in_pieces(&mut whole, &mut pieces, &bytes[at..], cut)? {
+                Some(len) => at += len,
+                None => {
+                    // Previous values are as before the message that failed.
+                    decoded_in_pieces(&mut before, &mut pieces, &next, cut)?;
                     break;
                 }
             }
@@ -354,5 +396,37 @@ proptest! {
         ][..]), 0..20),
     ) {
         let _ = Program::parse(&pieces.concat());
+    }
+}
+
+/// A long string that a message has replaced before its reference to an unknown template is there
+/// again: all of its bytes.
+#[test]
+fn a_long_string_is_restored_behind_an_error() {
+    let copies = |names: [&str; 3]| names.map(|n| format!("<uInt32 name='{n}'><copy/></uInt32>"));
+    let flat = copies(["A", "B", "C"]).concat();
+    let program = Program::parse(&format!(
+        "<templates><template name='T' id='1'><string name='S'><copy/></string><templateRef/>\
+         </template><template name='E' id='2'/><template name='F' id='3'>{flat}</template>\
+         </templates>"
+    ))
+    .unwrap();
+    // So kernels keep previous values in columns.
+    assert!(program.has_rows(2));
+    let first = hex("e0 81 41 42 43 44 45 46 47 48 c9 c0 82");
+    let replaced = hex("e0 81 61 62 63 64 65 66 67 68 69 6a eb c0 84");
+    let implied = hex("c0 81 c0 82");
+    let options = Options::default();
+    for options in kernels(options).chain([oracle(options)]) {
+        let mut decoder = Decoder::with_options(program.clone(), options);
+        let mut message = Message::new();
+        let mut decode = |bytes: &[u8]| {
+            let len = decoder.decode_partial(bytes, &mut message);
+            len.map(|len| (len, line(&program, &message)))
+        };
+        let (len, expected) = decode(&first).unwrap();
+        assert_eq!(len, Some(first.len()));
+        assert_eq!(decode(&replaced).unwrap_err().code, ErrorCode::D9);
+        assert_eq!(decode(&implied), Ok((Some(implied.len()), expected)));
     }
 }

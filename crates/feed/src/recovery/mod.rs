@@ -567,7 +567,7 @@ impl<T: Copy> Recovery<T> {
     }
 
     /// Restarts the channel (SequenceReset(4)): books are empty, RptSeq(83) restarts at 1, and the
-    /// next message of the channel has this number.
+    /// next message of the channel has this number. Closed instruments stay closed.
     ///
     /// `now` is the caller's time in nanoseconds.
     pub fn reset(&mut self, now: u64, next: u64, sink: &mut impl Sink<T>) {
@@ -575,15 +575,20 @@ impl<T: Copy> Recovery<T> {
         (self.unknown_below, self.reset_at) = (next, Some(now));
         (self.next, self.gap_at) = (Some(next), Some(now));
         for id in 0..self.instruments.len() as u32 {
-            self.forget(id, sink);
-            let known = &mut self.instruments[id as usize];
-            if known.state.is_some() {
-                known.begin_anew(0);
-                known.has_book = self.config.begins_with_a_book();
-                sink.clear(id);
+            if self.instruments[id as usize].state.is_some() {
+                self.begin_anew(id, sink);
             }
         }
         self.settle_all(sink);
+    }
+
+    /// Discards what is known of an instrument, except whether it is closed.
+    fn begin_anew(&mut self, id: u32, sink: &mut impl Sink<T>) {
+        self.forget(id, sink);
+        let known = &mut self.instruments[id as usize];
+        known.begin_anew(0);
+        known.has_book = self.config.begins_with_a_book();
+        sink.clear(id);
     }
 
     /// Distrusts all books, as the channel is interpreted differently from here on: they must come
@@ -620,12 +625,30 @@ impl<T: Copy> Recovery<T> {
         self.settle(instrument, sink);
     }
 
-    /// Notes that the instrument is no longer traded: nothing of it is awaited.
-    pub fn close(&mut self, instrument: u32, sink: &mut impl Sink<T>) {
-        if self.instruments.get(instrument as usize).is_some() {
+    /// Notes that the instrument is no longer traded after this message of the channel: nothing of
+    /// it is awaited. Ignored if a later message has a change of it, or closed or opened it.
+    pub fn close(&mut self, instrument: u32, sequence: u64, sink: &mut impl Sink<T>) {
+        if let Ok(known) = self.instrument(instrument)
+            && sequence >= known.seen_sequence
+            && known.turn(sequence)
+        {
             self.forget(instrument, sink);
+            self.instruments[instrument as usize].is_closed = true;
+            self.settle(instrument, sink);
+        }
+    }
+
+    /// Notes that the instrument is traded after this message of the channel. One that was closed
+    /// begins anew. Ignored if a later message closed or opened it.
+    pub fn open(&mut self, instrument: u32, sequence: u64, sink: &mut impl Sink<T>) {
+        if let Some(known) = self.instruments.get_mut(instrument as usize)
+            && known.turn(sequence)
+            && std::mem::take(&mut known.is_closed)
+        {
+            self.begin_anew(instrument, sink);
+            // Snapshots of earlier messages may be of the time before it was closed.
             let known = &mut self.instruments[instrument as usize];
-            known.is_closed = true;
+            (known.lost_end, known.lost_at) = (self.next.unwrap_or_default(), u64::MAX);
             self.settle(instrument, sink);
         }
     }

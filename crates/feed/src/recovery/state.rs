@@ -75,7 +75,7 @@ pub struct RecoveryConfig {
     pub numbering: Numbering,
     /// Whether books are empty, and complete, before RptSeq(83) 1.
     pub starts_empty: bool,
-    /// Most instruments: their numbers are below this. Each takes 112 bytes.
+    /// Most instruments: their numbers are below this. Each takes 120 bytes.
     pub most_instruments: usize,
     /// Most waiting changes of all instruments together. Each takes 24 bytes and its item.
     pub most_held: usize,

@@ -1,4 +1,4 @@
-//! From received bytes to messages.
+//! Decoding of received bytes as messages.
 
 use super::frame::{Frame, FrameFinder, Garbled, Sought, check_sum, ends_in_its_sum};
 use super::message::Message;
@@ -7,61 +7,61 @@ use core::fmt;
 use fanfare_wire::fields::{Fault, FaultKind};
 use fanfare_wire::{DataFields, FieldIndex, Kernel};
 
-/// Finds, checks and indexes messages in a caller's buffer. One decoder serves any number of
-/// streams, one after the other: between two calls it holds no bytes, only its arrays.
+/// A decoder that finds, checks and indexes messages in a caller's buffer. One decoder serves any
+/// number of streams, one after the other. Between two calls it holds no bytes, only its arrays.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     finder: FrameFinder,
     index: FieldIndex,
 }
 
-/// The next thing at the front of a buffer.
+/// The next item at the front of a buffer.
 #[derive(Clone, Copy, Debug)]
 pub enum Next<'a> {
     /// A whole message.
     Message {
-        /// Bytes of noise that were skipped in front of it.
+        /// The number of bytes of noise before the message.
         skipped: usize,
         /// The message.
         message: Message<'a>,
-        /// Where to go on in the buffer.
+        /// The index at which the next call begins.
         end: usize,
     },
-    /// A stretch with right BodyLength and CheckSum whose fields are broken.
+    /// A stretch with the right BodyLength(9) and CheckSum(10) whose fields are broken.
     Malformed {
-        /// Bytes of noise that were skipped in front of it.
+        /// The number of bytes of noise before the stretch.
         skipped: usize,
-        /// What is broken, and where in the message (from its `8=` on).
+        /// The fault, with its offset from the `8=` of the message.
         error: DecodeError,
-        /// Where to go on in the buffer.
+        /// The index at which the next call begins.
         end: usize,
     },
-    /// No whole message yet; see [`Frame::Partial`].
+    /// The beginning of a message, or nothing. See [`Frame::Partial`].
     Partial {
-        /// Bytes of noise in front; they may be dropped.
+        /// The number of bytes of noise, which may be dropped.
         skipped: usize,
-        /// The least length of the buffer that may change the outcome, where known.
+        /// The least length of the buffer that may change the outcome, if it is known.
         need: Option<usize>,
     },
-    /// A garbled stretch, to be dropped; see [`Frame::Garbled`].
+    /// A garbled stretch, which is to be dropped. See [`Frame::Garbled`].
     Garbled {
-        /// Bytes of noise that were skipped in front of it.
+        /// The number of bytes of noise before the stretch.
         skipped: usize,
-        /// What was wrong.
+        /// The reason.
         why: Garbled,
-        /// Where to go on in the buffer.
+        /// The index at which the next call begins.
         end: usize,
     },
 }
 
-/// Why bytes are not one message.
+/// The reason why bytes are not one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
     /// The frame is not right.
     Garbled(Garbled),
-    /// The bytes are not exactly one message: too few, or more behind or in front of it.
+    /// The bytes are not exactly one message: some are missing, or others precede or follow it.
     NotOneMessage,
-    /// The frame is right, but its fields are broken at an offset (bytes from `8=`).
+    /// The frame is right, but its fields are broken at an offset, counted in bytes from `8=`.
     Field(Fault),
 }
 
@@ -72,12 +72,12 @@ impl Decoder {
         Self::default()
     }
 
-    /// Returns a decoder with its own limits and data fields.
+    /// Returns a decoder with the given limits and data fields.
     pub fn with(finder: FrameFinder, index: FieldIndex) -> Self {
         Self { finder, index }
     }
 
-    /// Returns a decoder with its own limits that knows these pairs of a length and a data field
+    /// Returns a decoder with the given limits. It knows these pairs of a length and a data field
     /// besides those of the standard.
     pub(crate) fn knowing(finder: FrameFinder, pairs: &[(u32, u32)]) -> Self {
         let standard = DataFields::standard();
@@ -87,21 +87,22 @@ impl Decoder {
         Self::with(finder, FieldIndex::with(all, Kernel::best()))
     }
 
-    /// Returns the frame finder in use, for a look at a buffer without decoding.
+    /// Returns the frame finder in use. It looks at a buffer without decoding.
     pub fn finder(&self) -> FrameFinder {
         self.finder
     }
 
     /// Finds, checks and indexes the next message in `bytes`.
     ///
-    /// Call it again with the bytes from `end` on until it returns [`Next::Partial`]; keep the
-    /// bytes behind `skipped`, read more, and go on.
+    /// Call it again with the bytes from `end` on until it returns [`Next::Partial`]. Then drop the
+    /// bytes before `skipped`, keep the rest, and call it again when more bytes have been read.
     #[inline]
     pub fn next<'a>(&'a mut self, bytes: &'a [u8]) -> Next<'a> {
         self.next_further(bytes, &mut Sought::default())
     }
 
-    /// As [`Decoder::next`], in the way of [`FrameFinder::find_further`].
+    /// Finds the next message as [`Decoder::next`] does, and continues a search as
+    /// [`FrameFinder::find_further`] does.
     #[inline]
     pub(crate) fn next_further<'a>(&'a mut self, bytes: &'a [u8], sought: &mut Sought) -> Next<'a> {
         if let Some(end) = self.finder.plain_end(bytes)
@@ -117,11 +118,11 @@ impl Decoder {
         self.next_slow(bytes, sought)
     }
 
-    /// Returns the next message in `bytes`, or `None` while it is not whole. A malformed one has
-    /// the fields in front of the fault alone: its header, where the fault is one of the body.
+    /// Returns the next message in `bytes`, or `None` while it is not whole. A malformed message
+    /// has only the fields before the fault: its header, if the fault is in the body.
     ///
     /// # Errors
-    /// The frame is not right.
+    /// Returns an error if the frame is not right.
     pub(crate) fn front<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Option<Message<'a>>, Garbled> {
         let (start, end) = match self.next(bytes) {
             Next::Message { skipped, end, .. } | Next::Malformed { skipped, end, .. } => {
@@ -134,7 +135,7 @@ impl Decoder {
         Ok(Some(Message::new(frame, &self.index)))
     }
 
-    /// Indexes `frame`, whose head is right; false if anything else is not.
+    /// Indexes `frame`, whose head is right, and returns whether everything else is right too.
     #[inline(always)]
     fn index_plain(&mut self, frame: &[u8]) -> bool {
         let indexed = self.index.index(frame);
@@ -143,7 +144,7 @@ impl Decoder {
             && (!indexed.may_hold_data || self.swallowed_trailer().is_none())
     }
 
-    /// Decodes any bytes: the oracle of the short way, which also finds what is wrong.
+    /// Decodes any bytes. It is the oracle of the short way, and also finds the fault.
     #[cold]
     #[inline(never)]
     fn next_slow<'a>(&'a mut self, bytes: &'a [u8], sought: &mut Sought) -> Next<'a> {
@@ -190,8 +191,8 @@ impl Decoder {
         }
     }
 
-    /// Decodes a message with a data field whose length reaches over CheckSum(10) to the last
-    /// separator.
+    /// Returns the fault of a message with a data field whose length reaches over CheckSum(10) to
+    /// the last separator.
     #[inline]
     fn swallowed_trailer(&self) -> Option<Fault> {
         let tags = self.index.tags();
@@ -211,10 +212,11 @@ impl Decoder {
         })
     }
 
-    /// Decodes `frame`, which is to be exactly one message.
+    /// Decodes `frame`, which must be exactly one message.
     ///
     /// # Errors
-    /// It is not: garbled, incomplete, with more in front or behind, or with broken fields.
+    /// Returns an error if `frame` is garbled or incomplete, if other bytes precede or follow the
+    /// message, or if its fields are broken.
     #[inline]
     pub fn decode<'a>(&'a mut self, frame: &'a [u8]) -> Result<Message<'a>, DecodeError> {
         // The length comes from the slice, so that indexing need not wait for BodyLength.
@@ -273,7 +275,7 @@ mod tests {
             .collect()
     }
 
-    /// One message, right or nearly so.
+    /// Returns one message, right or nearly so.
     fn near_message() -> impl Strategy<Value = Vec<u8>> {
         let begin = prop_oneof![
             3 => "FIX\\.4\\.[0-9x|]", 2 => Just("FIXT.1.1".to_owned()), 1 => "[FIXT.14]{0,9}"];

@@ -1,4 +1,4 @@
-//! From fields to a message in a caller's buffer.
+//! Encoding of fields as a message in a caller's buffer.
 
 use super::frame::TRAILER;
 use super::shared::{SendingTime, SessionHeader};
@@ -6,15 +6,15 @@ use super::writer::{EncodeError, FieldWriter, LENGTH_PLACE, three_digits, traile
 use core::ops::{Deref, DerefMut, Range};
 use fanfare_wire::{byte_sum, int};
 
-/// Writes one message into a caller's buffer.
+/// An encoder that writes one message into a caller's buffer.
 ///
-/// The fields are written behind BeginString(8) and room for BodyLength(9) with three digits;
-/// [`Encoder::finish`] fills that in, moving what stands beside it if other than three are needed,
-/// and puts CheckSum(10) behind. The methods that add fields are those of [`FieldWriter`], to
-/// which an encoder dereferences.
+/// The fields follow BeginString(8) and room for three digits of BodyLength(9). [`Encoder::finish`]
+/// fills in BodyLength(9), moves the bytes beside it if it does not have three digits, and appends
+/// CheckSum(10). The methods that add fields are those of [`FieldWriter`], to which an encoder
+/// dereferences.
 ///
-/// Does not allocate. A message of n bytes needs a buffer of at most n + 2 bytes, and stands at
-/// its front if the body has 100 bytes or more.
+/// An encoder does not allocate. A message of n bytes needs a buffer of at most n + 2 bytes. The
+/// message starts at the front of the buffer if the body has 100 bytes or more.
 #[derive(Debug)]
 pub struct Encoder<'b> {
     writer: FieldWriter<'b>,
@@ -22,7 +22,7 @@ pub struct Encoder<'b> {
     prefix: usize,
 }
 
-/// The front of a message, up to where its body begins: [`Encoder::front`] returns it, and
+/// The front of a message, up to the start of its body. [`Encoder::front`] returns it, and
 /// [`Encoder::with_front`] begins the next message with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Front {
@@ -31,10 +31,10 @@ pub(crate) struct Front {
     prefix: usize,
 }
 
-/// Longer fronts are written anew each time.
+/// The longest front that is kept, in bytes. Longer fronts are written anew each time.
 const FRONT_ROOM: usize = 128;
 
-/// The longest BeginString(8).
+/// The longest BeginString(8), in bytes.
 const MAX_BEGIN_STRING: usize = 15;
 
 impl<'b> Encoder<'b> {
@@ -55,8 +55,8 @@ impl<'b> Encoder<'b> {
         Self { writer, prefix }
     }
 
-    /// Begins a message with the whole standard header of a session: what is constant in it is
-    /// copied in one piece.
+    /// Begins a message with the whole standard header of a session. The constant part of the
+    /// header is copied in one piece.
     #[inline]
     pub fn with_header(
         buf: &'b mut [u8],
@@ -87,7 +87,8 @@ impl<'b> Encoder<'b> {
         }
     }
 
-    /// Returns what is written so far; `None` if it is too long for a [`Front`] or has a fault.
+    /// Returns a copy of the bytes written so far, or `None` if they are too long for a [`Front`]
+    /// or a field has a fault.
     pub(crate) fn front(&self) -> Option<Front> {
         let mut text = [0; FRONT_ROOM];
         let written = self.writer.written().ok()?;
@@ -99,7 +100,7 @@ impl<'b> Encoder<'b> {
         })
     }
 
-    /// Begins a message as another one began.
+    /// Begins a message with a copy of the front of another one.
     #[inline]
     pub(crate) fn with_front(buf: &'b mut [u8], front: &Front) -> Self {
         let mut writer = FieldWriter::new(buf);
@@ -118,11 +119,11 @@ impl<'b> Encoder<'b> {
         }
     }
 
-    /// Finishes the message and returns where it stands in the buffer.
+    /// Finishes the message and returns its range in the buffer.
     ///
     /// # Errors
-    /// The first fault of any field, or the buffer was too short; the buffer's content is then
-    /// unspecified.
+    /// Returns the first fault of any field, or an error if the buffer is too short. The content of
+    /// the buffer is then unspecified.
     #[inline]
     pub fn finish(mut self) -> Result<Range<usize>, EncodeError> {
         let writer = &mut self.writer;
@@ -146,10 +147,10 @@ impl<'b> Encoder<'b> {
         }
     }
 
-    /// As [`finish`](Self::finish), with the bytes of the message.
+    /// Finishes the message and returns its range in the buffer and its bytes.
     ///
     /// # Errors
-    /// As for [`finish`](Self::finish).
+    /// See [`finish`](Self::finish).
     pub(crate) fn finish_with_bytes(self) -> Result<(Range<usize>, &'b [u8]), EncodeError> {
         let Self { writer, prefix } = self;
         let FieldWriter { buf, at, fault } = writer;
@@ -167,7 +168,7 @@ impl<'b> Encoder<'b> {
     /// Returns the range of the front part in the buffer, and the trailer that follows `rest`.
     ///
     /// # Errors
-    /// As for [`finish`](Self::finish).
+    /// See [`finish`](Self::finish).
     pub(crate) fn finish_around(
         mut self,
         rest: &[u8],
@@ -184,7 +185,7 @@ impl<'b> Encoder<'b> {
 }
 
 impl Front {
-    /// Returns its bytes, to be changed in place; BodyLength(9) has no value yet.
+    /// Returns the bytes of the front, to be changed in place. BodyLength(9) has no value yet.
     #[inline]
     pub(crate) fn text_mut(&mut self) -> &mut [u8] {
         self.text.get_mut(..self.len).unwrap_or_default()

@@ -1,8 +1,8 @@
-//! Finding whole messages in a stream of bytes.
+//! Search for whole messages in a stream of bytes.
 //!
-//! FIX transport: `8=BeginString|9=BodyLength|35=…|…|10=CheckSum|`. BodyLength counts the bytes
-//! behind its own separator up to the one in front of `10=`; CheckSum is the sum of all bytes in
-//! front of `10=` modulo 256, in three digits.
+//! The transport of FIX is `8=BeginString|9=BodyLength|35=…|…|10=CheckSum|`. BodyLength(9) counts
+//! the bytes after its own separator up to the one before `10=`. CheckSum(10) is the sum of all
+//! bytes before `10=` modulo 256, in three digits.
 
 use fanfare_wire::byte_sum;
 use fanfare_wire::fields::{SOH, separators_in};
@@ -11,17 +11,18 @@ use fanfare_wire::int::{parse_last_of_eight, parse_u64};
 /// The length of the trailer `10=ddd|`.
 pub(crate) const TRAILER: usize = 7;
 
-/// What stands in front of the value of CheckSum(10).
+/// The bytes before the value of CheckSum(10).
 const CHECK_SUM: &[u8] = b"\x0110=";
 
-/// Finds the next message in a caller's buffer. Holds no bytes: the caller keeps what is partial.
+/// A finder of the next message in a caller's buffer. It holds no bytes: the caller keeps a partial
+/// message.
 ///
-/// - Bytes in front of `8=` are noise and skipped.
-/// - The end is the next `|10=…|` behind as many bytes as BodyLength says. If it does not stand
-///   exactly there, or the sum differs, the whole stretch is garbled and to be dropped, also where
-///   a message begins inside of it.
-/// - With an unusable BodyLength the stretch ends with the next `|10=…|`.
-/// - A stretch without an end within the maximum length is garbled; what follows it is noise.
+/// - Bytes before `8=` are noise and skipped.
+/// - The end is the next `|10=…|` after as many bytes as BodyLength(9) says. If it is not exactly
+///   there, or the sum differs, the whole stretch is garbled and to be dropped, even if a message
+///   begins inside of it.
+/// - With an unusable BodyLength(9) the stretch ends with the next `|10=…|`.
+/// - A stretch without an end within the maximum length is garbled. The bytes after it are noise.
 ///
 /// The outcomes do not depend on how the stream is cut into reads.
 #[derive(Clone, Copy, Debug)]
@@ -29,36 +30,36 @@ pub struct FrameFinder {
     max_len: usize,
 }
 
-/// What stands at the front of the buffer.
+/// The item at the front of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A whole message with right BodyLength and CheckSum at `start..end`.
+    /// A whole message with the right BodyLength(9) and CheckSum(10) at `start..end`.
     Message {
-        /// Bytes of noise in front, to be skipped.
+        /// The number of bytes of noise before the message, to be skipped.
         start: usize,
-        /// One behind the message's last byte.
+        /// The index after the message's last byte.
         end: usize,
     },
-    /// The beginning of a message, or nothing: read more.
+    /// The beginning of a message, or nothing. More bytes are to be read.
     Partial {
-        /// Bytes of noise in front; they may be dropped.
+        /// The number of bytes of noise, which may be dropped.
         start: usize,
-        /// The least length of the buffer (from its front) with which it makes sense to try
-        /// again, where known.
+        /// The least length of the buffer, counted from its front, that may change the outcome, if
+        /// it is known.
         need: Option<usize>,
     },
-    /// No message: drop everything in front of `end` and go on.
+    /// No message. Everything before `end` is to be dropped.
     Garbled {
-        /// Bytes of noise in front.
+        /// The number of bytes of noise before the stretch.
         start: usize,
-        /// Where to go on; greater than `start`.
+        /// The index at which the search goes on, greater than `start`.
         end: usize,
-        /// What was wrong.
+        /// The reason.
         why: Garbled,
     },
 }
 
-/// Why a stretch of bytes is no message.
+/// The reason why a stretch of bytes is no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Garbled {
@@ -81,11 +82,11 @@ pub enum Garbled {
     /// CheckSum(10) is not the sum of the bytes.
     #[error("CheckSum(10) is wrong")]
     BadCheckSum,
-    /// No end within the maximum length.
+    /// The message has no end within the maximum length.
     #[error("the message does not end within the maximum message size")]
     TooLong,
-    /// A tag or MsgSeqNum(34) is no number, or BeginString(8), BodyLength(9) or CheckSum(10) comes
-    /// again.
+    /// A tag or MsgSeqNum(34) is no number, or BeginString(8), BodyLength(9) or CheckSum(10) is
+    /// repeated.
     #[error(
         "a tag or MsgSeqNum(34) is not a number, or BeginString(8), BodyLength(9) or CheckSum(10) \
          is repeated"
@@ -100,9 +101,9 @@ impl FrameFinder {
     /// The least maximum length: 64 bytes.
     pub const MIN_MAX_LEN: usize = 64;
 
-    /// Returns a finder that takes messages of at most `max_len` bytes, all fields included. With
-    /// `max_len` bytes from a message's `8=` on, the outcome is never [`Frame::Partial`]. A smaller
-    /// value counts as [`FrameFinder::MIN_MAX_LEN`].
+    /// Returns a finder of messages of at most `max_len` bytes, all fields included. With `max_len`
+    /// bytes from a message's `8=` on, the outcome is never [`Frame::Partial`]. A smaller value
+    /// counts as [`FrameFinder::MIN_MAX_LEN`].
     pub const fn new(max_len: usize) -> Self {
         Self {
             max_len: if max_len < Self::MIN_MAX_LEN {
@@ -118,15 +119,15 @@ impl FrameFinder {
         self.max_len
     }
 
-    /// Looks for the next message from the front of `bytes`. Does not allocate; time is linear in
-    /// the length of one message and the noise in front of it.
+    /// Finds the next message from the front of `bytes`. The search does not allocate, and takes
+    /// time linear in the length of one message and the noise before it.
     pub fn find(&self, bytes: &[u8]) -> Frame {
         self.find_further(bytes, &mut Sought::default())
     }
 
-    /// As [`FrameFinder::find`], for a stream that comes in pieces: `sought` is what was noted when
-    /// the same bytes, and perhaps noise in front of them, were all that there was. The time for
-    /// all pieces of a garbled stretch is linear in its length.
+    /// Finds the next message of a stream that comes in pieces. `sought` holds the notes of the
+    /// previous call, which had a prefix of these bytes, perhaps with noise before them. All calls
+    /// for a garbled stretch together take time linear in its length.
     pub fn find_further(&self, bytes: &[u8], sought: &mut Sought) -> Frame {
         let found = self.locate(bytes, sought);
         if let Frame::Message { start, end } = found {
@@ -138,8 +139,8 @@ impl FrameFinder {
         found
     }
 
-    /// As [`FrameFinder::find_further`], but CheckSum(10) is neither read nor compared: see
-    /// [`check_sum`].
+    /// Finds the next message as [`FrameFinder::find_further`] does, but neither reads nor compares
+    /// CheckSum(10): see [`check_sum`].
     #[inline]
     fn locate(&self, bytes: &[u8], sought: &mut Sought) -> Frame {
         if let Some(end) = self.locate_plain(bytes) {
@@ -148,9 +149,9 @@ impl FrameFinder {
         self.locate_slow(bytes, sought)
     }
 
-    /// Returns the end of a whole message in the expected shape at the front of `bytes`.
+    /// Returns the end of a whole message of the expected shape at the front of `bytes`.
     ///
-    /// Anything unusual is left to [`FrameFinder::locate_slow`], the oracle of this.
+    /// Any other shape is left to [`FrameFinder::locate_slow`], the oracle of this function.
     #[inline]
     fn locate_plain(&self, bytes: &[u8]) -> Option<usize> {
         let end = self.plain_end(bytes)?;
@@ -158,7 +159,7 @@ impl FrameFinder {
     }
 
     /// Returns where a message with the expected head ends by its BodyLength(9), or `None` if it is
-    /// not all there. The end itself is not looked at: see [`ends_in_its_sum`].
+    /// not all there. The end itself is not checked: see [`ends_in_its_sum`].
     #[inline]
     pub(crate) fn plain_end(&self, bytes: &[u8]) -> Option<usize> {
         let (body, body_length) = plain_head(bytes)?;
@@ -246,19 +247,19 @@ impl Default for FrameFinder {
     }
 }
 
-/// How far the end of a garbled stretch has been looked for, for [`FrameFinder::find_further`]. The
-/// default is for a new stream.
+/// The progress of the search for the end of a garbled stretch, for [`FrameFinder::find_further`].
+/// The default value is for a new stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sought {
-    /// Where to go on in the stretch.
+    /// The index in the stretch at which the search goes on.
     at: usize,
-    /// `|10=` stands in front of that, and no end of its value.
+    /// Whether `|10=` has been found before that index, but not yet the end of its value.
     in_value: bool,
 }
 
 impl Sought {
-    /// Returns the stretch up to the next `|10=…|` at or behind `from`, which is garbled because of
-    /// `why`.
+    /// Returns the stretch up to the next `|10=…|` at or after `from`. `why` is the reason why it
+    /// is garbled.
     fn stretch(&mut self, message: &[u8], from: usize, why: Garbled) -> Stretch {
         let end = self.end(message, from);
         end.map_or(Stretch::Partial(None), |end| Stretch::Garbled(end, why))
@@ -285,8 +286,8 @@ impl Sought {
     }
 }
 
-/// Compares CheckSum(10) of `message`, which ends in a trailer `10=…|`, with `sum`, that of all its
-/// bytes, the trailer's included.
+/// Compares CheckSum(10) of `message`, which ends in a trailer `10=…|`, with `sum`, the sum of all
+/// its bytes, the trailer included.
 #[inline]
 pub(crate) fn check_sum(sum: u8, message: &[u8]) -> Result<(), Garbled> {
     let trailer = Trailer::of(message).ok_or(Garbled::MissingCheckSum)?;
@@ -300,11 +301,11 @@ pub(crate) fn check_sum(sum: u8, message: &[u8]) -> Result<(), Garbled> {
     }
 }
 
-/// Returns whether `message` ends in `|10=ddd|` with the sum of what stands in front; `sum` is that
-/// of all its bytes. [`check_sum`] finds what is wrong.
+/// Returns whether `message` ends in `|10=ddd|` with the sum of the bytes before it. `sum` is the
+/// sum of all bytes of `message`. [`check_sum`] finds the fault.
 #[inline]
 pub(crate) fn ends_in_its_sum(sum: u8, message: &[u8]) -> bool {
-    /// All that may stand at the end, by the sum.
+    /// The right end of a message for each sum.
     static ENDS: [u64; 256] = {
         let mut ends = [0; 256];
         let mut sum = 0;
@@ -341,7 +342,7 @@ impl Trailer {
         Some(Self(u64::from_le_bytes(*last)))
     }
 
-    /// Returns whether the separators, tag and digits are in their places.
+    /// Returns whether the separators, the tag and the digits are in their places.
     #[inline]
     fn is_plain(self) -> bool {
         const FRAME: u64 = u64::from_le_bytes(*b"\x0110=\0\0\0\x01");
@@ -355,7 +356,7 @@ impl Trailer {
     }
 }
 
-/// Returns the lowest three bytes of a word as digits, if they are some.
+/// Returns the lowest three bytes of a word as digits, or `None` if one of them is no digit.
 #[inline]
 fn three_digits(word: u32) -> Option<[u32; 3]> {
     let digits = (word & 0x00ff_ffff) ^ 0x0030_3030;
@@ -412,22 +413,22 @@ enum Stretch {
 
 /// The first two fields of a message.
 struct Head {
-    /// Offset of the first byte that BodyLength counts.
+    /// The offset of the first byte that BodyLength(9) counts.
     body: usize,
     body_length: u64,
 }
 
-/// The longest BeginString(8) taken; the standard's have 7 or 8 bytes.
+/// The longest BeginString(8) that is accepted, in bytes. Those of the standard have 7 or 8.
 const MAX_BEGIN_STRING: usize = 15;
 
-/// The most digits of BodyLength(9) that are read; leading zeros are allowed.
+/// The most digits of BodyLength(9) that are read. Leading zeros are allowed.
 const MAX_LENGTH_DIGITS: usize = 19;
 
 impl Head {
     /// Parses `8=…|9=…|` at the front of `message`, which begins with `8=` or is too short.
     ///
-    /// `None` if it ends too soon; the error is the offset from which to look for the end of the
-    /// message.
+    /// Returns `None` if `message` ends too soon. The error has the offset at which the search for
+    /// the end of the message begins.
     #[inline]
     fn parse(message: &[u8]) -> Result<Option<Self>, (usize, Garbled)> {
         let Some(rest) = message.strip_prefix(b"8=") else {
@@ -466,7 +467,7 @@ impl Head {
         }
     }
 
-    /// Returns the end of the message by BodyLength, or `None` if it exceeds the address space.
+    /// Returns the end of the message by BodyLength(9), or `None` if it exceeds the address space.
     #[inline]
     fn exact_end(&self) -> Option<usize> {
         let length = usize::try_from(self.body_length).ok()?;
@@ -481,7 +482,7 @@ impl Head {
     }
 }
 
-/// Returns the offset of the first separator, if it is at most `max`.
+/// Returns the offset of the first separator, or `None` if it is not at most `max`.
 #[inline]
 fn separator(bytes: &[u8], max: usize) -> Option<usize> {
     bytes.iter().take(max + 1).position(|&byte| byte == SOH)

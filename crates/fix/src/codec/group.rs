@@ -5,14 +5,14 @@ use super::message::{FieldError, FieldErrorKind, FieldSet};
 use crate::tag;
 use core::fmt;
 
-/// What a repeating group consists of; a dictionary implements it, and so does
-/// `(delimiter, &[member tags])`.
+/// The definition of a repeating group. A dictionary implements it, and so does `(delimiter,
+/// &[member tags])`.
 pub trait GroupSpec {
     /// Returns the tag of the first field of each entry.
     fn delimiter(&self) -> u32;
 
-    /// Returns whether a field with this tag may stand in an entry: direct members (the delimiter
-    /// too) and those of groups nested in it, with their count fields.
+    /// Returns whether a field with this tag may belong to an entry. The members are the direct
+    /// ones, the delimiter included, and those of nested groups with their count fields.
     fn contains(&self, tag: u32) -> bool;
 }
 
@@ -26,15 +26,15 @@ impl GroupSpec for (u32, &[u32]) {
     }
 }
 
-/// The entries of a repeating group, in order; each is a [`FieldSet`] in which nested groups are
-/// found in the same way.
+/// An iterator over the entries of a repeating group, in order. Each entry is a [`FieldSet`], in
+/// which nested groups are found in the same way.
 #[derive(Clone, Copy, Debug)]
 pub struct Group<'a> {
-    /// The fields behind the count field that belong to the entries still to come.
+    /// The fields of the entries that are still to come.
     rest: FieldSet<'a>,
     delimiter: u32,
     count: usize,
-    /// Where the groups are known: they, and the level of the entries.
+    /// The groups and the level of the entries, where the groups are known.
     level: Option<Level<'a>>,
 }
 
@@ -52,16 +52,16 @@ impl fmt::Debug for Level<'_> {
 
 /// The definition by which fields belong to a group.
 enum Members<'a, 's> {
-    /// Known groups.
+    /// The known groups.
     Known(Level<'a>),
-    /// The caller's definition.
+    /// The definition of the caller.
     Spec(&'s dyn GroupSpec),
-    /// Nothing: all up to the trailer.
+    /// No definition. All fields up to the trailer belong to the group.
     Unknown,
 }
 
 impl Members<'_, '_> {
-    /// The delimiter, and how many of `tags` belong to the group.
+    /// Returns the delimiter, and how many of `tags` belong to the group.
     fn of(&self, tags: &[u32]) -> (u32, usize) {
         let count = |is_member: &dyn Fn(u32) -> bool| {
             let members = tags.iter().take_while(|&&tag| is_member(tag));
@@ -85,13 +85,13 @@ impl<'a> FieldSet<'a> {
     ///
     /// Where the groups are known ([`Message::with_groups`](super::Message::with_groups)), the
     /// entries are those of the definition. Elsewhere, and for a field that counts no known group,
-    /// they are divided by the field that follows the count (which the standard makes the first of
-    /// each entry), and the last one reaches to the end of these fields: see
+    /// the field that follows the count divides the entries, as the standard makes it the first
+    /// field of each entry. The last entry then reaches to the end of these fields: see
     /// [`FieldSet::group_with`].
     ///
     /// # Errors
-    /// The count is no number, or more or fewer entries follow. A group that is absent or has
-    /// count 0 is empty.
+    /// Returns an error if the count is no number, or if more or fewer entries follow. A group that
+    /// is absent or has count 0 is empty.
     #[inline]
     pub fn group(&self, count_tag: u32) -> Result<Group<'a>, FieldError> {
         let known = self.known();
@@ -104,12 +104,12 @@ impl<'a> FieldSet<'a> {
         Group::new(*self, count_tag, &members)
     }
 
-    /// Returns the repeating group with this count field, defined by `spec`: a dictionary's
-    /// definition, or `(delimiter, &[member tags])`. Of its entries no groups are known.
+    /// Returns the repeating group with this count field, defined by `spec`: the definition of a
+    /// dictionary, or `(delimiter, &[member tags])`. The groups of its entries are not known.
     ///
     /// # Errors
-    /// The count is no number, or more or fewer entries follow. A group that is absent or has
-    /// count 0 is empty.
+    /// Returns an error if the count is no number, or if more or fewer entries follow. A group that
+    /// is absent or has count 0 is empty.
     pub fn group_with(
         &self,
         count_tag: u32,

@@ -1,10 +1,10 @@
-//! Groups that are known, and lookups by tag outside them.
+//! Known groups, and lookups by tag outside them.
 
 /// The repeating groups of all messages, as a dictionary or generated code knows them; see
 /// [`Message::with_groups`](super::Message::with_groups).
 ///
-/// A level is a message's own fields, or those of an entry of a group; its number is the
-/// implementation's. None of the functions allocates.
+/// A level is the set of a message's own fields, or of those of an entry of a group. The
+/// implementation chooses the number of a level. None of the functions allocates.
 pub trait Groups: Sync {
     /// Returns the level of a message's own fields, with those of header and trailer, or `None` if
     /// the MsgType(35) is not known.
@@ -21,7 +21,7 @@ pub trait Groups: Sync {
     /// Returns the tag of the first field of each entry.
     fn delimiter(&self, entries: u32) -> u32;
 
-    /// Returns how many of `tags`, from the first on, belong to entries of this level, or to groups
+    /// Returns how many of `tags`, from the first on, belong to entries of this level or to groups
     /// in them.
     fn extent(&self, entries: u32, tags: &[u32]) -> usize;
 }
@@ -31,7 +31,7 @@ pub trait Groups: Sync {
 pub(super) struct Known<'a> {
     groups: &'a dyn Groups,
     level: u32,
-    /// How many fields stand in front of the first group.
+    /// The number of fields before the first group.
     flat: u32,
 }
 
@@ -65,7 +65,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Searches from a position on, at which a field counts a group.
+    /// Returns the position of the first field with this tag outside groups. The search begins at
+    /// `at`, where a field counts a group.
     fn behind(&self, tags: &[u32], tag: u32, mut at: usize) -> Option<usize> {
         while let Some((&count_tag, rest)) = tags.get(at..)?.split_first() {
             if count_tag == tag {

@@ -1,4 +1,4 @@
-//! The zero-copy view of one message.
+//! A zero-copy view of one message.
 
 use super::groups::{Groups, Known};
 use super::{mask_secrets, secrets};
@@ -19,7 +19,8 @@ pub struct Message<'a> {
 /// A run of consecutive fields: a whole message, or one entry of a repeating group.
 ///
 /// Where the groups are known ([`Message::with_groups`]), a lookup by tag finds the set's own
-/// fields alone. Elsewhere it finds the first field with the tag, be it one of a group's entry.
+/// fields alone. Elsewhere it finds the first field with the tag, which may belong to an entry of a
+/// group.
 #[derive(Clone, Copy)]
 pub struct FieldSet<'a> {
     bytes: &'a [u8],
@@ -29,35 +30,36 @@ pub struct FieldSet<'a> {
     known: Option<Known<'a>>,
 }
 
-/// One field.
+/// One field of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Field<'a> {
     /// The tag number; 0 if the tag is not a number from 1 to 999,999,999 (see
     /// [`Field::tag_bytes`]).
     pub tag: u32,
-    /// What stands between `=` and the separator.
+    /// The bytes between `=` and the separator.
     pub value: &'a [u8],
     /// Offset of the tag's first byte in the message.
     pub offset: u32,
     tag_bytes: &'a [u8],
 }
 
-/// Why a field has no value of the type that the caller wants.
+/// The reason why a field has no value of the type that the caller asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("tag {tag} {kind} (at offset {offset})")]
 pub struct FieldError {
-    /// The tag asked for.
+    /// The tag that was asked for.
     pub tag: u32,
-    /// Offset of the field in the message; of the end of the fields searched if it is missing.
+    /// The offset of the field in the message, or, if the field is missing, of the end of the
+    /// fields searched.
     pub offset: u32,
-    /// What is wrong.
+    /// The kind of fault.
     pub kind: FieldErrorKind,
 }
 
-/// What is wrong with a field.
+/// The kind of fault of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum FieldErrorKind {
-    /// There is no such field.
+    /// The field is missing.
     #[error("is missing")]
     Missing,
     /// The field has no value.
@@ -66,7 +68,7 @@ pub enum FieldErrorKind {
     /// The value is not of the type.
     #[error("has a value of the wrong format")]
     Format,
-    /// The value is a number, but too large.
+    /// The value is a number that is too large.
     #[error("has a value out of range")]
     Range,
     /// The value is not in the list of the field's values.
@@ -78,8 +80,9 @@ pub enum FieldErrorKind {
 }
 
 impl<'a> Message<'a> {
-    /// `bytes` are one whole message, `index` that of all its fields, the first of which are
-    /// BeginString(8), BodyLength(9) and MsgType(35), the last CheckSum(10).
+    /// Returns a view of `bytes`, which are one whole message. `index` is the index of all its
+    /// fields: the first are BeginString(8), BodyLength(9) and MsgType(35), the last is
+    /// CheckSum(10).
     pub(crate) fn new(bytes: &'a [u8], index: &'a FieldIndex) -> Self {
         Self {
             fields: FieldSet {
@@ -92,10 +95,10 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Returns the message with its repeating groups as `groups` defines them: every lookup by tag
-    /// finds fields outside groups, and [`FieldSet::group`] ends where its last entry ends. The
-    /// message is unchanged if `groups` does not know the MsgType(35). Walks once over the tags up
-    /// to the first group; does not allocate.
+    /// Returns the message with its repeating groups as `groups` defines them. Every lookup by tag
+    /// then finds fields outside groups, and [`FieldSet::group`] ends where its last entry ends.
+    /// The message is unchanged if `groups` does not know the MsgType(35). The call walks once over
+    /// the tags up to the first group, and does not allocate.
     ///
     /// ```
     /// use fanfare_fix::codec::{Decoder, Encoder};
@@ -139,9 +142,9 @@ impl<'a> Message<'a> {
         self.fields.index.front()
     }
 
-    /// Returns the message with `*` for its secrets, as [`mask_secrets`] writes them. A message
-    /// without secrets is returned unchanged; another one is copied to `room`, which allocates if
-    /// it is too small.
+    /// Returns the message with its secrets overwritten by `*`, as [`mask_secrets`] does. A message
+    /// without secrets is returned unchanged. Any other message is copied to `room`, which
+    /// allocates if it is too small.
     pub fn masked<'r>(&self, room: &'r mut Vec<u8>) -> Message<'r>
     where
         'a: 'r,
@@ -172,9 +175,9 @@ impl<'a> Message<'a> {
         self.fields.value(2).unwrap_or_default()
     }
 
-    /// Returns the fields behind the standard header and in front of the trailer, as they were
-    /// received: from the first field that is no header field up to SignatureLength(93),
-    /// Signature(89) or CheckSum(10) at the end.
+    /// Returns the fields between the standard header and the trailer, as they were received. The
+    /// body begins with the first field that is no header field, and ends before
+    /// SignatureLength(93), Signature(89) or CheckSum(10) at the end.
     pub fn body(&self) -> &'a [u8] {
         let set = &self.fields;
         let tags = set.index.tags();
@@ -219,12 +222,12 @@ impl<'a> FieldSet<'a> {
         self.to - self.from
     }
 
-    /// Returns whether there is no field.
+    /// Returns whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the tag numbers in order; a tag that is no number is 0.
+    /// Returns the tag numbers in order. A tag that is no number is 0.
     #[inline]
     pub fn tags(&self) -> &'a [u32] {
         self.index
@@ -233,7 +236,7 @@ impl<'a> FieldSet<'a> {
             .unwrap_or_default()
     }
 
-    /// Returns the field at a position, from 0, or `None` behind the last one.
+    /// Returns the field at a position, counted from 0, or `None` after the last one.
     #[inline]
     pub fn field(&self, position: usize) -> Option<Field<'a>> {
         let at = self.from + position;
@@ -250,8 +253,8 @@ impl<'a> FieldSet<'a> {
         })
     }
 
-    /// Returns the field at a position, from 0, with tag, `=`, value and separator as they were
-    /// received. [`FieldWriter::raw`](super::FieldWriter::raw) passes such fields on.
+    /// Returns the field at a position, counted from 0, with tag, `=`, value and separator as they
+    /// were received. [`FieldWriter::raw`](super::FieldWriter::raw) passes such fields on.
     #[inline]
     pub fn encoded(&self, position: usize) -> Option<&'a [u8]> {
         let at = self.from + position;
@@ -269,7 +272,7 @@ impl<'a> FieldSet<'a> {
     }
 
     /// Returns the position of the first field with this tag. Without known groups
-    /// ([`Message::with_groups`]) it may be one of a group's entry.
+    /// ([`Message::with_groups`]) the field may belong to an entry of a group.
     #[inline]
     pub fn position(&self, tag: u32) -> Option<usize> {
         match &self.known {
@@ -279,26 +282,26 @@ impl<'a> FieldSet<'a> {
     }
 
     /// Returns the value of the first field with this tag. Without known groups
-    /// ([`Message::with_groups`]) this may be a field of a group's entry.
+    /// ([`Message::with_groups`]) the field may belong to an entry of a group.
     #[inline]
     pub fn get(&self, tag: u32) -> Option<&'a [u8]> {
         self.value(self.position(tag)?)
     }
 
-    /// Returns the first field with this tag. Without known groups ([`Message::with_groups`]) it
-    /// may be one of a group's entry.
+    /// Returns the first field with this tag. Without known groups ([`Message::with_groups`]) the
+    /// field may belong to an entry of a group.
     #[inline]
     pub fn find(&self, tag: u32) -> Option<Field<'a>> {
         self.field(self.position(tag)?)
     }
 
-    /// Returns the groups of these fields, where they are known.
+    /// Returns the groups of these fields, or `None` if they are not known.
     #[inline]
     pub(super) fn known(&self) -> Option<&Known<'a>> {
         self.known.as_ref()
     }
 
-    /// Returns these fields with the groups of a level.
+    /// Returns these fields with the groups of a level as the known ones.
     #[inline]
     pub(crate) fn at_level(mut self, groups: &'a dyn Groups, level: u32) -> Self {
         self.known = Some(Known::new(groups, level, self.tags()));
@@ -317,13 +320,13 @@ impl<'a> FieldSet<'a> {
         }
     }
 
-    /// Returns the offset of the first byte behind these fields.
+    /// Returns the offset of the first byte after these fields.
     pub(crate) fn end_offset(&self) -> u32 {
         self.offset(self.to) as u32
     }
 
-    /// Returns the offset of the tag of field `at` of the whole message, or of the end of the
-    /// message.
+    /// Returns the offset of the tag of field `at` of the whole message, or the length of the
+    /// message after the last field.
     #[inline]
     fn offset(&self, at: usize) -> usize {
         match at
@@ -335,7 +338,7 @@ impl<'a> FieldSet<'a> {
         }
     }
 
-    /// Returns where the values begin and end in [`Message::bytes`], in the order of
+    /// Returns the offsets at which the values begin and end in [`Message::bytes`], in the order of
     /// [`FieldSet::tags`].
     #[inline]
     pub(crate) fn spans(&self) -> (&'a [u32], &'a [u32]) {
@@ -345,14 +348,15 @@ impl<'a> FieldSet<'a> {
         (begins.unwrap_or_default(), ends.unwrap_or_default())
     }
 
-    /// Returns the value of the field at a position, from 0.
+    /// Returns the value of the field at a position, counted from 0.
     #[inline]
     pub(crate) fn value(&self, position: usize) -> Option<&'a [u8]> {
         let (begin, end) = self.index.span(self.from + position)?;
         self.bytes.get(begin as usize..end as usize)
     }
 
-    /// Returns the value of the first field with this tag, as `parse` reads it.
+    /// Returns the value of the first field with this tag as `parse` reads it, or `None` if there
+    /// is no such field.
     #[inline]
     pub(crate) fn typed<T>(
         &self,
@@ -377,7 +381,7 @@ impl<'a> FieldSet<'a> {
         }
     }
 
-    /// Returns the value of a required field, or the error that it is missing.
+    /// Returns the value of a required field, or an error if it is missing.
     #[inline]
     pub(crate) fn required<T>(&self, tag: u32, value: Option<T>) -> Result<T, FieldError> {
         value.ok_or_else(|| FieldError {
@@ -388,30 +392,31 @@ impl<'a> FieldSet<'a> {
     }
 }
 
-/// Two accessors of a type: for a required and for an optional field.
+/// Two accessors of a type, one for a required and one for an optional field.
 macro_rules! typed {
     ($($required:ident, $optional:ident, $type:ty, $parse:expr, $what:literal;)*) => {
         /// Typed values of the first field with a tag.
         ///
-        /// The plain ones fail with [`FieldErrorKind::Missing`] where there is no such field, the
-        /// `opt_` ones return `None`; both fail where the value is not of the type. Without known
-        /// groups ([`Message::with_groups`]) the first field may be one of a group's entry.
+        /// The plain accessors fail with [`FieldErrorKind::Missing`] if there is no such field, and
+        /// the `opt_` ones return `None`. Both fail if the value is not of the type. Without known
+        /// groups ([`Message::with_groups`]) the first field may belong to an entry of a group.
         impl<'a> FieldSet<'a> {
             $(
-                #[doc = concat!("The value as ", $what, ".")]
+                #[doc = concat!("Returns the value as ", $what, ".")]
                 ///
                 /// # Errors
-                /// The field is missing, empty or not of this type; the error names its offset.
+                /// Returns an error with the offset if the field is missing, empty or not of this
+                /// type.
                 #[inline]
                 pub fn $required(&self, tag: u32) -> Result<$type, FieldError> {
                     let value = self.typed(tag, $parse)?;
                     self.required(tag, value)
                 }
 
-                #[doc = concat!("The value as ", $what, ", if there is such a field.")]
+                #[doc = concat!("Returns the value as ", $what, ", if there is such a field.")]
                 ///
                 /// # Errors
-                /// The field is empty or not of this type; the error names its offset.
+                /// Returns an error with the offset if the field is empty or not of this type.
                 #[inline]
                 pub fn $optional(&self, tag: u32) -> Result<Option<$type>, FieldError> {
                     self.typed(tag, $parse)
@@ -445,7 +450,7 @@ fn parse_decimal(value: &[u8]) -> Result<Decimal, FieldErrorKind> {
     Decimal::parse(value).ok_or_else(|| number_fault(value, b"."))
 }
 
-/// Returns a number that cannot be represented, or no number.
+/// Returns the fault of a value that cannot be parsed: a number out of range, or no number.
 #[cold]
 fn number_fault(value: &[u8], point: &[u8]) -> FieldErrorKind {
     let digits = value.strip_prefix(b"-").unwrap_or(value);

@@ -1,7 +1,8 @@
-//! The tag=value encoding: frames, messages, fields, both ways.
+//! The tag=value encoding: frames, messages and fields, decoded and encoded.
 //!
-//! Bytes are the caller's: the decoder looks into a receive buffer, the encoder writes into a send
-//! buffer, and neither allocates after its index has grown to the size of the messages at hand.
+//! The bytes belong to the caller: the decoder looks into a receive buffer, and the encoder writes
+//! into a send buffer. Neither allocates after its index has grown to the size of the messages at
+//! hand.
 //!
 //! ```
 //! use fanfare_fix::codec::{Decoder, Encoder, Next};
@@ -24,6 +25,7 @@
 //! }
 //! ```
 
+mod announced;
 mod decode;
 mod encode;
 mod frame;
@@ -34,6 +36,7 @@ mod secrets;
 mod shared;
 mod writer;
 
+pub(crate) use announced::Announced;
 pub use decode::{DecodeError, Decoder, Next};
 pub use encode::Encoder;
 pub(crate) use encode::Front;

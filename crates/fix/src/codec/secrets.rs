@@ -1,16 +1,18 @@
 //! The secrets of a message.
 //!
-//! A password is transmitted, and neither stored, logged nor shown. This module has the only list
+//! A password is transmitted, but neither stored, logged nor shown. This module has the only list
 //! of secret fields. In any message they are Password(554), NewPassword(925),
 //! EncryptedPassword(1402) and EncryptedNewPassword(1404). In a Logon(A) every field is secret that
-//! is not known to be harmless, as counterparties define fields of their own for credentials;
+//! is not known to be harmless, as counterparties define fields of their own for credentials.
 //! RawData(96) and SecureData(91) are among them.
 
+use super::announced::Announced;
 use crate::tag;
+use fanfare_wire::fields::parse_tag;
 use std::ops::Range;
 
-/// Returns the ranges of the values of a message's secrets, in order. Takes time linear in the
-/// length of the message; does not allocate.
+/// Returns the ranges of the values of a message's secrets, in order. The iteration takes time
+/// linear in the length of the message, and does not allocate.
 ///
 /// ```
 /// let logon = b"8=FIX.4.4\x0135=A\x0149=ME\x01553=me\x01554=open sesame\x0110=000\x01";
@@ -24,7 +26,7 @@ pub fn secrets(message: &[u8]) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Overwrites the values of all secrets with `*`. The length of the message, and with it
-/// BodyLength(9), does not change; CheckSum(10) is computed anew if the message ends with one.
+/// BodyLength(9), does not change. CheckSum(10) is computed anew if the message ends with it.
 pub fn mask_secrets(message: &mut [u8]) {
     let mut scan = Scan::new(message);
     let mut found = false;
@@ -47,7 +49,8 @@ pub const fn is_secret(tag: u32, is_logon: bool) -> bool {
     }
 }
 
-/// Returns the fields that the standard defines for a Logon, without secrets and data fields.
+/// Returns whether the standard defines this field for a Logon(A) and it is neither a secret nor a
+/// data field.
 const fn is_harmless_in_logon(tag: u32) -> bool {
     match tag {
         90 | 91 | 212 | 213 => false,
@@ -63,23 +66,10 @@ const fn is_harmless_in_logon(tag: u32) -> bool {
     }
 }
 
-/// Returns the data field whose length the field with this tag has, if that can be a secret. Data
-/// may contain separators.
-const fn announces(tag: u32) -> Option<u32> {
-    match tag {
-        90 => Some(91),
-        95 => Some(96),
-        1401 => Some(1402),
-        1403 => Some(1404),
-        _ => None,
-    }
-}
-
 struct Scan {
     at: usize,
     is_logon: bool,
-    /// The data field that comes next, and its length.
-    announced: Option<(u32, usize)>,
+    announced: Announced,
 }
 
 impl Scan {
@@ -88,11 +78,11 @@ impl Scan {
         Self {
             at: 0,
             is_logon,
-            announced: None,
+            announced: Announced::default(),
         }
     }
 
-    /// Returns the value of the next secret.
+    /// Returns the range of the value of the next secret.
     fn next(&mut self, message: &[u8]) -> Option<Range<usize>> {
         loop {
             let rest = message.get(self.at..).filter(|rest| !rest.is_empty())?;
@@ -110,35 +100,19 @@ impl Scan {
                 }
                 continue;
             };
-            let tag = number(field.get(..equals).unwrap_or(field));
+            let tag = parse_tag(field.get(..equals).unwrap_or(field));
             let start = self.at + equals + 1;
-            let mut end = self.at + separator;
-            if let Some((data, len)) = self.announced.take()
-                && tag == data
-                && message.get(start.saturating_add(len)) == Some(&1)
-            {
-                end = start + len;
-            }
+            let behind = message.get(start..).unwrap_or_default();
+            let len = self.announced.len_of(tag, behind);
+            let end = len.map_or(self.at + separator, |len| start + len);
             let value = message.get(start..end).unwrap_or_default();
-            self.announced = announces(tag).map(|data| (data, number(value) as usize));
+            self.announced = Announced::by(tag, value);
             self.at = end + 1;
             if is_secret(tag, self.is_logon) {
                 return Some(start..end);
             }
         }
     }
-}
-
-/// Parses a tag or a length. Returns `u32::MAX`, which no field has, for anything else.
-fn number(digits: &[u8]) -> u32 {
-    if digits.is_empty() || digits.len() > 9 {
-        return u32::MAX;
-    }
-    digits.iter().fold(0, |sum, &digit| match (sum, digit) {
-        (u32::MAX, _) => u32::MAX,
-        (sum, b'0'..=b'9') => sum * 10 + u32::from(digit - b'0'),
-        _ => u32::MAX,
-    })
 }
 
 fn renew_check_sum(message: &mut [u8]) {
@@ -179,6 +153,12 @@ mod tests {
         let shown = "8=FIX.4.4|35=BE|553=me|554=***|925=***|96=data|5555=token|";
         assert_eq!(masked(request), shown);
         assert_eq!(masked("35=D|11=1|58=554=x|"), "35=D|11=1|58=554=x|");
+    }
+
+    #[test]
+    fn data_of_the_header_is_hidden_whole() {
+        let shown = masked("8=F|35=A|90=6|91=a|58=b|212=5|213=|58=c|98=0|");
+        assert_eq!(shown, "8=F|35=A|90=*|91=******|212=*|213=*****|98=0|");
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! Encode once, send to many: one body, and per session only a header and a trailer.
+//! Messages with one body for many recipients. The body is encoded once, and each session adds a
+//! header and a trailer.
 //!
-//! The sums of the body, of the constant header fields and of the time are computed once; per
+//! The sums of the body, of the constant header fields and of the time are computed once. For each
 //! session only the digits of BodyLength(9) and MsgSeqNum(34) are added up.
 
 use super::frame::TRAILER;
@@ -9,7 +10,7 @@ use crate::tag;
 use core::ops::Range;
 use fanfare_wire::{Precision, UtcTimestamp, byte_sum, int};
 
-/// The fields behind the standard header that many recipients get, with their sum.
+/// The fields after the standard header that many recipients get, with their sum.
 ///
 /// ```
 /// use fanfare_fix::codec::{Decoder, SendingTime, SessionHeader, SharedBody, SharedFrame};
@@ -31,78 +32,79 @@ use fanfare_wire::{Precision, UtcTimestamp, byte_sum, int};
 #[derive(Clone, Copy, Debug)]
 pub struct SharedBody<'a> {
     msg_type: &'a [u8],
-    /// Fields of one recipient in front of those that are shared, and their sum.
+    /// The fields of one recipient before the shared ones, and their sum.
     lead: (&'a [u8], u8),
     fields: &'a [u8],
-    /// Of the fields alone.
+    /// The sum of `fields` alone.
     sum: u8,
 }
 
-/// SendingTime(52) as text with its sum, written once for all messages of one moment.
+/// A SendingTime(52) as text with its sum, written once for all messages of one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct SendingTime {
-    /// `52=…|`.
+    /// The field `52=…|`.
     text: [u8; SENDING_TIME_ROOM],
     len: usize,
     sum: u8,
 }
 
-/// The header of one session's messages: what never changes, ready to be copied, with its sum.
+/// The constant part of the header of one session's messages, ready to be copied, with its sum.
 #[derive(Clone, Debug)]
 pub struct SessionHeader {
-    /// `8=…|9=`.
+    /// The fields `8=…|9=`.
     prefix: Vec<u8>,
-    /// `49=…|56=…|…34=`.
+    /// The fields `49=…|56=…|…34=`.
     middle: Vec<u8>,
-    /// Of both, and of the separators behind BodyLength(9) and MsgSeqNum(34).
+    /// The sum of both, and of the separators after BodyLength(9) and MsgSeqNum(34).
     sum: u8,
 }
 
-/// One shared body with room for a header in front and a trailer behind, so that each recipient's
+/// A shared body with room for a header before it and a trailer after it, so that each recipient's
 /// message is one contiguous slice.
 #[derive(Clone, Debug)]
 pub struct SharedFrame {
-    /// Room for the header, body, room for the trailer.
+    /// The room for the header, the body, and the room for the trailer.
     buf: Vec<u8>,
     body_len: usize,
     msg_type: MsgType,
     sum: u8,
 }
 
-/// The longest header that is written: prefix, constant fields and numbers, and a lead.
+/// The length of the longest header: prefix, constant fields, numbers and a lead.
 const HEADER_ROOM: usize = 128 + CONSTANT_ROOM + LEAD_ROOM;
 
 /// The longest [lead](SharedBody::led_by), in bytes.
 const LEAD_ROOM: usize = 96;
 
-/// The longest constant part of a header: CompIDs, SubIDs and LocationIDs of 96 bytes each.
+/// The length of the longest constant part of a header: CompIDs, SubIDs and LocationIDs of 96 bytes
+/// each.
 const CONSTANT_ROOM: usize = 6 * (96 + "142=|".len()) + "34=".len();
 
-/// The longest `52=…|`.
+/// The length of the longest `52=…|`.
 const SENDING_TIME_ROOM: usize = 32;
 
-/// The longest MsgType(35) of a shared body.
+/// The length of the longest MsgType(35) of a shared body.
 const MSG_TYPE_ROOM: usize = 8;
 
 impl<'a> SharedBody<'a> {
-    /// The most bytes that a message has beside the fields of its body: header, lead and trailer.
+    /// The most bytes that a message has besides the fields of its body: header, lead and trailer.
     pub const ENVELOPE: usize = HEADER_ROOM + TRAILER;
 
-    /// `fields` are whole fields (`tag=value` and separator), none of them of the standard header
-    /// or trailer; [`Message::body`](super::Message::body) returns those of a received message,
-    /// [`FieldWriter`] writes new ones.
+    /// Returns a body of `fields`, which are whole fields (`tag=value` and a separator). None of
+    /// them may belong to the standard header or trailer. [`Message::body`](super::Message::body)
+    /// returns those of a received message, and [`FieldWriter`] writes new ones.
     ///
     /// # Errors
-    /// `msg_type` is empty or longer than 8 bytes.
+    /// Returns an error if `msg_type` is empty or longer than 8 bytes.
     pub fn new(msg_type: &'a [u8], fields: &'a [u8]) -> Result<Self, EncodeError> {
         Self::with_sum(msg_type, fields, byte_sum(fields))
     }
 
-    /// As `new`, for a body whose byte sum has been computed before: `sum` is that of `fields`
-    /// alone. With a wrong sum, messages have a wrong CheckSum(10).
+    /// Returns a body of `fields` whose byte sum is already known: `sum` is that of `fields` alone.
+    /// With a wrong sum, messages have a wrong CheckSum(10).
     ///
     /// # Errors
-    /// As `new`.
+    /// See [`SharedBody::new`].
     pub fn with_sum(msg_type: &'a [u8], fields: &'a [u8], sum: u8) -> Result<Self, EncodeError> {
         if msg_type.is_empty() || msg_type.len() > MSG_TYPE_ROOM {
             return Err(EncodeError::Empty { tag: tag::MSG_TYPE });
@@ -115,11 +117,11 @@ impl<'a> SharedBody<'a> {
         })
     }
 
-    /// Returns the same body with whole fields of one recipient in front of those that are shared,
-    /// such as MDReqID(262).
+    /// Returns the same body with whole fields of one recipient before the shared ones, such as
+    /// MDReqID(262).
     ///
     /// # Errors
-    /// `lead` is longer than 96 bytes ([`EncodeError::BufferFull`]).
+    /// Returns [`EncodeError::BufferFull`] if `lead` is longer than 96 bytes.
     pub fn led_by(self, lead: &'a [u8]) -> Result<Self, EncodeError> {
         if lead.len() > LEAD_ROOM {
             return Err(EncodeError::BufferFull);
@@ -135,19 +137,19 @@ impl<'a> SharedBody<'a> {
         self.msg_type
     }
 
-    /// Returns the fields.
+    /// Returns the shared fields.
     pub fn fields(&self) -> &'a [u8] {
         self.fields
     }
 
-    /// Returns the byte sum of the fields.
+    /// Returns the byte sum of the shared fields.
     pub fn sum(&self) -> u8 {
         self.sum
     }
 }
 
 impl SendingTime {
-    /// Returns the field with the text of a moment.
+    /// Returns the field for `time` with the given precision.
     #[inline]
     pub fn new(time: UtcTimestamp, precision: Precision) -> Self {
         let mut text = [0; SENDING_TIME_ROOM];
@@ -163,13 +165,13 @@ impl SendingTime {
         }
     }
 
-    /// Returns the field in a fixed room, and its length.
+    /// Returns the field in a room of fixed size, and its length.
     #[inline]
     pub(crate) fn text(&self) -> ([u8; SENDING_TIME_ROOM], usize) {
         (self.text, self.len)
     }
 
-    /// `52=…` with its separator.
+    /// Returns `52=…` with its separator.
     #[inline]
     pub fn field(&self) -> &[u8] {
         self.text.get(..self.len).unwrap_or_default()
@@ -180,18 +182,19 @@ impl SessionHeader {
     /// Returns a header with both CompIDs.
     ///
     /// # Errors
-    /// A value is empty, too long, or holds a separator.
+    /// Returns an error if a value is empty, too long, or contains a separator.
     pub fn new(begin_string: &[u8], sender: &[u8], target: &[u8]) -> Result<Self, EncodeError> {
         let fields = [(tag::SENDER_COMP_ID, sender), (tag::TARGET_COMP_ID, target)];
         Self::with_fields(begin_string, &fields)
     }
 
-    /// Returns a header with these constant fields, which stand in their order between MsgType(35)
-    /// and MsgSeqNum(34): CompIDs, SubIDs, LocationIDs.
+    /// Returns a header with these constant fields, such as CompIDs, SubIDs and LocationIDs. They
+    /// are written in their order between MsgType(35) and MsgSeqNum(34).
     ///
     /// # Errors
-    /// A value is empty or holds a separator; BeginString(8) is longer than 15 bytes; all fields
-    /// together are longer than six of 96 bytes each ([`EncodeError::BufferFull`]).
+    /// Returns an error if a value is empty or contains a separator, or if BeginString(8) is longer
+    /// than 15 bytes. Returns [`EncodeError::BufferFull`] if all fields together are longer than
+    /// six of 96 bytes each.
     pub fn with_fields(begin_string: &[u8], fields: &[(u32, &[u8])]) -> Result<Self, EncodeError> {
         let mut room = [0; 24];
         let mut writer = FieldWriter::new(&mut room);
@@ -219,7 +222,7 @@ impl SessionHeader {
     /// Writes the whole message with `body` at the front of `buf` and returns its length.
     ///
     /// # Errors
-    /// The buffer is too short.
+    /// Returns an error if the buffer is too short.
     #[inline]
     pub fn write(
         &self,
@@ -241,7 +244,7 @@ impl SessionHeader {
         Ok(end + TRAILER)
     }
 
-    /// `8=…|9=`.
+    /// Returns `8=…|9=`.
     #[inline]
     pub(crate) fn prefix(&self) -> &[u8] {
         &self.prefix
@@ -269,7 +272,7 @@ impl SessionHeader {
         }
     }
 
-    /// Fills `out`, which has exactly the planned length; returns the sum of its bytes.
+    /// Fills `out`, which has exactly the planned length, and returns the sum of its bytes.
     #[inline]
     fn write_header(
         &self,
@@ -304,7 +307,7 @@ struct Plan {
     seq_width: usize,
 }
 
-/// Fills a slice from its front.
+/// A slice that is filled from its front.
 struct Cursor<'a> {
     out: &'a mut [u8],
 }
@@ -319,7 +322,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Writes `value` in `width` digits and a separator; returns the sum of the digits.
+    /// Writes `value` in `width` digits and a separator, and returns the sum of the digits.
     #[inline]
     fn number(&mut self, value: u64, width: usize) -> u8 {
         let mut text = [0; 20];
@@ -332,8 +335,7 @@ impl Cursor<'_> {
 }
 
 impl SharedFrame {
-    /// Returns a frame for bodies of at most `max_body` bytes. Allocates here, and in no other
-    /// function.
+    /// Returns a frame for bodies of at most `max_body` bytes. Only this function allocates.
     pub fn new(max_body: usize) -> Self {
         Self {
             buf: vec![0; HEADER_ROOM + max_body + TRAILER],
@@ -343,10 +345,10 @@ impl SharedFrame {
         }
     }
 
-    /// Copies `body` into the frame, in place of the one before.
+    /// Copies `body` into the frame, in place of the previous one.
     ///
     /// # Errors
-    /// It is longer than the frame's maximum ([`EncodeError::BufferFull`]).
+    /// Returns [`EncodeError::BufferFull`] if `body` is longer than the frame's maximum.
     #[inline]
     pub fn load(&mut self, body: &SharedBody<'_>) -> Result<(), EncodeError> {
         let (lead, lead_sum) = body.lead;
@@ -363,8 +365,8 @@ impl SharedFrame {
         Ok(())
     }
 
-    /// Puts a session's header in front of the body and the trailer behind it; returns the whole
-    /// message. It stands until the next call. Does not allocate.
+    /// Writes a session's header before the body and the trailer after it, and returns the whole
+    /// message. The message is valid until the next call. The call does not allocate.
     #[inline]
     pub fn patch(&mut self, header: &SessionHeader, seq: u64, time: &SendingTime) -> &[u8] {
         let range = self.patch_range(header, seq, time);
@@ -396,7 +398,7 @@ impl SharedFrame {
     }
 }
 
-/// A MsgType(35) held in place.
+/// A MsgType(35) that is stored in place.
 #[derive(Clone, Copy, Debug, Default)]
 struct MsgType {
     text: [u8; MSG_TYPE_ROOM],
@@ -404,7 +406,7 @@ struct MsgType {
 }
 
 impl MsgType {
-    /// `text` is at most [`MSG_TYPE_ROOM`] long, as [`SharedBody::new`] sees to.
+    /// Returns a copy of `text`, which [`SharedBody::new`] limits to [`MSG_TYPE_ROOM`] bytes.
     fn new(text: &[u8]) -> Self {
         let mut msg_type = Self::default();
         for (to, &from) in msg_type.text.iter_mut().zip(text) {

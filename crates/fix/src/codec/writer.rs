@@ -1,28 +1,28 @@
-//! Fields into a caller's buffer, one after the other.
+//! A writer of fields into a caller's buffer.
 
 use super::frame::TRAILER;
 use fanfare_wire::fields::{SOH, separators_in};
 use fanfare_wire::{Decimal, Precision, UtcTimestamp, byte_sum, int};
 
-/// Why a message cannot be encoded.
+/// The reason why a message cannot be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum EncodeError {
     /// The buffer is too short.
     #[error("the message does not fit into the buffer")]
     BufferFull,
-    /// A value with a separator (0x01) in it.
+    /// A value contains a separator (0x01).
     #[error("the value of tag {tag} contains a separator (SOH, 0x01)")]
     Separator {
-        /// The field.
+        /// The tag of the field.
         tag: u32,
     },
-    /// A field without a value.
+    /// A field has no value.
     #[error("tag {tag} has no value")]
     Empty {
-        /// The field.
+        /// The tag of the field.
         tag: u32,
     },
-    /// Tag 0, which is none, or one of more than 9 digits.
+    /// A tag is 0, which is none, or has more than 9 digits.
     #[error("{tag} is not a valid tag number")]
     BadTag {
         /// The tag.
@@ -31,38 +31,38 @@ pub enum EncodeError {
     /// BeginString(8) has more than 15 bytes.
     #[error("BeginString(8) is longer than 15 bytes")]
     BeginStringTooLong,
-    /// A body of 10 million bytes or more.
+    /// The body has 10 million bytes or more.
     #[error("the body has 10 million bytes or more")]
     BodyTooLong,
     /// A builder of typed messages writes a field twice.
     #[error("tag {tag} is written twice")]
     Twice {
-        /// The field.
+        /// The tag of the field.
         tag: u32,
     },
-    /// A builder of typed messages writes a field of a group's entry twice, or behind one that
+    /// A builder of typed messages writes a field of a group's entry twice, or after one that
     /// follows it in the definition.
     #[error("tag {tag} is written after a field that follows it in the definition of the group")]
     Order {
-        /// The field.
+        /// The tag of the field.
         tag: u32,
     },
     /// A builder of typed messages ends without a required group.
     #[error("the required group {tag} is not written")]
     GroupMissing {
-        /// Its count field.
+        /// The tag of the count field.
         tag: u32,
     },
-    /// A builder of typed messages writes a field behind a group whose entries may have it.
+    /// A builder of typed messages writes a field after a group whose entries may have it.
     #[error("tag {tag} after a group would be read as a field of the last entry of the group")]
     InGroup {
-        /// The field.
+        /// The tag of the field.
         tag: u32,
     },
     /// The iterator over the items of a group ends too early or too late.
     #[error("the number of entries of group {tag} differs from its count")]
     Count {
-        /// Its count field.
+        /// The tag of the count field.
         tag: u32,
     },
 }
@@ -70,10 +70,11 @@ pub enum EncodeError {
 /// The most digits of BodyLength(9).
 const MAX_LENGTH_DIGITS: usize = 7;
 
-/// Room for the three digits that most messages need, and their separator; moved for others.
+/// Room for a BodyLength(9) of three digits, as most messages have, and its separator. It is moved
+/// for other lengths.
 pub(super) const LENGTH_PLACE: [u8; 4] = *b"000\x01";
 
-/// Writes fields one after the other; a fault is remembered and reported at the end.
+/// A writer of one field after the other. It remembers the first fault, and reports it at the end.
 #[derive(Debug)]
 pub struct FieldWriter<'b> {
     pub(super) buf: &'b mut [u8],
@@ -82,7 +83,7 @@ pub struct FieldWriter<'b> {
 }
 
 impl<'b> FieldWriter<'b> {
-    /// Returns a writer of bare fields at the front of `buf`: a body for
+    /// Returns a writer of bare fields at the front of `buf`, such as a body for
     /// [`SharedBody`](super::SharedBody).
     #[inline]
     pub fn new(buf: &'b mut [u8]) -> Self {
@@ -96,7 +97,7 @@ impl<'b> FieldWriter<'b> {
     /// Returns the bytes written so far.
     ///
     /// # Errors
-    /// The first fault of any field, or the buffer was too short.
+    /// Returns the first fault of any field, or an error if the buffer was too short.
     #[inline]
     pub fn written(&self) -> Result<&[u8], EncodeError> {
         match self.fault {
@@ -105,7 +106,8 @@ impl<'b> FieldWriter<'b> {
         }
     }
 
-    /// Appends a field with a value of bytes, which must not be empty or hold a separator (0x01).
+    /// Appends a field with a value of bytes. The value must not be empty or contain a separator
+    /// (0x01).
     #[inline(always)]
     pub fn field(&mut self, tag: u32, value: &[u8]) -> &mut Self {
         if value.is_empty() {
@@ -176,7 +178,7 @@ impl<'b> FieldWriter<'b> {
         self.char(tag, if value { b'Y' } else { b'N' })
     }
 
-    /// Appends a length field and its data field, whose value may hold any bytes.
+    /// Appends a length field and its data field, whose value may contain any bytes.
     #[inline]
     pub fn data(&mut self, length_tag: u32, data_tag: u32, value: &[u8]) -> &mut Self {
         self.u64(length_tag, value.len() as u64)
@@ -185,15 +187,15 @@ impl<'b> FieldWriter<'b> {
             .put(&[SOH])
     }
 
-    /// Fields that are encoded already: `tag=value` and separator, any number of times. They are
-    /// not checked.
+    /// Appends fields that are encoded already, each as `tag=value` and a separator. They are not
+    /// checked.
     #[inline]
     pub fn raw(&mut self, fields: &[u8]) -> &mut Self {
         self.put(fields)
     }
 
-    /// Appends a field with several words, separated by spaces; none of them is empty or has a
-    /// space.
+    /// Appends a field with several words, separated by spaces. A word must not be empty or contain
+    /// a space or a separator.
     pub(crate) fn words<'v>(
         &mut self,
         tag: u32,
@@ -216,7 +218,8 @@ impl<'b> FieldWriter<'b> {
         }
     }
 
-    /// Fills in a BodyLength(9) of other than three digits, and returns where the message begins.
+    /// Fills in a BodyLength(9) that does not have three digits, and returns where the message
+    /// begins.
     #[cold]
     pub(super) fn put_length(
         &mut self,
@@ -243,7 +246,7 @@ impl<'b> FieldWriter<'b> {
         Ok(start)
     }
 
-    /// Appends the tag and `=`; a constant tag becomes one store.
+    /// Appends the tag and `=`. A constant tag becomes one store.
     #[inline(always)]
     fn tag(&mut self, tag: u32) -> &mut Self {
         match short_tag(tag) {
@@ -262,7 +265,8 @@ impl<'b> FieldWriter<'b> {
         self.put(&text[..=digits])
     }
 
-    /// Appends what `write` writes, and a separator; 0 bytes mean that there is no room.
+    /// Appends what `write` writes, and a separator. `write` returns the number of bytes, or 0 if
+    /// there is no room.
     #[inline]
     pub(super) fn number(&mut self, write: impl FnOnce(&mut [u8]) -> usize) -> &mut Self {
         match write(self.buf.get_mut(self.at..).unwrap_or_default()) {
@@ -309,8 +313,8 @@ impl<'b> FieldWriter<'b> {
         }
     }
 
-    /// The first `len` bytes of `text`, each word of which begins with its lowest one, and a
-    /// separator.
+    /// Appends the first `len` bytes of `text` and a separator. The lowest byte of each word is its
+    /// first.
     #[inline]
     pub(super) fn put_short<const N: usize>(&mut self, text: [u64; N], len: usize) -> &mut Self {
         let room = self.buf.get_mut(self.at..).unwrap_or_default();
@@ -334,7 +338,7 @@ impl<'b> FieldWriter<'b> {
         }
     }
 
-    /// The first `len` bytes of `text`, which is written whole where there is room.
+    /// Appends the first `len` bytes of `text`. All of `text` is written where there is room.
     #[inline]
     pub(super) fn put_padded<const N: usize>(&mut self, text: [u8; N], len: usize) -> &mut Self {
         match self
@@ -351,7 +355,7 @@ impl<'b> FieldWriter<'b> {
         }
     }
 
-    /// Appends the first `len` bytes of `text`, near the end of the buffer.
+    /// Appends the first `len` bytes of `text`, where the buffer has no room for all of `text`.
     #[cold]
     fn put_exactly(&mut self, text: &[u8], len: usize) -> &mut Self {
         self.put(text.get(..len).unwrap_or_default())
@@ -359,7 +363,7 @@ impl<'b> FieldWriter<'b> {
 
     /// Appends the bytes and a separator, and returns whether there is a separator among the bytes.
     ///
-    /// Short values, of which most messages consist, go by two words that may overlap.
+    /// Short values, of which most messages consist, are copied as two words that may overlap.
     #[inline(always)]
     fn put_value(&mut self, value: &[u8]) -> bool {
         let end = self.at + value.len();
@@ -388,7 +392,7 @@ impl<'b> FieldWriter<'b> {
         value.contains(&SOH)
     }
 
-    /// Returns the sum of all bytes written from `start` on. Bytes behind them may be overwritten.
+    /// Returns the sum of all bytes written from `start` on. Bytes after them may be overwritten.
     #[inline]
     pub(super) fn sum_from(&mut self, start: usize) -> u8 {
         const STEP: usize = 32;
@@ -413,21 +417,22 @@ impl<'b> FieldWriter<'b> {
         byte_sum(&sums)
     }
 
-    /// Remembers the first fault. Inlined, so that the writer can live in registers.
+    /// Remembers `fault` if it is the first one. The function is inlined, so that the writer can
+    /// live in registers.
     #[inline(always)]
     pub(crate) fn fail(&mut self, fault: EncodeError) -> &mut Self {
         self.fault.get_or_insert(fault);
         self
     }
 
-    /// Forgets the fault, if it is this one.
+    /// Forgets the fault if it is `mended`.
     #[inline]
     pub(crate) fn forgive(&mut self, mended: EncodeError) {
         self.fault = self.fault.filter(|fault| *fault != mended);
     }
 }
 
-/// Returns the first and the last `N` bytes, which may overlap.
+/// Returns the first and the last `N` bytes, which may overlap, or `None` if there are fewer.
 #[inline]
 fn ends<const N: usize>(bytes: &[u8]) -> Option<([u8; N], [u8; N])> {
     Some((*bytes.first_chunk()?, *bytes.last_chunk()?))
@@ -443,7 +448,7 @@ fn copy_ends<const N: usize>(room: &mut [u8], first: [u8; N], last: [u8; N]) {
     }
 }
 
-/// Returns a tag of at most four digits and `=`, the first byte lowest, and the length of that.
+/// Returns a tag of at most four digits and `=`, the first byte lowest, and the number of bytes.
 #[inline]
 fn short_tag(tag: u32) -> Option<(u64, usize)> {
     let text = |digits: &[u32]| {
@@ -461,14 +466,14 @@ fn short_tag(tag: u32) -> Option<(u64, usize)> {
     }
 }
 
-/// Returns the digits of a number below 1000.
+/// Returns the three digits of a number below 1000.
 #[inline]
 pub(super) fn three_digits(value: u32) -> [u8; 3] {
     let (hundreds, rest) = (value / 100, value % 100);
     [hundreds, rest / 10, rest % 10].map(|digit| b'0' + digit as u8)
 }
 
-/// `10=ddd|`.
+/// Returns the trailer `10=ddd|`.
 #[inline]
 pub(super) fn trailer(sum: u8) -> [u8; TRAILER] {
     let [hundreds, tens, ones] = three_digits(sum.into());

@@ -1,12 +1,12 @@
-//! Builders of messages and entries.
+//! Writers of builders of messages and entries.
 //!
 //! A builder is a chain of types, its stages. A stage has a method for each field that may follow,
-//! which returns the same stage, and one for the required field or group that ends it, which
-//! returns the next. The last stage, `…Builder`, has fields that may follow alone.
+//! which returns the same stage. It also has a method for the required field or group that ends it,
+//! which returns the next stage. The last stage, `…Builder`, has only fields that may follow.
 //!
 //! A required group ends a stage of a message, whose last stage has all optional fields, in any
-//! order. The delimiter and each other required field end a stage of an entry, and the optional
-//! fields in front of it are those of the stage, in their order.
+//! order. The delimiter and each other required field end a stage of an entry. The optional fields
+//! before that field belong to the stage, in their order.
 //!
 //! The other required fields of a message come first, as members of a struct.
 
@@ -15,7 +15,7 @@ use super::lines::Lines;
 use super::model::{Block, Kind, Member, Model};
 use super::tables;
 
-/// The builder of a message.
+/// Writes the builder of a message.
 pub(super) fn message(model: &Model, message: &Block, out: &mut Lines) {
     let is_group = |member: &&Member| matches!(member.kind, Kind::Group(_));
     let (required, optional): (Vec<_>, Vec<_>) =
@@ -50,7 +50,7 @@ pub(super) fn message(model: &Model, message: &Block, out: &mut Lines) {
     chain.write(groups.len(), &setters, None, out);
 }
 
-/// The builder of an entry.
+/// Writes the builder of an entry.
 pub(super) fn entry(model: &Model, entry: &Block, out: &mut Lines) {
     let members: Vec<&Member> = writable(entry).collect();
     let is_end = |place: usize| place == 0 || members[place].required;
@@ -80,7 +80,8 @@ pub(super) fn entry(model: &Model, entry: &Block, out: &mut Lines) {
     chain.write(stage, &setters, None, out);
 }
 
-/// Returns the fields that a builder writes, in order: a data field in the place of its length.
+/// Returns the fields that a builder writes, in order. A data field is in the place of its length
+/// field.
 fn writable(block: &Block) -> impl Iterator<Item = &Member> {
     let members = &block.members;
     members.iter().filter_map(move |member| match member.kind {
@@ -90,7 +91,7 @@ fn writable(block: &Block) -> impl Iterator<Item = &Member> {
     })
 }
 
-/// The struct of a message's required fields, if there are any.
+/// Writes the struct of a message's required fields, if there are any.
 fn structure(model: &Model, message: &Block, required: &[&Member], out: &mut Lines) {
     if required.is_empty() {
         return;
@@ -111,8 +112,8 @@ fn structure(model: &Model, message: &Block, required: &[&Member], out: &mut Lin
     out.close("}");
 }
 
-/// The method that reads this struct, unless a field of it holds several values: they are written
-/// from a slice, which a reader cannot make without allocation.
+/// Writes the method that reads this struct, unless a field of it holds several values. Those are
+/// written from a slice, which a reader cannot make without allocation.
 fn reader(model: &Model, message: &Block, required: &[&Member], out: &mut Lines) {
     let is_several = |member: &&Member| matches!(member.kind, Kind::Several(_));
     if required.is_empty() || required.iter().any(is_several) {
@@ -147,7 +148,7 @@ fn lifetime(model: &Model, required: &[&Member]) -> &'static str {
     }
 }
 
-/// The function that begins a message.
+/// Writes the function that begins a message.
 fn begin(chain: &Chain<'_>, required: &[&Member], group: Option<&Member>, out: &mut Lines) {
     let name = &chain.block.name;
     out.gap();
@@ -188,17 +189,17 @@ fn begin(chain: &Chain<'_>, required: &[&Member], group: Option<&Member>, out: &
 struct Chain<'a> {
     model: &'a Model,
     block: &'a Block,
-    /// What each stage holds.
+    /// The type of the state of each stage.
     state: String,
     stages: usize,
 }
 
-/// What ends a stage.
+/// The field or group that ends a stage.
 struct End<'a> {
     member: &'a Member,
-    /// The expression of the writer for it.
+    /// The expression of the writer for the member.
     writer: String,
-    /// The statement that demands what ends the next stage.
+    /// The statement that demands the group that ends the next stage.
     demand: Option<String>,
 }
 
@@ -212,7 +213,8 @@ impl Chain<'_> {
         }
     }
 
-    /// Writes a stage: methods for fields with the expressions of their writers, and for its end.
+    /// Writes a stage: the methods for its fields, with the expressions of their writers, and the
+    /// method for its end.
     fn write(
         &self,
         stage: usize,
@@ -264,7 +266,7 @@ impl Chain<'_> {
     }
 }
 
-/// A method for a field that may follow.
+/// Writes the method for a field that may follow.
 fn setter(model: &Model, member: &Member, writer: &str, out: &mut Lines) {
     if let Kind::Group(number) = member.kind {
         group(model, member, number, "Self", out);
@@ -299,7 +301,7 @@ fn setter(model: &Model, member: &Member, writer: &str, out: &mut Lines) {
     out.close("}");
 }
 
-/// A method for what ends a stage.
+/// Writes the method for the field or group that ends a stage.
 fn advance(model: &Model, end: &End<'_>, next: &str, out: &mut Lines) {
     let End { member, writer, .. } = end;
     let result = format!("{next}<'w, 'b>");
@@ -323,7 +325,7 @@ fn advance(model: &Model, end: &End<'_>, next: &str, out: &mut Lines) {
     out.close("}");
 }
 
-/// The head of a method that writes a group.
+/// Writes the head of a method that writes a group.
 fn group(model: &Model, member: &Member, number: usize, result: &str, out: &mut Lines) {
     let entry = &model.entries[number].name;
     out.gap();
@@ -366,7 +368,7 @@ fn write_group(model: &Model, member: &Member, number: usize, writer: &str, out:
     }
 }
 
-/// Returns the type of a value that is written, with the lifetime `'v` where it borrows.
+/// Returns the type of a value that is written, with the lifetime `'v` if it borrows.
 fn value_type(model: &Model, kind: Kind) -> String {
     let listed = |number: usize| {
         let item = &model.enums[number];
@@ -387,7 +389,7 @@ fn value_type(model: &Model, kind: Kind) -> String {
     }
 }
 
-/// Returns a type without names of lifetimes.
+/// Returns a type without the names of lifetimes.
 fn elided(value: &str) -> String {
     value.replace("&'v ", "&").replace("'v", "'_")
 }

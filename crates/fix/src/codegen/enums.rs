@@ -1,4 +1,4 @@
-//! Enums of the values that fields may have.
+//! Writers of enums of the values that fields may have.
 
 use super::lines::{Lines, literal};
 use super::model::Enum;

@@ -1,4 +1,4 @@
-//! Lines of code, laid out as rustfmt lays them out.
+//! Lines of code in the layout of rustfmt.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ impl Lines {
         &self.text
     }
 
-    /// One line; an empty one has no indentation.
+    /// Appends a line with indentation. An empty line has none.
     pub(super) fn line(&mut self, text: &str) {
         let indent = 4 * self.depth;
         _ = match text.is_empty() {
@@ -31,7 +31,7 @@ impl Lines {
         };
     }
 
-    /// A line that ends in `{`: what follows stands deeper, up to [`Lines::close`].
+    /// Appends a line that ends in `{`. The lines up to [`Lines::close`] are indented further.
     pub(super) fn open(&mut self, text: &str) {
         self.line(text);
         self.depth += 1;
@@ -42,14 +42,14 @@ impl Lines {
         self.line(text);
     }
 
-    /// A line in front of an item: none at the beginning of a block.
+    /// Appends an empty line before an item, except at the beginning of a block.
     pub(super) fn gap(&mut self) {
         if !self.text.ends_with("{\n") {
             self.line("");
         }
     }
 
-    /// `head(parameters) -> result {`, in one line where it fits.
+    /// Appends `head(parameters) -> result {`, in one line if it fits.
     pub(super) fn function(&mut self, head: &str, parameters: &[&str], result: &str) {
         let arrow = match result {
             "" => String::new(),
@@ -67,7 +67,7 @@ impl Lines {
         self.depth += 1;
     }
 
-    /// `pattern => value,` of a match, in one line where it fits.
+    /// Appends the arm `pattern => value,` of a match, in one line if it fits.
     pub(super) fn arm(&mut self, pattern: &str, value: &str) {
         let flat = format!("{pattern} => {value},");
         if 4 * self.depth + flat.len() <= WIDTH {
@@ -79,7 +79,7 @@ impl Lines {
     }
 }
 
-/// Returns a literal of the bytes of a text.
+/// Returns a byte string literal of a text.
 pub(super) fn literal(text: &str) -> String {
     format!("b\"{}\"", text.as_bytes().escape_ascii())
 }

@@ -1,4 +1,4 @@
-//! Typed messages from dictionaries, as Rust code: `fanfare fix codegen`, and for build scripts:
+//! Typed messages from dictionaries, as Rust code, for `fanfare fix codegen` and for build scripts:
 //!
 //! ```no_run
 //! // build.rs
@@ -13,8 +13,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The crate takes the code in by `include!(concat!(env!("OUT_DIR"), "/messages.rs"));`, and needs
-//! `fanfare-fix` alone for it. There is a module for each dictionary (`fix44`), which holds:
+//! A crate includes the code with `include!(concat!(env!("OUT_DIR"), "/messages.rs"));`, and needs
+//! only `fanfare-fix` for it. There is a module for each dictionary (`fix44`), which holds:
 //!
 //! - a reader for each message, over the bytes that were received. A method for each field returns
 //!   its value in the type of the dictionary, or an error with tag and offset. Components are
@@ -32,8 +32,8 @@
 //!   MsgType(35). From several dictionaries there is `crack` by version and MsgType too.
 //!
 //! Neither readers nor builders allocate. Dates, times of day and time zones are text. Fields that
-//! the dictionary does not have are in `fields()`, and are written to the [`FieldWriter`] in front
-//! of the builder or behind it.
+//! the dictionary does not have are in `fields()`, and are written to the [`FieldWriter`] before or
+//! after the builder.
 //!
 //! [`Message::with_groups`]: crate::codec::Message::with_groups
 //! [`FieldWriter`]: crate::codec::FieldWriter
@@ -54,7 +54,7 @@ use crate::dict::{Dictionary, Version};
 use lines::Lines;
 use model::Model;
 
-/// Why code cannot be generated.
+/// The reason why code cannot be generated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodegenError {
     /// There is no dictionary.
@@ -63,7 +63,7 @@ pub enum CodegenError {
     /// A dictionary has no messages.
     #[error("the dictionary of {version} has no messages")]
     NoMessages {
-        /// The dictionary's version.
+        /// The version of the dictionary.
         version: String,
     },
     /// A dictionary does not have a message.
@@ -71,28 +71,28 @@ pub enum CodegenError {
     UnknownMessage {
         /// The name or MsgType(35) that was asked for.
         name: String,
-        /// The dictionary's version.
+        /// The version of the dictionary.
         version: String,
     },
     /// One of several dictionaries has a version by which messages cannot be told apart.
     #[error("messages do not name version {version}: generate its code alone")]
     UnknownVersion {
-        /// The dictionary's version.
+        /// The version of the dictionary.
         version: String,
     },
-    /// Two dictionaries have one version.
+    /// Two dictionaries have the same version.
     #[error("two dictionaries describe {version}")]
     SameVersion {
-        /// Their version.
+        /// The version of both.
         version: String,
     },
 }
 
 /// Returns the code for messages of one or more dictionaries. The messages of a dictionary are
-/// named by their names or MsgTypes; without names all of them are meant.
+/// given by their names or MsgTypes. Without any, all messages are included.
 ///
-/// A dictionary of application messages alone (FIX.5.0 and later) has no header, and so its
-/// messages have no reader for one, unless it is put over its transport ([`Dictionary::over`]).
+/// A dictionary of application messages alone (FIX.5.0 and later) has no header. Its messages have
+/// no reader for one, unless the dictionary is put over its transport ([`Dictionary::over`]).
 ///
 /// # Errors
 /// See [`CodegenError`]. Faults of a dictionary itself are found when it is loaded.
@@ -118,14 +118,14 @@ pub fn generate(parts: &[(&Dictionary, &[&str])]) -> Result<String, CodegenError
     Ok(out)
 }
 
-/// `FIX.5.0SP2` as `fix50sp2`.
+/// Returns the name of the module of a version: `fix50sp2` for `FIX.5.0SP2`.
 fn module_name(version: &str) -> String {
     let bare = version.chars().filter(char::is_ascii_alphanumeric);
     snake(&bare.collect::<String>().to_ascii_lowercase())
 }
 
-/// Lints of a crate's own choice that the code of a dictionary cannot heed: not all of it is used,
-/// and names are the dictionary's.
+/// The attributes for lints that the code of a dictionary cannot heed: not all of it is used, and
+/// the names are those of the dictionary.
 const ALLOWED: &str = "#[allow(dead_code, unused_imports, unreachable_pub, clippy::pedantic)]\n\
                        #[allow(clippy::enum_variant_names, clippy::wrong_self_convention)]\n\
                        #[allow(clippy::should_implement_trait)]\n";
@@ -157,7 +157,7 @@ fn module(model: &Model, name: &str, out: &mut String) {
     out.push_str("}\n");
 }
 
-/// `Cracked` and `crack` for the messages of several versions.
+/// Writes `Cracked` and `crack` for the messages of several versions.
 fn cracker(models: &[Model], modules: &[String], out: &mut String) -> Result<(), CodegenError> {
     let mut versions = Vec::new();
     for model in models {

@@ -1,4 +1,5 @@
-//! What is generated for one dictionary: messages, entries of groups and enums, with their names.
+//! The model of the code for one dictionary: messages, entries of groups and enums, with their
+//! names.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,9 +13,9 @@ use crate::tag;
 pub(super) struct Model {
     pub(super) version: String,
     pub(super) header: Vec<Member>,
-    /// By MsgType, ascending.
+    /// The messages by MsgType(35), ascending.
     pub(super) messages: Vec<Block>,
-    /// Entries of groups, each in front of those of its own groups.
+    /// The entries of groups. Each comes before those of its own groups.
     pub(super) entries: Vec<Block>,
     pub(super) enums: Vec<Enum>,
 }
@@ -22,9 +23,9 @@ pub(super) struct Model {
 /// A message or an entry.
 pub(super) struct Block {
     pub(super) name: String,
-    /// What comments call it: `NewOrderSingle(D)`, `an entry of NoPartyIDs(453)`.
+    /// The name in comments: `NewOrderSingle(D)`, `an entry of NoPartyIDs(453)`.
     pub(super) title: String,
-    /// Empty for an entry.
+    /// The MsgType(35), empty for an entry.
     pub(super) msg_type: String,
     pub(super) members: Vec<Member>,
 }
@@ -32,7 +33,7 @@ pub(super) struct Block {
 /// A field, with components unfolded.
 pub(super) struct Member {
     pub(super) tag: u32,
-    /// What comments call it: `Side(54)`.
+    /// The name in comments: `Side(54)`.
     pub(super) title: String,
     /// The name of its methods.
     pub(super) name: String,
@@ -53,9 +54,9 @@ pub(super) enum Kind {
     Data(Option<u32>),
     /// The tag of the data field whose length it is.
     Length(u32),
-    /// The number of the enum.
+    /// The number of the enum of the values.
     Listed(usize),
-    /// The number of the enum; the field holds several of its values.
+    /// The number of the enum of the values, of which the field holds several.
     Several(usize),
     /// The number of the entry.
     Group(usize),
@@ -75,8 +76,8 @@ pub(super) struct Variant {
 }
 
 impl Model {
-    /// Returns the model of the messages with these MsgTypes or names; without names, of all
-    /// messages.
+    /// Returns the model of the messages with these MsgTypes or names, or of all messages if there
+    /// are none.
     pub(super) fn new(dictionary: &Dictionary, wanted: &[&str]) -> Result<Self, CodegenError> {
         let schema = dictionary.schema();
         let chosen = choose(schema, wanted)?;
@@ -139,7 +140,7 @@ fn choose<'a>(schema: &'a Schema, wanted: &[&str]) -> Result<Vec<&'a str>, Codeg
     Ok(chosen.map(String::as_str).collect())
 }
 
-/// A field of an unfolded block.
+/// A field of a block with components unfolded.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Line {
     tag: u32,
@@ -148,9 +149,9 @@ struct Line {
     group: Option<Vec<Self>>,
 }
 
-/// Returns the fields of a block, with components unfolded. Of two with one tag the first counts,
-/// and is required if one of them is. Compiling the dictionary has shown that no component is in
-/// itself.
+/// Returns the fields of a block, with components unfolded. Of two fields with one tag the first
+/// counts, and is required if one of them is. The compilation of the dictionary has shown that no
+/// component contains itself.
 fn unfold(schema: &Schema, items: &[Item], required: bool) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for item in items {
@@ -191,12 +192,12 @@ struct Maker<'a> {
     schema: &'a Schema,
     names: Types,
     enums: Vec<Enum>,
-    /// By tag.
+    /// The numbers of the enums by tag.
     enum_numbers: HashMap<u32, usize>,
     entries: Vec<Block>,
-    /// By count field and fields of the entry.
+    /// The numbers of the entries by count field and fields of the entry.
     entry_numbers: HashMap<(u32, Vec<Line>), usize>,
-    /// The different entries that a count field has, in one message or another.
+    /// The different entries of each count field, in all messages.
     shapes: HashMap<u32, HashSet<Vec<Line>>>,
     /// The name of the message at hand.
     message: String,
@@ -213,7 +214,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Notes the entries of groups.
+    /// Notes the entries of the group that a field counts, and of nested groups.
     fn note(&mut self, line: &Line) {
         let Some(lines) = &line.group else { return };
         let shapes = self.shapes.entry(line.tag).or_default();
@@ -314,7 +315,7 @@ impl Maker<'_> {
         Some(number)
     }
 
-    /// Returns the number of a group's entry. Where entries of one count field differ from message
+    /// Returns the number of a group's entry. If the entries of one count field differ from message
     /// to message, their names begin with the name of the first message that has them.
     fn entry(&mut self, count_tag: u32, lines: &[Line]) -> usize {
         let key = (count_tag, lines.to_vec());

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use fanfare_wire::names::{Taken, pascal};
 
-/// Types that the generated module uses or defines itself.
+/// The types that the generated module uses or defines itself.
 const TYPES: [&str; 8] = [
     "Decimal",
     "FieldError",
@@ -16,13 +16,13 @@ const TYPES: [&str; 8] = [
     "UtcTimestamp",
 ];
 
-/// What follows the name of a message or entry in the names of the types that are made for it.
+/// The suffixes of the types that are made for a message or entry.
 const SUFFIXES: [&str; 4] = ["", "Fields", "Builder", "Start"];
 
-/// Methods that every reader has.
+/// The methods that every reader has.
 const METHODS: [&str; 6] = ["build", "fields", "header", "of", "read", "required"];
 
-/// Names of types that are taken.
+/// The names of types that are taken.
 pub(super) struct Types(HashSet<String>);
 
 impl Types {
@@ -30,8 +30,8 @@ impl Types {
         Self(TYPES.map(str::to_owned).into())
     }
 
-    /// Returns a name for a type and those that are made for it: `name`, or `name` with the first
-    /// number behind it that makes all of them new.
+    /// Returns a name for a type and those that are made for it: `name`, or `name` followed by the
+    /// first number that makes all of them new.
     pub(super) fn unique(&mut self, name: &str) -> String {
         let name = pascal(name);
         let numbered = (2..).map(|number| {
@@ -56,7 +56,7 @@ impl Types {
     }
 }
 
-/// A type, and those that are made for it.
+/// Returns the names of a type and of those that are made for it.
 fn family(name: &str) -> [String; 4] {
     SUFFIXES.map(|suffix| format!("{name}{suffix}"))
 }
@@ -68,19 +68,19 @@ fn is_step(name: &str, of: &str) -> bool {
     number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Names of methods, of which those of every reader are taken.
+/// Returns the names of methods that every reader has, as taken ones.
 pub(super) fn methods() -> Taken {
     METHODS.into()
 }
 
-/// `NoPartyIDs` as `PartyIDs`.
+/// Returns the name without `No`: `PartyIDs` for `NoPartyIDs`.
 pub(super) fn without_no(title: &str) -> &str {
     let bare = title.strip_prefix("No");
     bare.filter(|bare| bare.starts_with(|c: char| c.is_ascii_uppercase()))
         .unwrap_or(title)
 }
 
-/// A value's name as that of a variant: `BUY_MINUS` and `BuyMinus` as `BuyMinus`.
+/// Returns the name of a value as that of a variant: `BuyMinus` for `BUY_MINUS` and for `BuyMinus`.
 pub(super) fn variant(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());
     let words = words.map(|word| {
@@ -93,8 +93,8 @@ pub(super) fn variant(name: &str) -> String {
     pascal(&words.collect::<Vec<_>>().join(" "))
 }
 
-/// A dictionary's text for the prose of a comment: without line breaks, and without what rustdoc
-/// takes for a link or an element.
+/// Returns a dictionary's text for the prose of a comment, without line breaks, and without what
+/// rustdoc takes for a link or an element.
 pub(super) fn words(text: &str) -> String {
     let is_plain = |c: &char| c.is_alphanumeric() || " _-./+".contains(*c);
     text.chars().filter(is_plain).collect()

@@ -1,10 +1,10 @@
-//! Readers: the header, messages and entries, and the enum of the messages.
+//! Writers of readers: the header, messages and entries, and the enum of the messages.
 
 use super::enums;
 use super::lines::{Lines, literal};
 use super::model::{Block, Kind, Member, Model};
 
-/// `Messages` and `crack`.
+/// Writes `Messages` and `crack`.
 pub(super) fn messages(model: &Model, out: &mut Lines) {
     out.gap();
     out.line("/// A received message of one of these types.");
@@ -38,7 +38,7 @@ pub(super) fn messages(model: &Model, out: &mut Lines) {
     out.close("}");
 }
 
-/// The reader of a message, whose level in the table of groups has the number `level`.
+/// Writes the reader of a message. The number of its level in the table of groups is `level`.
 pub(super) fn message(model: &Model, message: &Block, level: usize, out: &mut Lines) {
     let Block { name, title, .. } = message;
     out.gap();
@@ -78,7 +78,7 @@ pub(super) fn message(model: &Model, message: &Block, level: usize, out: &mut Li
     out.close("}");
 }
 
-/// The reader of an entry.
+/// Writes the reader of an entry.
 pub(super) fn entry(model: &Model, entry: &Block, out: &mut Lines) {
     let Block { name, title, .. } = entry;
     out.gap();
@@ -97,7 +97,7 @@ pub(super) fn entry(model: &Model, entry: &Block, out: &mut Lines) {
     out.close("}");
 }
 
-/// The reader of the header, if the dictionary has one.
+/// Writes the reader of the header, if the dictionary has one.
 pub(super) fn header(model: &Model, out: &mut Lines) {
     if model.header.is_empty() {
         return;

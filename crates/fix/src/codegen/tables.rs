@@ -1,11 +1,11 @@
-//! The static table of repeating groups.
+//! A writer of the static table of repeating groups.
 
 use std::collections::BTreeSet;
 
 use super::lines::{Lines, literal};
 use super::model::{Block, Kind, Member, Model};
 
-/// The most words in a set of tags; higher tags are searched for.
+/// The most words of a set of tags. Higher tags are searched for.
 const MAX_WORDS: u32 = 1024;
 
 pub(super) fn write(model: &Model, out: &mut Lines) {
@@ -29,7 +29,7 @@ pub(super) fn write(model: &Model, out: &mut Lines) {
     out.close("};");
 }
 
-/// Returns the number of the level of an entry: those of messages come first.
+/// Returns the number of the level of an entry. The levels of messages come first.
 pub(super) fn entry_level(model: &Model, entry: usize) -> usize {
     model.messages.len() + entry
 }
@@ -49,7 +49,7 @@ fn level(model: &Model, entry: &Block, out: &mut Lines) {
     out.close("),");
 }
 
-/// Count fields with the levels of their entries, ascending.
+/// Returns the count fields with the levels of their entries, ascending, as code.
 fn counts<'a>(model: &Model, members: impl IntoIterator<Item = &'a Member>) -> String {
     let mut counts: Vec<(u32, usize)> = Vec::new();
     for member in members {
@@ -65,7 +65,7 @@ fn counts<'a>(model: &Model, members: impl IntoIterator<Item = &'a Member>) -> S
     counts.collect::<Vec<_>>().join(", ")
 }
 
-/// The tags of an entry, and of the groups in it.
+/// Adds the tags of an entry, and of the groups in it, to `tags`.
 fn collect(model: &Model, entry: &Block, tags: &mut BTreeSet<u32>) {
     for member in &entry.members {
         tags.insert(member.tag);

@@ -1,4 +1,4 @@
-//! Compiles a schema into flat tables: a rule for each tag, a bit set of members for each
+//! The compilation of a schema into flat tables: a rule for each tag, a bit set of members for each
 //! message, and shared groups.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -8,22 +8,24 @@ use super::schema::{FieldDef, Item, Schema, SchemaError};
 use super::values::ValueSet;
 use crate::tag;
 
-/// Most fields of a dictionary.
+/// The most fields of a dictionary.
 pub(super) const MAX_FIELDS: usize = 65_535;
-/// Most messages of a dictionary.
+/// The most messages of a dictionary.
 const MAX_MESSAGES: usize = 65_535;
-/// Most direct members of a group.
+/// The most memberships, one for each field in each message.
+const MAX_MEMBERSHIPS: usize = 64 << 20;
+/// The most direct members of a group.
 pub(super) const MAX_MEMBERS: usize = 1_024;
-/// Most nested groups and components.
+/// The deepest nesting of groups and components.
 const MAX_DEPTH: usize = 64;
-/// Most fields of a message or group, those of nested groups included.
+/// The most fields of a message or group, those of nested groups included.
 const MAX_SLOTS: usize = 20_000;
-/// Most items that components may unfold to, over all messages.
+/// The most items to which components may unfold, over all messages.
 const MAX_ITEMS: usize = 500_000;
-/// Tags below it are looked up by index.
+/// The first tag that is not looked up by index.
 const DENSE_TAGS: u32 = 20_000;
 
-/// Where a field stands.
+/// The part of a message to which a field belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Section {
     Header,
@@ -31,51 +33,53 @@ pub(super) enum Section {
     Trailer,
 }
 
-/// What holds for a tag in all messages.
+/// The rule of a tag in all messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rule {
-    /// Number of the field in tag order, from 1; 0 if the dictionary does not know the tag.
+    /// The number of the field in the order of tags, from 1; 0 if the dictionary does not know the
+    /// tag.
     pub(super) id: u16,
-    /// Number of its list of values, from 1; 0 if any value is valid.
+    /// The number of the field's list of values, from 1; 0 if any value is valid.
     pub(super) values: u16,
     pub(super) kind: DataType,
     pub(super) section: Section,
-    /// Whether header or trailer have to have it.
+    /// Whether the header or the trailer must have the field.
     pub(super) required: bool,
-    /// Whether it counts a group in some message.
+    /// Whether the field counts a group in some message.
     pub(super) is_count: bool,
 }
 
-/// Rules by tag.
+/// The rules by tag.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rules {
     dense: Box<[Rule]>,
     sparse: Box<[(u32, Rule)]>,
 }
 
-/// A repeating group.
+/// The rules of a repeating group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct GroupRules {
-    /// The count field.
+    /// The tag of the count field.
     pub(super) tag: u32,
-    /// Tags of the direct members in order; the first is the delimiter.
+    /// The tags of the direct members in order. The first is the delimiter.
     pub(super) tags: Box<[u32]>,
-    /// What holds for each of them.
+    /// The rules of the direct members.
     pub(super) members: Box<[Member]>,
-    /// How many of them are required.
+    /// The number of required members.
     pub(super) required: usize,
-    /// All tags that may stand in an entry, those of nested groups included, ascending.
+    /// The tags of all fields that may belong to an entry, those of nested groups included,
+    /// ascending.
     pub(super) all: Box<[u32]>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Member {
     pub(super) required: bool,
-    /// Number of the group that the member counts.
+    /// The number of the group that the member counts.
     pub(super) group: Option<u32>,
 }
 
-/// How a field belongs to a block.
+/// The membership of a field in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Membership {
     None,
@@ -83,14 +87,14 @@ pub(super) enum Membership {
     Required,
 }
 
-/// A message, or header or trailer.
+/// A message, the header, or the trailer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Block {
-    /// By field id: whether the field is one of the block's own, not of a group.
+    /// The membership of each field by id. Fields of groups are no members.
     pub(super) members: Box<[Membership]>,
-    /// Tags of the required fields, ascending.
+    /// The tags of the required fields, ascending.
     pub(super) required_tags: Box<[u32]>,
-    /// Count fields and the numbers of their groups, ascending.
+    /// The count fields and the numbers of their groups, ascending.
     pub(super) groups: Box<[(u32, u32)]>,
 }
 
@@ -103,16 +107,16 @@ pub(super) struct Tables {
     pub(super) header: Block,
     pub(super) trailer: Block,
     pub(super) messages: Messages,
-    /// Number of fields.
+    /// The number of fields.
     pub(super) fields: usize,
 }
 
-/// Messages by MsgType(35).
+/// The messages by MsgType(35).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Messages {
-    /// Ascending.
+    /// The messages, ascending.
     all: Box<[(Box<[u8]>, Block)]>,
-    /// For types of one byte: the position in `all`, from 1; 0 if there is none.
+    /// The position in `all` of each type of one byte, from 1; 0 if there is none.
     single: Box<[u16]>,
 }
 
@@ -135,7 +139,7 @@ impl Messages {
         self.at(self.position(msg_type)?)
     }
 
-    /// Returns the place of a message in their order.
+    /// Returns the position of a message in the order of messages.
     #[inline]
     pub(super) fn position(&self, msg_type: &[u8]) -> Option<usize> {
         match msg_type {
@@ -154,7 +158,7 @@ impl Messages {
 }
 
 impl Rules {
-    /// Returns the rule of a tag; its id is 0 if the tag is not known.
+    /// Returns the rule of a tag. Its id is 0 if the tag is not known.
     #[inline(always)]
     pub(super) fn get(&self, tag: u32) -> &Rule {
         match self.dense.get(tag as usize) {
@@ -170,7 +174,8 @@ impl Rules {
     }
 }
 
-/// Returns the rule of a tag that no field declares: some count as header in every version.
+/// Returns the rule of a tag that no field declares. Some tags belong to the header in every
+/// version.
 fn unknown(tag: u32) -> &'static Rule {
     const fn rule(section: Section) -> Rule {
         Rule {
@@ -200,14 +205,14 @@ fn standard_section(tag: u32) -> Section {
 }
 
 impl Block {
-    /// Returns whether the block itself has the field.
+    /// Returns the membership of a field in the block.
     #[inline(always)]
     pub(super) fn membership(&self, id: u16) -> Membership {
         let known = self.members.get(usize::from(id));
         known.copied().unwrap_or(Membership::None)
     }
 
-    /// Returns the number of the group that a field counts here.
+    /// Returns the number of the group that a field of the block counts.
     #[inline]
     pub(super) fn group(&self, tag: u32) -> Option<u32> {
         if self.groups.is_empty() {
@@ -223,10 +228,17 @@ impl Block {
 /// Compiles `schema`.
 ///
 /// # Errors
-/// References to what is not declared, cycles, and what exceeds the limits.
+/// Returns an error if something is used that is not declared, if components are cyclic, or if a
+/// limit is exceeded.
 pub(super) fn compile(schema: &Schema) -> Result<Tables, SchemaError> {
     limit(schema.fields.len(), MAX_FIELDS, "fields")?;
     limit(schema.messages.len(), MAX_MESSAGES, "messages")?;
+    let memberships = schema.messages.len() * (schema.fields.len() + 1);
+    limit(
+        memberships,
+        MAX_MEMBERSHIPS,
+        "pairs of a message and a field",
+    )?;
     let ids = schema.fields.keys().zip(1..).map(|(tag, id)| (*tag, id));
     let mut compiler = Compiler {
         schema,
@@ -302,7 +314,7 @@ fn rules(
     (rules, values.into())
 }
 
-/// Returns the number of the field's list of values, shared between equal lists.
+/// Returns the number of the field's list of values. Equal lists share one number.
 fn value_set(
     tag: u32,
     field: &FieldDef,
@@ -326,13 +338,14 @@ struct Compiler<'a> {
     ids: HashMap<u32, u16>,
     groups: Vec<GroupRules>,
     known: HashMap<GroupRules, u32>,
-    /// Components that are being unfolded.
+    /// The components that are being unfolded.
     open: HashSet<&'a str>,
-    /// Items that may still be unfolded.
+    /// The number of items that may still be unfolded.
     budget: usize,
 }
 
-/// Returns a tag that stands twice is required if one of its places requires it.
+/// Returns the tags of required fields. A tag that occurs twice is required if one of its places
+/// requires it.
 fn required_tags(slots: &[Slot]) -> HashSet<u32> {
     let required = slots.iter().filter(|slot| slot.required);
     required.map(|slot| slot.tag).collect()
@@ -504,7 +517,7 @@ mod tests {
     use super::super::{Dictionary, Version};
     use super::*;
 
-    /// What the standard needs, in its largest version.
+    /// The largest version of the standard needs far fewer items than the limit.
     #[test]
     fn the_limit_of_items_leaves_room() {
         fn count(schema: &Schema, items: &[Item]) -> usize {

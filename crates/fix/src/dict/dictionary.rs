@@ -12,7 +12,7 @@ use super::schema::{FieldDef, MessageDef, Schema, SchemaError};
 use super::{orchestra, quickfix, table};
 use crate::codec::GroupSpec;
 
-/// Versions whose tables are built in.
+/// A version whose tables are built in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Version {
     /// FIX.4.0
@@ -36,7 +36,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// All of them.
+    /// All built-in versions.
     pub const ALL: [Self; 9] = [
         Self::Fix40,
         Self::Fix41,
@@ -94,8 +94,8 @@ impl Version {
     }
 }
 
-/// Fields, messages and groups of one version, compiled for validation and lookup. Immutable:
-/// share it between threads.
+/// The fields, messages and groups of one version, compiled for validation and lookup. A dictionary
+/// is immutable, and may be shared between threads.
 #[derive(Debug, Clone)]
 pub struct Dictionary {
     schema: Schema,
@@ -104,7 +104,7 @@ pub struct Dictionary {
 
 impl Dictionary {
     /// Returns the built-in dictionary of `version`. The first call for a version reads its table,
-    /// which takes about a millisecond; later calls share it.
+    /// which takes about a millisecond. Later calls share it.
     pub fn built_in(version: Version) -> Arc<Self> {
         static LOADED: [OnceLock<Arc<Dictionary>>; 9] = [const { OnceLock::new() }; 9];
         let load = || Arc::new(Self::from_table(version.text()).unwrap_or_else(|_| Self::empty()));
@@ -116,40 +116,39 @@ impl Dictionary {
         }
     }
 
-    /// Reads QuickFIX-style XML (`<fix>`) or FIX Orchestra XML (`<repository>`), whichever the
-    /// text is.
+    /// Reads a dictionary from QuickFIX-style XML (`<fix>`) or FIX Orchestra XML (`<repository>`).
     ///
     /// # Errors
-    /// What is wrong with the text, and where.
+    /// Returns what is wrong with the text, and where.
     pub fn from_xml(text: &str) -> Result<Self, LoadError> {
         let document = parse_xml(text)?;
         Self::new(read(&document)?).map_err(|error| placed(&document, error))
     }
 
-    /// Compiles a schema.
+    /// Returns a dictionary of a schema, which is compiled.
     ///
     /// # Errors
-    /// Declarations that do not fit together.
+    /// Returns an error if declarations do not fit together.
     pub fn new(schema: Schema) -> Result<Self, SchemaError> {
         let tables = compile::compile(&schema)?;
         Ok(Self { schema, tables })
     }
 
-    /// Returns this dictionary with `user` on top: see [`Schema::merge`].
+    /// Returns this dictionary with `user` merged on top of it: see [`Schema::merge`].
     ///
     /// # Errors
-    /// Declarations that do not fit together.
+    /// Returns an error if declarations do not fit together.
     pub fn merged(&self, user: Schema) -> Result<Self, SchemaError> {
         let mut schema = self.schema.clone();
         schema.merge(user);
         Self::new(schema)
     }
 
-    /// Returns the application messages of this dictionary under header and trailer of `transport`
-    /// (FIXT.1.1), with the fields that these need.
+    /// Returns the application messages of this dictionary under the header and trailer of
+    /// `transport` (FIXT.1.1), with the fields that these need.
     ///
     /// # Errors
-    /// Declarations that do not fit together.
+    /// Returns an error if declarations do not fit together.
     pub fn over(&self, transport: &Self) -> Result<Self, SchemaError> {
         let mut schema = self.schema.clone();
         schema.messages.retain(|_, message| !message.is_session);
@@ -172,7 +171,7 @@ impl Dictionary {
         Self::new(schema)
     }
 
-    /// Returns what the dictionary declares.
+    /// Returns the declarations of the dictionary.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -205,7 +204,7 @@ impl Dictionary {
         self.field(tag).map(|field| field.kind)
     }
 
-    /// Returns what a value of a field means, such as `Buy` for Side(54) = 1.
+    /// Returns the meaning of a value of a field, such as `Buy` for Side(54) = 1.
     pub fn value_name(&self, tag: u32, value: &[u8]) -> Option<&str> {
         let mut values = self.field(tag)?.values.iter();
         let known = values.find(|known| known.value.as_bytes() == value)?;
@@ -213,9 +212,8 @@ impl Dictionary {
     }
 
     /// Returns the pairs of a length and a data field whose length the standard does not have, in
-    /// the order of the length fields' tags. A length has one data field. A decoder has to know
-    /// them: see
-    /// [`Config::data_fields`](crate::session::Config::data_fields).
+    /// the order of the length fields' tags. A length field has one data field. A decoder has to
+    /// know these pairs: see [`Config::data_fields`](crate::session::Config::data_fields).
     pub fn data_fields(&self) -> Vec<(u32, u32)> {
         let standard = DataFields::standard();
         let mut pairs: Vec<_> = self.schema.data_fields().into_iter().collect();
@@ -235,7 +233,7 @@ impl Dictionary {
         self.message(msg_type).map(|message| message.name.as_str())
     }
 
-    /// Returns the repeating group that `count_tag` counts in a message (or in the header), for
+    /// Returns the repeating group that `count_tag` counts in a message or in the header, for
     /// [`FieldSet::group_with`](crate::codec::FieldSet::group_with).
     pub fn group(&self, msg_type: &[u8], count_tag: u32) -> Option<DictGroup<'_>> {
         let in_message = self
@@ -270,11 +268,11 @@ impl Dictionary {
     }
 }
 
-/// Reads QuickFIX-style or FIX Orchestra XML without compiling it: to be merged on top of another
-/// dictionary.
+/// Reads QuickFIX-style or FIX Orchestra XML without compiling it. The schema may be merged on top
+/// of another dictionary.
 ///
 /// # Errors
-/// What is wrong with the text, and where.
+/// Returns what is wrong with the text, and where.
 pub fn schema_from_xml(text: &str) -> Result<Schema, LoadError> {
     read(&parse_xml(text)?)
 }
@@ -294,7 +292,7 @@ fn read(document: &Document) -> Result<Schema, LoadError> {
     }
 }
 
-/// Returns the error at the element that declares what it is about, as far as there is one.
+/// Returns the error with the place of the element that declares what it is about, if there is one.
 fn placed(document: &Document, error: SchemaError) -> LoadError {
     let Some(name) = error.place() else {
         return error.into();
@@ -324,7 +322,7 @@ impl<'a> DictGroup<'a> {
         Some(Self { dictionary, rules })
     }
 
-    /// Returns the group that a member counts.
+    /// Returns the nested group that a member counts.
     pub fn nested(&self, count_tag: u32) -> Option<Self> {
         let at = self.rules.tags.iter().position(|tag| *tag == count_tag)?;
         Self::new(self.dictionary, self.rules.members.get(at)?.group?)

@@ -4,8 +4,8 @@ use super::compile::{Block, GroupRules, Section};
 use super::dictionary::Dictionary;
 use crate::codec::Groups;
 
-/// This bit is set in the level of a group's entries, whose other bits are the group's number. It
-/// is not set in the level of a message, which is the message's position.
+/// The bit that is set in the level of a group's entries, whose other bits are the group's number.
+/// It is not set in the level of a message, which is the message's position.
 const ENTRIES: u32 = 1 << 31;
 
 impl Dictionary {

@@ -1,4 +1,4 @@
-//! Validation as a session's hook: picks the dictionary of each message.
+//! The validation as a session's hook, which selects the dictionary of each message.
 
 use std::sync::Arc;
 
@@ -11,21 +11,23 @@ use crate::tag;
 
 /// The dictionaries of one session.
 ///
-/// Up to FIX.4.4 there is one. Over FIXT.1.1 session messages are judged by the transport's
-/// dictionary alone, application messages by the dictionary of their ApplVerID(1128), or else of
-/// the Logon's DefaultApplVerID(1137), under the transport's header.
+/// Up to FIX.4.4 there is one dictionary. Over FIXT.1.1, session messages are checked by the
+/// transport's dictionary alone. Application messages are checked by the dictionary of their
+/// ApplVerID(1128), or else of the DefaultApplVerID(1137) of the Logon(A), under the transport's
+/// header.
 #[derive(Debug, Clone)]
 pub struct DictionaryValidator {
     session: Arc<Dictionary>,
-    /// By version; empty up to FIX.4.4.
+    /// The dictionaries of application messages by version, empty up to FIX.4.4.
     applications: Vec<(Version, Arc<Dictionary>)>,
-    /// The version of application messages that name none.
+    /// The version of application messages that do not name one.
     default_version: Option<Version>,
     switches: Switches,
 }
 
 impl DictionaryValidator {
-    /// For a session of FIX.4.0 to FIX.4.4, or a transport without application messages.
+    /// Returns a validator for a session of FIX.4.0 to FIX.4.4, or for a transport without
+    /// application messages.
     pub fn new(dictionary: Arc<Dictionary>, switches: Switches) -> Self {
         Self {
             session: dictionary,
@@ -35,12 +37,12 @@ impl DictionaryValidator {
         }
     }
 
-    /// For a session of `version` with the built-in dictionaries: of FIX.4.0 to FIX.4.4 that
-    /// version, of the others FIXT.1.1 with all application versions from 5.0 on and `version` as
-    /// the default.
+    /// Returns a validator with the built-in dictionaries for a session of `version`. From FIX.4.0
+    /// to FIX.4.4 it has the dictionary of that version. For other versions it has FIXT.1.1 with
+    /// all application versions from 5.0 on, and `version` as the default.
     ///
     /// # Errors
-    /// None with the tables as they are.
+    /// Returns no error with the tables as they are.
     pub fn built_in(version: Version, switches: Switches) -> Result<Self, SchemaError> {
         let over_transport = [Version::Fix50, Version::Fix50Sp1, Version::Fix50Sp2];
         if !over_transport.contains(&version) && version != Version::Fixt11 {
@@ -54,10 +56,11 @@ impl DictionaryValidator {
         Ok(validator)
     }
 
-    /// Adds the dictionary of an application version; the first one added is the default.
+    /// Adds the dictionary of an application version. The first one added is the default.
     ///
     /// # Errors
-    /// Header and trailer of the transport and the application's messages do not fit together.
+    /// Returns an error if the header and trailer of the transport and the application's messages
+    /// do not fit together.
     pub fn add_application(
         &mut self,
         version: Version,
@@ -83,9 +86,9 @@ impl DictionaryValidator {
         pairs
     }
 
-    /// Returns the dictionary that judges a message. `default_version` is the
-    /// DefaultApplVerID(1137) of the counterparty's Logon; for a version that is not loaded, or not
-    /// known, the transport's dictionary judges.
+    /// Returns the dictionary that checks a message. `default_version` is the
+    /// DefaultApplVerID(1137) of the counterparty's Logon(A). For a version that is not loaded, or
+    /// not known, the transport's dictionary is returned.
     pub fn dictionary(
         &self,
         message: &Message<'_>,
@@ -95,7 +98,7 @@ impl DictionaryValidator {
             .unwrap_or(&self.session)
     }
 
-    /// `None` if the message's version is not loaded, or not known.
+    /// Returns the dictionary of a message, or `None` if its version is not loaded, or not known.
     fn loaded(
         &self,
         message: &Message<'_>,
@@ -115,8 +118,8 @@ impl DictionaryValidator {
         found.map(|(_, dictionary)| &**dictionary)
     }
 
-    /// Checks a message by its dictionary. One of a version that is not loaded is taken as it is
-    /// behind its header, as QuickFIX takes it. Does not allocate.
+    /// Checks a message by its dictionary. A message whose version is not loaded is accepted as it
+    /// is after its header, as in QuickFIX. The call does not allocate.
     ///
     /// # Errors
     /// See [`Dictionary::validate`].

@@ -1,13 +1,13 @@
 //! Data types of FIX fields and the check of a value's format.
 
-/// The data type of a field (FIX 5.0 SP2, volume 1, "Field Data Types"; earlier names are
-/// aliases, see [`DataType::from_name`]).
+/// A data type of fields (FIX 5.0 SP2, volume 1, "Field Data Types"). Earlier names are aliases:
+/// see [`DataType::from_name`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DataType {
     /// Any text.
     String,
-    /// One byte.
+    /// A single byte.
     Char,
     /// `Y` or `N`.
     Boolean,
@@ -19,7 +19,7 @@ pub enum DataType {
     SeqNum,
     /// An unsigned integer: the count field of a repeating group.
     NumInGroup,
-    /// 1 to 31.
+    /// A day of the month from 1 to 31.
     DayOfMonth,
     /// A decimal number without exponent.
     Float,
@@ -45,23 +45,23 @@ pub enum DataType {
     MultipleCharValue,
     /// Words separated by single spaces.
     MultipleStringValue,
-    /// `YYYYMM`, `YYYYMMDD` or `YYYYMMwN`.
+    /// A month as `YYYYMM`, `YYYYMMDD` or `YYYYMMwN`.
     MonthYear,
-    /// `YYYYMMDD-HH:MM:SS` with an optional fraction of 3, 6, 9 or 12 digits.
+    /// A UTC time as `YYYYMMDD-HH:MM:SS` with an optional fraction of 3, 6, 9 or 12 digits.
     UtcTimestamp,
-    /// `HH:MM:SS` with an optional fraction.
+    /// A UTC time of day as `HH:MM:SS` with an optional fraction.
     UtcTimeOnly,
-    /// `YYYYMMDD`.
+    /// A UTC date as `YYYYMMDD`.
     UtcDateOnly,
-    /// `YYYYMMDD`.
+    /// A local date as `YYYYMMDD`.
     LocalMktDate,
-    /// `HH:MM:SS`.
+    /// A local time of day as `HH:MM:SS`.
     LocalMktTime,
-    /// `HH:MM[:SS[.sss]]` with an optional `Z` or `±hh[:mm]`.
+    /// A time of day as `HH:MM[:SS[.sss]]` with an optional `Z` or `±hh[:mm]`.
     TzTimeOnly,
-    /// `YYYYMMDD-HH:MM[:SS[.sss]]` with an optional `Z` or `±hh[:mm]`.
+    /// A time as `YYYYMMDD-HH:MM[:SS[.sss]]` with an optional `Z` or `±hh[:mm]`.
     TzTimestamp,
-    /// Bytes of a length given by another field.
+    /// Bytes whose number is given by another field.
     Data,
     /// An XML document as bytes.
     XmlData,
@@ -70,7 +70,7 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// Returns the type with this name, in any case; the names of earlier versions and of FIX
+    /// Returns the type with this name, in any case. The names of earlier versions and of FIX
     /// Orchestra are known too. An unknown name is [`DataType::Other`].
     pub fn from_name(name: &str) -> Self {
         let upper = name.to_ascii_uppercase();
@@ -88,7 +88,7 @@ impl DataType {
             .map_or("OTHER", |(name, _)| name)
     }
 
-    /// Returns whether `value` has the format of this type. Does not allocate.
+    /// Returns whether `value` has the format of this type. The call does not allocate.
     #[inline(always)]
     pub fn accepts(self, value: &[u8]) -> bool {
         match self {
@@ -138,7 +138,7 @@ impl DataType {
     }
 }
 
-/// The first name of a type is its own, the others are aliases.
+/// The names of the types. The first name of a type is its own, the others are aliases.
 const NAMES: &[(&str, DataType)] = &[
     ("STRING", DataType::String),
     ("CHAR", DataType::Char),
@@ -181,7 +181,8 @@ const NAMES: &[(&str, DataType)] = &[
     ("RESERVED4000PLUS", DataType::Int),
 ];
 
-/// Returns at most 18 digits are in range for sure; longer ones are parsed.
+/// Returns whether a value is a signed integer of 64 bits. At most 18 digits are always in range,
+/// and longer values are parsed.
 #[inline]
 fn is_int(value: &[u8]) -> bool {
     let digits = value.strip_prefix(b"-").unwrap_or(value);
@@ -198,7 +199,8 @@ fn is_i64(value: &[u8]) -> bool {
     std::str::from_utf8(value).is_ok_and(|text| text.parse::<i64>().is_ok())
 }
 
-/// Returns an optional minus, digits, and at most one point that has a digit on one side at least.
+/// Returns whether a value is a number: an optional minus sign, and digits with at most one point,
+/// which has a digit on one side at least.
 #[inline]
 fn is_float(value: &[u8]) -> bool {
     let number = value.strip_prefix(b"-").unwrap_or(value);
@@ -230,7 +232,8 @@ fn all_digits(value: &[u8]) -> bool {
     }
 }
 
-/// Returns the bytes of a value of 1 to 8 as one word, the first lowest, filled up with `0`.
+/// Returns the bytes of a value of 1 to 8 bytes as one word, the first one lowest, filled up with
+/// `0`.
 #[inline]
 fn short(value: &[u8]) -> Option<u64> {
     let word = match (value.first_chunk::<4>(), value.last_chunk::<4>()) {
@@ -249,7 +252,7 @@ fn short(value: &[u8]) -> Option<u64> {
     Some(word | DIGITS.checked_shl(64 - unused as u32).unwrap_or(0))
 }
 
-/// Returns the highest bit of each byte that is no digit.
+/// Returns a mask with the highest bit of each byte that is no digit.
 #[inline]
 fn other_than_digits(bytes: u64) -> u64 {
     const LOW_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -275,7 +278,7 @@ fn is_month_year(value: &[u8]) -> bool {
     }
 }
 
-/// `YYYYMM`.
+/// Returns whether a value is a month as `YYYYMM`.
 fn is_month(value: &[u8]) -> bool {
     value.len() == 6
         && all_digits(value)
@@ -291,7 +294,7 @@ const DIGITS: u64 = 0x3030_3030_3030_3030;
 const HIGH_NIBBLES: u64 = 0xf0f0_f0f0_f0f0_f0f0;
 const SIXES: u64 = 0x0606_0606_0606_0606;
 
-/// Returns whether each byte is 0 to 9 (the digit's value, not its character).
+/// Returns whether each byte is from 0 to 9, as the digit's value, not its character.
 #[inline]
 fn are_decimals(values: u64) -> bool {
     (values | values.wrapping_add(SIXES)) & HIGH_NIBBLES == 0
@@ -324,7 +327,7 @@ fn days_in(year: u32, month: u32) -> u32 {
     }
 }
 
-/// `HH:MM:SS` with an optional fraction; second 60 is a leap second.
+/// Returns whether a value is `HH:MM:SS` with an optional fraction. Second 60 is a leap second.
 #[inline]
 fn is_time(value: &[u8]) -> bool {
     let Some((clock, fraction)) = value.split_first_chunk::<8>() else {

@@ -4,7 +4,7 @@
 use super::compile::{Block, GroupRules, Membership, Section};
 use super::dictionary::Dictionary;
 
-/// One level of a message: its body, or an entry of a repeating group.
+/// A level of a message: its body, or an entry of a repeating group.
 ///
 /// ```
 /// use fanfare_fix::dict::{Dictionary, Version};
@@ -39,10 +39,10 @@ impl Dictionary {
         })
     }
 
-    /// Returns whether validation accepts `value` in a field that belongs to its message: it has
-    /// the format of the field's type and, if the field has a list of values, is in it. A field
-    /// that the dictionary does not know takes any value. An empty value never fits. Does not
-    /// allocate.
+    /// Returns whether validation accepts `value` in a field that belongs to its message. The value
+    /// must have the format of the field's type and, if the field has a list of values, be in it. A
+    /// field that the dictionary does not know takes any value. An empty value never fits. The call
+    /// does not allocate.
     pub fn fits(&self, tag: u32, value: &[u8]) -> bool {
         let rule = self.rule(tag);
         if value.is_empty() || rule.id != 0 && !rule.kind.accepts(value) {
@@ -64,9 +64,9 @@ impl Dictionary {
 }
 
 impl<'a> Layout<'a> {
-    /// Returns the place of a field in the order of its level. The delimiter of an entry has 0. The
-    /// fields of a body have no order, and all have 0. `None` if the field does not belong to the
-    /// level.
+    /// Returns the place of a field in the order of its level, or `None` if the field does not
+    /// belong to the level. The delimiter of an entry has place 0. The fields of a body have no
+    /// order, and all have place 0.
     pub fn position(&self, tag: u32) -> Option<usize> {
         match self.level {
             Level::Body(block) => {

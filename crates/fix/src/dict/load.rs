@@ -1,64 +1,77 @@
-//! Errors and limits that the loaders of dictionary texts share.
+//! Errors and limits of the loaders of dictionary texts.
 
 use std::fmt;
 
+use fanfare_wire::xml::{Limit, Limits};
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::schema::SchemaError;
 
-/// Largest text that a loader takes, in bytes; FIX Latest in Orchestra has 9 million.
+/// The size of the largest text that a loader reads, in bytes. FIX Latest in Orchestra has 9
+/// million.
 pub const MAX_TEXT: usize = 64 << 20;
 
-/// Most XML elements, attributes and texts of a document.
+/// The most XML elements and texts of a document.
 const MAX_NODES: u32 = 4_000_000;
 
-/// Deepest nesting of groups in the text.
+/// The limits on a document. Each element with a namespace of its own costs the square of all
+/// namespaces around it; dictionaries have about ten.
+const LIMITS: Limits = Limits {
+    elements: MAX_NODES as usize,
+    attributes: 256,
+    namespaces: 64,
+};
+
+/// The deepest nesting of groups in a text.
 pub(super) const MAX_DEPTH: usize = 32;
 
-/// Why a dictionary text can not be loaded, and where.
+/// The reason why a dictionary text cannot be loaded, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
-    /// Line, from 1; 0 if the error belongs to no line.
+    /// The line, from 1; 0 if the error belongs to no line.
     pub line: usize,
-    /// Column, from 1; 0 if the error belongs to no line.
+    /// The column, from 1; 0 if the error belongs to no line.
     pub column: usize,
-    /// What is wrong.
+    /// The cause of the error.
     pub cause: Cause,
 }
 
-/// What is wrong with a dictionary text.
+/// The cause of an error in a dictionary text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
     /// The text is larger than [`MAX_TEXT`].
     #[error("the text has more than {MAX_TEXT} bytes")]
     TextTooLarge,
-    /// The text is not well-formed, with the words of the parser.
+    /// The text has more elements, attributes or namespaces than a loader reads.
+    #[error("{0}")]
+    TooMuch(Limit),
+    /// The text is not well-formed. The parser's message is included.
     #[error("{0}")]
     Syntax(String),
-    /// The root element belongs to no dictionary.
+    /// The root element is not that of a dictionary.
     #[error("<{root}> is neither <fix> nor <repository>")]
     NotADictionary {
-        /// The root element's name.
+        /// The name of the root element.
         root: String,
     },
-    /// An element without an attribute that it has to have.
+    /// An element lacks a required attribute.
     #[error("<{element}> has no {attribute}")]
     MissingAttribute {
-        /// The element's name.
+        /// The name of the element.
         element: String,
-        /// The attribute's name.
+        /// The name of the attribute.
         attribute: &'static str,
     },
-    /// An attribute whose value is not of the right kind.
+    /// An attribute has a value of the wrong kind.
     #[error("invalid value {attribute}=\"{value}\"")]
     BadValue {
-        /// The attribute's name.
+        /// The name of the attribute.
         attribute: &'static str,
-        /// Its value.
+        /// The value of the attribute.
         value: String,
     },
-    /// An element that has to be there is missing.
+    /// A required element is missing.
     #[error("<{0}> is missing")]
     MissingElement(&'static str),
     /// A tag is declared twice.
@@ -67,17 +80,17 @@ pub enum Cause {
     /// A name or MsgType(35) is declared twice.
     #[error("{what} {name} is declared twice")]
     DuplicateName {
-        /// What kind of thing has the name.
+        /// The kind of the thing with that name.
         what: &'static str,
         /// The name.
         name: String,
     },
-    /// A field, component, group or code set is used that nothing declares.
+    /// A field, component, group or code set is used but not declared.
     #[error("{what} {name} is not declared")]
     Unknown {
-        /// What kind of thing is used.
+        /// The kind of the thing that is used.
         what: &'static str,
-        /// Its name or number.
+        /// The name or number of the thing.
         name: String,
     },
     /// Groups are nested too deeply.
@@ -97,13 +110,13 @@ impl LoadError {
         }
     }
 
-    /// Something is used at an element that nothing declares.
+    /// Returns the error that an element uses something that is not declared.
     pub(super) fn unknown(node: Node, what: &'static str, name: &str) -> Self {
         let name = name.to_owned();
         Self::at(node, Cause::Unknown { what, name })
     }
 
-    /// Something is declared at an element that was declared before.
+    /// Returns the error that an element declares something that was declared before.
     pub(super) fn twice(node: Node, what: &'static str, name: &str) -> Self {
         let name = name.to_owned();
         Self::at(node, Cause::DuplicateName { what, name })
@@ -133,11 +146,15 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Parses XML within the limits; document type definitions are refused.
+/// Parses XML within the limits. Document type definitions are refused.
 pub(super) fn parse_xml(text: &str) -> Result<Document<'_>, LoadError> {
     if text.len() > MAX_TEXT {
         return Err(LoadError::new(0, 0, Cause::TextTooLarge));
     }
+    LIMITS.check(text).map_err(|exceeded| {
+        let (line, column) = (exceeded.line as usize, exceeded.column as usize);
+        LoadError::new(line, column, Cause::TooMuch(exceeded.limit))
+    })?;
     let options = ParsingOptions {
         allow_dtd: false,
         nodes_limit: MAX_NODES,
@@ -153,7 +170,7 @@ pub(super) fn parse_xml(text: &str) -> Result<Document<'_>, LoadError> {
     })
 }
 
-/// Returns an attribute that has to be there.
+/// Returns a required attribute of an element.
 pub(super) fn attribute<'a>(node: Node<'a, '_>, name: &'static str) -> Result<&'a str, LoadError> {
     node.attribute(name).ok_or_else(|| {
         let cause = Cause::MissingAttribute {
@@ -164,7 +181,7 @@ pub(super) fn attribute<'a>(node: Node<'a, '_>, name: &'static str) -> Result<&'
     })
 }
 
-/// Returns a tag number from 1 on in an attribute.
+/// Returns a tag number from an attribute. The number must be from 1 to [`MAX_TAG`].
 pub(super) fn tag_attribute(node: Node, name: &'static str) -> Result<u32, LoadError> {
     let text = attribute(node, name)?;
     match text.parse() {

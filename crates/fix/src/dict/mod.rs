@@ -1,9 +1,10 @@
-//! Dictionaries: what fields and messages a version of FIX has, and the validation pass.
+//! Dictionaries, which define the fields and messages of a version of FIX, and the validation of
+//! messages.
 //!
-//! Tables of FIX.4.0 to FIX.5.0SP2 and FIXT.1.1 are built in ([`Dictionary::built_in`]); others
-//! come at run time from QuickFIX-style or FIX Orchestra XML ([`Dictionary::from_xml`]), also as
+//! Tables of FIX.4.0 to FIX.5.0SP2 and FIXT.1.1 are built in ([`Dictionary::built_in`]). Others are
+//! loaded at run time from QuickFIX-style or FIX Orchestra XML ([`Dictionary::from_xml`]), also as
 //! user fields on top of a built-in one ([`Dictionary::merged`]). Decoding needs no dictionary:
-//! validation is a pass of its own over a decoded message.
+//! validation is a separate pass over a decoded message.
 //!
 //! ```
 //! use fanfare_fix::codec::Decoder;

@@ -1,4 +1,4 @@
-//! Messages for people: every field with its name and what its value means, groups indented.
+//! Messages for people: every field with its name and the meaning of its value, groups indented.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -8,23 +8,24 @@ use crate::codec::{Field, GroupSpec, Message};
 use crate::tag;
 use fanfare_wire::text::Escaped;
 
-/// One field of a message with its place in the groups.
+/// A field of a message with its place in the groups.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'a> {
-    /// In how many groups the field stands.
+    /// The number of groups around the field.
     pub depth: usize,
-    /// The number of the entry, from 1, that the field begins.
+    /// The number of the entry that the field begins, from 1.
     pub entry: Option<usize>,
     /// The field.
     pub field: Field<'a>,
-    /// Its name, if the dictionary knows it.
+    /// The name of the field, if the dictionary knows it.
     pub name: Option<&'a str>,
-    /// What its value means, if the field has a list of values.
+    /// The meaning of the value, if the field has a list of values.
     pub meaning: Option<&'a str>,
 }
 
-/// Returns a message's fields in order, as the dictionary sees them. Takes any message: unknown
-/// fields have no name, and a group ends with the first field that is not in it. Allocates.
+/// Returns a message's fields in order, as the dictionary sees them. Any message is accepted:
+/// unknown fields have no name, and a group ends before the first field that is not in it. The call
+/// allocates.
 pub fn lines<'a>(dictionary: &'a Dictionary, message: &Message<'a>) -> Vec<Line<'a>> {
     let fields: Vec<Field<'a>> = message.fields().collect();
     let mut walk = Walk {
@@ -44,7 +45,7 @@ pub fn lines<'a>(dictionary: &'a Dictionary, message: &Message<'a>) -> Vec<Line<
     walk.lines
 }
 
-/// Returns MsgType(35), also where it does not stand third.
+/// Returns MsgType(35), even if it is not the third field.
 fn msg_type<'a>(message: &Message<'a>) -> &'a [u8] {
     message.get(tag::MSG_TYPE).unwrap_or_default()
 }
@@ -69,7 +70,7 @@ impl<'a> Walk<'a, '_> {
         });
     }
 
-    /// Prints the entries of a group from `at` on, and returns the position behind them.
+    /// Adds the lines of a group's entries from `at` on, and returns the position after them.
     fn group(&mut self, group: DictGroup<'a>, mut at: usize, depth: usize) -> usize {
         let mut entry = 0;
         let mut seen: Vec<u32> = Vec::new();
@@ -90,7 +91,7 @@ impl<'a> Walk<'a, '_> {
     }
 }
 
-/// Writes a message over several lines, by its [`lines`].
+/// A printer that writes a message over several lines, by its [`lines`].
 #[derive(Debug, Clone, Copy)]
 pub struct Pretty<'a> {
     dictionary: &'a Dictionary,
@@ -108,7 +109,7 @@ impl<'a> Pretty<'a> {
         }
     }
 
-    /// With the colours of a terminal (ANSI escapes), or without.
+    /// Sets whether the text has the colours of a terminal, as ANSI escapes.
     #[must_use]
     pub fn colour(self, colour: bool) -> Self {
         Self { colour, ..self }
@@ -158,7 +159,7 @@ impl fmt::Display for Pretty<'_> {
     }
 }
 
-/// A message, or a part of one, as text: `|` for SOH, and unsafe characters escaped as by
+/// A message or a part of one as text, with `|` for SOH, and with unsafe characters escaped as by
 /// [`Escaped`].
 #[derive(Debug, Clone, Copy)]
 pub struct Printable<'a>(
@@ -172,15 +173,15 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
-/// Returns the built-in dictionary that has the names of a message: by its BeginString(8), over
-/// FIXT.1.1 by its ApplVerID(1128) or DefaultApplVerID(1137), else the newest. Its header and
+/// Returns the built-in dictionary with the names of a message: that of BeginString(8), or, over
+/// FIXT.1.1, that of ApplVerID(1128) or DefaultApplVerID(1137), or else the newest. Its header and
 /// session messages are those of the transport.
 pub fn names_of(message: &Message<'_>) -> Arc<Dictionary> {
     names_for(message, None)
 }
 
-/// As [`names_of`], for a message over FIXT.1.1 whose session has agreed on `default` in its Logon
-/// (DefaultApplVerID(1137)).
+/// Returns the same dictionary as [`names_of`]. For a message over FIXT.1.1 that names no version,
+/// `default` is the DefaultApplVerID(1137) that its session has agreed on in its Logon(A).
 pub fn names_for(message: &Message<'_>, default: Option<Version>) -> Arc<Dictionary> {
     let begin_string = std::str::from_utf8(message.begin_string()).unwrap_or("");
     match Version::from_name(begin_string) {

@@ -1,5 +1,5 @@
-//! Reads QuickFIX-style XML: `<fix major= minor=>` with header, trailer, messages, components and
-//! fields, in which everything refers to fields and components by name.
+//! A reader of QuickFIX-style XML: `<fix major= minor=>` with header, trailer, messages, components
+//! and fields, in which all references are by the names of fields and components.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,8 @@ use super::schema::{EnumValue, FieldDef, Item, MessageDef, Schema, SchemaError};
 /// Reads a document whose root is `<fix>`.
 ///
 /// # Errors
-/// Missing elements or attributes, names that are declared twice or not at all, with their place.
+/// Returns an error with its place if an element or attribute is missing, or if a name is declared
+/// twice or not at all.
 pub(super) fn read(document: &Document) -> Result<Schema, LoadError> {
     let root = document.root_element();
     let mut schema = Schema {
@@ -61,7 +62,7 @@ pub(super) fn read(document: &Document) -> Result<Schema, LoadError> {
     Ok(schema)
 }
 
-/// `FIX.4.4`, `FIX.5.0SP2`, `FIXT.1.1`.
+/// Returns the version: `FIX.4.4`, `FIX.5.0SP2`, `FIXT.1.1`.
 fn version(root: Node) -> Result<String, LoadError> {
     let major = attribute(root, "major")?;
     let minor = attribute(root, "minor")?;
@@ -85,7 +86,7 @@ fn elements<'a, 'b>(parent: Option<Node<'a, 'b>>) -> impl Iterator<Item = Node<'
         .filter(Node::is_element)
 }
 
-/// Returns tags by field name.
+/// Reads the fields into the schema, and returns their tags by name.
 fn read_fields<'a>(
     fields: Node<'a, '_>,
     schema: &mut Schema,
@@ -105,6 +106,7 @@ fn read_fields<'a>(
             kind,
             values: read_values(field)?,
             open: matches!(field.attribute("allowOtherValues"), Some("Y" | "true")),
+            length: None,
         };
         if schema.fields.insert(tag, definition).is_some() {
             return Err(LoadError::at(field, Cause::DuplicateTag(tag)));
@@ -130,7 +132,7 @@ fn read_values(field: Node) -> Result<Vec<EnumValue>, LoadError> {
         .collect()
 }
 
-/// What items may refer to.
+/// The names that items may refer to.
 struct Context<'a> {
     names: HashMap<&'a str, u32>,
     components: HashSet<String>,
@@ -150,7 +152,8 @@ impl Context<'_> {
 
     fn item(&mut self, node: Node, depth: usize) -> Result<Item, LoadError> {
         let name = attribute(node, "name")?;
-        let required = node.attribute("required") == Some("Y");
+        let required = node.attribute("required");
+        let required = required.is_some_and(|text| text.eq_ignore_ascii_case("Y"));
         match node.tag_name().name() {
             "field" => Ok(Item::Field {
                 tag: self.tag(node, name)?,

@@ -1,5 +1,5 @@
-//! What a dictionary declares, whatever it was read from: fields, header, trailer, components and
-//! messages. [`Dictionary`](super::Dictionary) compiles it into tables.
+//! The declarations of a dictionary, whatever it was read from: fields, header, trailer, components
+//! and messages. [`Dictionary`](super::Dictionary) compiles them into tables.
 
 use std::collections::BTreeMap;
 
@@ -10,80 +10,88 @@ use super::kind::DataType;
 pub struct Schema {
     /// The version, written like a BeginString(8): `FIX.4.4`, `FIX.5.0SP2`, `FIXT.1.1`.
     pub version: String,
-    /// Fields by tag.
+    /// The fields by tag.
     pub fields: BTreeMap<u32, FieldDef>,
     /// The standard header.
     pub header: Vec<Item>,
     /// The standard trailer.
     pub trailer: Vec<Item>,
-    /// Blocks that messages and other components refer to.
+    /// The blocks that messages and other components refer to, by name.
     pub components: BTreeMap<String, Vec<Item>>,
-    /// Messages by MsgType(35).
+    /// The messages by MsgType(35).
     pub messages: BTreeMap<String, MessageDef>,
 }
 
-/// One field.
+/// The declaration of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldDef {
     /// The field's name, such as `ClOrdID`.
     pub name: String,
-    /// Its data type.
+    /// The data type of the field.
     pub kind: DataType,
-    /// Its values, if it has a list of them.
+    /// The values of the field, if it has a list of them.
     pub values: Vec<EnumValue>,
-    /// Whether values that are not in the list are valid too.
+    /// Whether values outside the list are valid too.
     pub open: bool,
+    /// The tag of the length field that the `lengthId` of a data field names, if it names one.
+    pub length: Option<u32>,
 }
 
-/// One value of a field's list.
+impl FieldDef {
+    fn is_data(&self) -> bool {
+        matches!(self.kind, DataType::Data | DataType::XmlData)
+    }
+}
+
+/// A value of a field's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnumValue {
-    /// The value as it stands in a message.
+    /// The value as it is in a message.
     pub value: String,
-    /// What it means, such as `Buy`.
+    /// The meaning of the value, such as `Buy`.
     pub name: String,
 }
 
-/// One line of a message, component or group.
+/// An item of a message, component or group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     /// A field.
     Field {
-        /// Its tag.
+        /// The tag of the field.
         tag: u32,
-        /// Whether it has to be there.
+        /// Whether the field is required.
         required: bool,
     },
     /// A repeating group.
     Group {
         /// The tag of the count field.
         tag: u32,
-        /// Whether the count field has to be there.
+        /// Whether the count field is required.
         required: bool,
-        /// What an entry consists of; the first field is the delimiter.
+        /// The items of an entry. The first field is the delimiter.
         items: Vec<Self>,
     },
-    /// All lines of a component.
+    /// All items of a component.
     Component {
-        /// Its name.
+        /// The name of the component.
         name: String,
-        /// If not, none of its fields has to be there.
+        /// Whether the component is required. If not, none of its fields is.
         required: bool,
     },
 }
 
-/// One message.
+/// The declaration of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageDef {
     /// The message's name, such as `NewOrderSingle`.
     pub name: String,
     /// Whether it is a message of the session layer.
     pub is_session: bool,
-    /// What it consists of between header and trailer.
+    /// The items of the message between header and trailer.
     pub items: Vec<Item>,
 }
 
-/// Why a schema can not be compiled.
+/// The reason why a schema cannot be compiled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// An item has a tag that no field declares.
@@ -91,13 +99,13 @@ pub enum SchemaError {
     UnknownTag {
         /// The tag.
         tag: u32,
-        /// The message, component or block that has it.
+        /// The message, component or block that has the tag.
         place: String,
     },
     /// An item names a component that is not declared.
     #[error("{place} names component {name}, which is not declared")]
     UnknownComponent {
-        /// The component's name.
+        /// The name of the component.
         name: String,
         /// The message, component or block that names it.
         place: String,
@@ -105,21 +113,21 @@ pub enum SchemaError {
     /// A component contains itself.
     #[error("component {name} contains itself")]
     CyclicComponent {
-        /// The component's name.
+        /// The name of the component.
         name: String,
     },
-    /// A group without fields.
+    /// A group has no fields.
     #[error("group {tag} of {place} has no fields")]
     EmptyGroup {
         /// The tag of the count field.
         tag: u32,
-        /// The message, component or block that has it.
+        /// The message, component or block that has the group.
         place: String,
     },
-    /// More than a dictionary may hold.
+    /// A limit of dictionaries is exceeded.
     #[error("more than {limit} {what}")]
     TooLarge {
-        /// What there is too much of.
+        /// The things of which there are too many.
         what: &'static str,
         /// The limit.
         limit: usize,
@@ -127,8 +135,8 @@ pub enum SchemaError {
 }
 
 impl SchemaError {
-    /// Returns the name of the message or component at fault. Blocks of Orchestra are named by
-    /// their element and scenario too (`group Parties#base`).
+    /// Returns the name of the message or component at fault. The names of blocks of Orchestra also
+    /// have their element and scenario (`group Parties#base`), which are left out.
     pub(super) fn place(&self) -> Option<&str> {
         let place = match self {
             Self::UnknownTag { place, .. }
@@ -144,13 +152,15 @@ impl SchemaError {
 }
 
 impl Schema {
-    /// Puts `other` on top: its fields replace those with the same tag, its values are added to
-    /// their lists, its components replace those with the same name, and the lines of its header,
-    /// trailer and messages are added where the tag is not there yet. The version stays.
+    /// Merges `other` into this schema. Its fields replace those with the same tag, and keep the
+    /// values of those in their lists, and their length fields if they name none. Its components
+    /// replace those with the same name. The items of its header, trailer and messages are added if
+    /// their tag is not there yet. The version stays.
     pub fn merge(&mut self, other: Self) {
         for (tag, mut field) in other.fields {
             if let Some(old) = self.fields.remove(&tag) {
                 field.open |= old.open;
+                field.length = field.length.or(old.length);
                 for value in old.values {
                     if !field.values.iter().any(|v| v.value == value.value) {
                         field.values.push(value);
@@ -174,16 +184,22 @@ impl Schema {
 }
 
 impl Schema {
-    /// Returns the length fields of the data fields of a block, by data field: those that are
-    /// called after them (`RawDataLength`, `EncodedTextLen`), or else stand in front of them. Tags
-    /// that no field declares are skipped.
+    /// Returns the length fields of the data fields of a block, by data field. The length field is
+    /// the one that the declaration names. If it names none, it is the one that is named after the
+    /// data field (`RawDataLength`, `EncodedTextLen`), or else the one before it. Tags that no
+    /// field declares, and length fields outside the block, are skipped.
     pub(crate) fn lengths(&self, block: &[u32]) -> BTreeMap<u32, u32> {
         let field = |tag: &u32| self.fields.get(tag);
-        let data = |tag: &u32| {
-            field(tag).filter(|field| matches!(field.kind, DataType::Data | DataType::XmlData))
-        };
+        let data = |tag: &u32| field(tag).filter(|field| field.is_data());
         let mut lengths = BTreeMap::new();
-        for (tag, FieldDef { name, .. }) in block.iter().filter_map(|tag| Some((tag, data(tag)?))) {
+        for (tag, own) in block.iter().filter_map(|tag| Some((tag, data(tag)?))) {
+            if let Some(length) = own.length {
+                if block.contains(&length) {
+                    lengths.insert(*tag, length);
+                }
+                continue;
+            }
+            let name = &own.name;
             let names = [format!("{name}Len"), format!("{name}Length")];
             let named = |other: &&u32| field(other).is_some_and(|own| names.contains(&own.name));
             if let Some(length) = block.iter().find(named) {
@@ -192,7 +208,7 @@ impl Schema {
         }
         for pair in block.windows(2) {
             let [before, tag] = pair else { continue };
-            if data(tag).is_none() {
+            if data(tag).is_none_or(|own| own.length.is_some()) {
                 continue;
             }
             let is_length = field(before).is_some_and(|own| own.kind == DataType::Length);
@@ -204,9 +220,15 @@ impl Schema {
         lengths
     }
 
-    /// Returns the pairs of a length and a data field in all blocks, by length field.
+    /// Returns the pairs of a length and a data field, by length field: those that declarations
+    /// name, and those of all blocks.
     pub(super) fn data_fields(&self) -> BTreeMap<u32, u32> {
         let mut pairs = BTreeMap::new();
+        for (tag, field) in self.fields.iter().filter(|(_, field)| field.is_data()) {
+            if let Some(length) = field.length {
+                pairs.entry(length).or_insert(*tag);
+            }
+        }
         let messages = self.messages.values().map(|message| &message.items);
         let blocks = [&self.header, &self.trailer].into_iter();
         for items in blocks.chain(self.components.values()).chain(messages) {

@@ -1,6 +1,6 @@
-//! The text format of the built-in tables (crates/fix/dict-data), made by `cargo xtask dict`.
+//! The text format of the built-in tables (crates/fix/dict-data), which `cargo xtask dict` writes.
 //!
-//! A line is one declaration; words are separated by single spaces:
+//! A line is one declaration. Words are separated by single spaces:
 //!
 //! ```text
 //! V FIX.4.4                        version
@@ -18,7 +18,8 @@ use super::schema::{EnumValue, FieldDef, Item, MessageDef, Schema};
 /// Reads a table.
 ///
 /// # Errors
-/// A line that is not in the format, with its number; the column is that of the line's first byte.
+/// Returns an error with the number of the line that is not in the format. The column is that of
+/// the line's first byte.
 pub(super) fn parse(text: &str) -> Result<Schema, LoadError> {
     let mut schema = Schema::default();
     for (i, line) in text.lines().enumerate() {
@@ -74,6 +75,7 @@ fn parse_field(rest: &str) -> Option<(u32, FieldDef)> {
         kind: DataType::from_name(kind),
         values: words.map(parse_value).collect::<Option<_>>()?,
         open,
+        length: None,
     };
     Some((tag, field))
 }

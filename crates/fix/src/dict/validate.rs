@@ -1,8 +1,8 @@
-//! The validation pass: one walk over a message's fields against the tables of a dictionary.
+//! The validation of a message, in one walk over its fields against the tables of a dictionary.
 //!
 //! Faults are reported in a fixed order, whatever the order of the fields: header and trailer out
-//! of place, MsgType(35), required fields, then field by field in the order of the tags, header
-//! first. The walk goes on after a fault and keeps the one that comes first in that order; a
+//! of place, MsgType(35), required fields, and then field by field in the order of the tags, header
+//! first. The walk continues after a fault and keeps the one that comes first in that order. A
 //! message without faults costs one look at each field.
 
 mod group;
@@ -13,24 +13,24 @@ use crate::codec::{Field, Message};
 use crate::session::{Fault, RejectReason};
 use crate::tag;
 
-/// First tag of the user-defined range.
+/// The first tag of the user-defined range.
 const USER_TAGS: u32 = 5_000;
 
-/// What a validation pass looks at; the names are those of QuickFIX settings.
+/// The switches of a validation. Their names are those of QuickFIX settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Switches {
-    /// `ValidateFieldsOutOfOrder`: header, body and trailer in this order. On by default.
+    /// `ValidateFieldsOutOfOrder`: header, body and trailer must be in this order. On by default.
     pub fields_out_of_order: bool,
-    /// `ValidateFieldsHaveValues`: no field without value. On by default.
+    /// `ValidateFieldsHaveValues`: every field must have a value. On by default.
     pub fields_have_values: bool,
-    /// `ValidateUserDefinedFields`: tags from 5000 on have to be known and belong to the message.
-    /// On by default.
+    /// `ValidateUserDefinedFields`: tags from 5000 on must be known and belong to the message. On
+    /// by default.
     pub user_defined_fields: bool,
     /// `AllowUnknownMsgFields`: tags below 5000 need not be known, nor belong to the message. Off
     /// by default.
     pub allow_unknown_fields: bool,
-    /// `ValidateUnorderedGroupFields`: entries of groups begin with the delimiter and have their
-    /// fields in order. On by default.
+    /// `ValidateUnorderedGroupFields`: entries of groups must begin with the delimiter and have
+    /// their fields in order. On by default.
     pub unordered_group_fields: bool,
 }
 
@@ -47,7 +47,8 @@ impl Default for Switches {
 }
 
 impl Switches {
-    /// Sets the switch that a settings file calls `name`; false if there is none of that name.
+    /// Sets the switch that a settings file calls `name`, and returns whether there is one of that
+    /// name.
     pub fn set(&mut self, name: &str, on: bool) -> bool {
         let switch = match name {
             "ValidateFieldsOutOfOrder" => &mut self.fields_out_of_order,
@@ -63,10 +64,10 @@ impl Switches {
 }
 
 impl Dictionary {
-    /// Checks one message. Does not allocate.
+    /// Checks one message. The call does not allocate.
     ///
     /// # Errors
-    /// The first fault in the order of the module's description.
+    /// Returns the first fault in the order of the module's description.
     #[inline]
     pub fn validate(&self, message: &Message<'_>, switches: Switches) -> Result<(), Fault> {
         let Some(block) = self.block(message.msg_type()) else {
@@ -80,8 +81,8 @@ impl Dictionary {
         }
     }
 
-    /// Checks header and trailer of a message whose body this dictionary has nothing to say
-    /// about; of the body only what concerns every field. Does not allocate.
+    /// Checks the header and the trailer of a message whose body this dictionary does not describe,
+    /// and in the body only what concerns every field. The call does not allocate.
     pub(super) fn validate_frame(
         &self,
         message: &Message<'_>,
@@ -100,7 +101,7 @@ impl Dictionary {
         pass.run()
     }
 
-    /// Checks a message that the dictionary does not know: only the order of header, body and
+    /// Checks a message that the dictionary does not know. Only a wrong order of header, body and
     /// trailer comes before that fault.
     fn validate_unknown(&self, message: &Message<'_>, switches: Switches) -> Result<(), Fault> {
         let mut section = Section::Header;
@@ -115,10 +116,10 @@ impl Dictionary {
     }
 }
 
-/// The place of a fault in the order of reports; the smallest is reported.
+/// The place of a fault in the order of reports. The fault with the smallest place is reported.
 type Place = (Phase, Spot, usize);
 
-/// The part of the message (header, trailer, body) and the order of the field in it. Faults of a
+/// The part of the message (header, trailer, body), and the order of the field in it. Faults of a
 /// group's members have the spot of the outermost count field.
 type Spot = (u8, i64);
 
@@ -130,20 +131,20 @@ enum Phase {
     Field,
 }
 
-/// One walk over a message; `WORDS` times 64 fields can be told apart.
+/// A walk over a message. It distinguishes `WORDS` times 64 fields.
 struct Pass<'a, const WORDS: usize> {
     dictionary: &'a Dictionary,
     block: &'a Block,
-    /// Whether the block is that of the message: if not, its groups are not known.
+    /// Whether the block is that of the message. If not, its groups are not known.
     knows_body: bool,
     message: &'a Message<'a>,
     tags: &'a [u32],
     begins: &'a [u32],
     ends: &'a [u32],
     switches: Switches,
-    /// Fields seen outside groups, by id.
+    /// The fields seen outside groups, by id.
     seen: [u64; WORDS],
-    /// How many of the required fields were seen outside groups.
+    /// The number of required fields that were seen outside groups.
     required: usize,
     first: Option<(Place, Fault)>,
 }
@@ -195,8 +196,8 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         self.first.map_or(Ok(()), |(_, fault)| Err(fault))
     }
 
-    /// Checks the field at a position and, if it counts a group, the group; returns the position
-    /// behind.
+    /// Checks the field at a position and, if it counts a group, the group. Returns the position
+    /// after them.
     #[inline(always)]
     fn field(&mut self, at: usize, tag: u32, rule: &Rule) -> usize {
         if let Some(reason) = self.fault(at, tag, rule) {
@@ -209,7 +210,8 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         }
     }
 
-    /// Checks the entries behind a field that counts a group in some message.
+    /// Checks the entries after a field that counts a group in some message, and returns the
+    /// position after them.
     fn counted(&mut self, at: usize, tag: u32, rule: &Rule) -> usize {
         let block = match rule.section {
             Section::Body => self.block,
@@ -249,7 +251,7 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         None
     }
 
-    /// Marks a field as seen; whether it was seen before.
+    /// Marks a field as seen, and returns whether it was seen before.
     #[inline(always)]
     fn mark(&mut self, id: u16) -> bool {
         let (word, bit) = Self::place(id);
@@ -258,14 +260,14 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         was_seen
     }
 
-    /// Returns whether a field may come again: it may belong to entries of a group.
+    /// Returns whether a field may be repeated, as it may belong to entries of a group.
     #[inline]
     fn may_repeat(&self, rule: &Rule) -> bool {
         !self.knows_body && rule.section == Section::Body
     }
 
-    /// Returns the word and bit of a field. Fields that stand near each other, as those of the
-    /// header do, have different words: to set a bit need not wait for the one before.
+    /// Returns the word and the bit of a field. Neighbouring fields, such as those of the header,
+    /// have different words, so that setting a bit does not wait for the previous one.
     #[inline(always)]
     fn place(id: u16) -> (usize, u64) {
         let id = usize::from(id);
@@ -273,8 +275,8 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
     }
 
     /// Returns the first fault of a field that the dictionary does not know. Such fields have no
-    /// bit: earlier ones are looked for only where they are allowed; elsewhere the first of them is
-    /// a fault already.
+    /// bit. Earlier ones are searched for only if such fields are allowed, as otherwise the first
+    /// of them is a fault already.
     fn unknown_fault(&self, at: usize, tag: u32, rule: &Rule) -> Option<RejectReason> {
         let is_strict = self.is_strict(tag);
         let before = self.tags.get(..at).unwrap_or_default();
@@ -322,7 +324,7 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         (!is_known).then_some(RejectReason::ValueIncorrect)
     }
 
-    /// Returns whether a tag has to be known and to belong to the message.
+    /// Returns whether a tag must be known and belong to the message.
     #[inline]
     fn is_strict(&self, tag: u32) -> bool {
         if tag >= USER_TAGS {
@@ -375,7 +377,7 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
     }
 }
 
-/// Returns the order of the parts in reports.
+/// Returns the position of a part of the message in the order of reports.
 fn part(section: Section) -> u8 {
     match section {
         Section::Header => 0,
@@ -396,7 +398,7 @@ fn spot(field: &Field<'_>, rule: &Rule) -> Spot {
     (part(rule.section), order)
 }
 
-/// Returns the tag as it was received: 0 and negative numbers too; none if it is no number.
+/// Returns the tag as it was received, 0 and negative numbers too, or `None` if it is no number.
 fn tag_number(field: &Field<'_>) -> Option<i64> {
     match field.tag {
         0 => std::str::from_utf8(field.tag_bytes()).ok()?.parse().ok(),

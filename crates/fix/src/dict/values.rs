@@ -1,10 +1,10 @@
 //! The list of values that a field may have.
 
-/// A set of values, made for quick tests: those of one byte are bits.
+/// A set of values, made for quick tests. Those of one byte are bits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ValueSet {
     single: [u64; 4],
-    /// The longer ones, ascending.
+    /// The longer values, ascending.
     longer: Box<[Box<[u8]>]>,
 }
 
@@ -43,7 +43,7 @@ impl ValueSet {
         }
     }
 
-    /// Returns whether each of the values that spaces separate is in the set.
+    /// Returns whether each of the values, which spaces separate, is in the set.
     pub(super) fn has_each(&self, values: &[u8]) -> bool {
         values.split(|b| *b == b' ').all(|value| self.has(value))
     }

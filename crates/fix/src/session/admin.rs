@@ -1,4 +1,4 @@
-//! The session's own messages, received: everything but the Logon.
+//! The session's own messages, received, except Logon(A).
 
 use super::config::SECOND;
 use super::event::{DisconnectReason, Event};
@@ -13,8 +13,8 @@ use crate::codec::Message;
 use crate::{msg_type, tag};
 
 impl<S: MessageStore> Session<S> {
-    /// Begins the logout: the session ends when the counterparty answers, or after
-    /// `Config::logout_timeout`. `text` may be empty. Without a logon it ends at once.
+    /// Begins the logout. The session ends when the counterparty answers, or after
+    /// `Config::logout_timeout`. `text` may be empty. Before the logon it ends at once.
     pub fn logout(&mut self, now: Now, text: &str) {
         self.confirm(now);
         match self.state {
@@ -26,8 +26,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Sends a Logout and waits for the answer; `why` is the reason if it was not our
-    /// application's wish. Does nothing if that is under way.
+    /// Sends a Logout(5) and waits for the answer. `why` is the reason if the application did not
+    /// request it. Does nothing if the session is not logged on.
     pub(super) fn start_logout(&mut self, now: Now, text: &[u8], why: Option<DisconnectReason>) {
         if self.state != State::LoggedOn {
             return;
@@ -46,7 +46,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Sends a Logout, in front of whatever was to be sent again, and ends the session.
+    /// Sends a Logout(5) before everything that was to be sent again, and ends the session.
     pub(super) fn final_logout(&mut self, now: Now, text: &[u8], reason: DisconnectReason) {
         self.drop_replay();
         if !self.is_stranger() || self.may_turn_away(now) {
@@ -55,7 +55,7 @@ impl<S: MessageStore> Session<S> {
         self.end(now, reason);
     }
 
-    /// Handles a message of the session layer that passed the checks of the message alone.
+    /// Handles a message of the session layer that has passed the checks of the message alone.
     pub(super) fn session_message<'a>(
         &mut self,
         now: Now,
@@ -118,7 +118,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Answers a Logout(5) of any number, and ends the session.
+    /// Answers a Logout(5) with any number, and ends the session.
     pub(super) fn peer_logout<'a>(
         &mut self,
         now: Now,
@@ -153,7 +153,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// A ResendRequest is answered at once whatever its number, which counts if it was expected.
+    /// Answers a ResendRequest(2) at once, whatever its number. The number counts as received if it
+    /// was expected.
     fn resend_request(&mut self, now: Now, message: &Message<'_>, seq: u64) {
         let (Ok(begin), Ok(end)) = (
             incoming_header::seq_num(message, tag::BEGIN_SEQ_NO),
@@ -190,19 +191,19 @@ impl<S: MessageStore> Session<S> {
     }
 }
 
-/// The BeginSeqNo(7) of the last ResendRequest(2), and how many in a row had it.
+/// The BeginSeqNo(7) of the last ResendRequest(2), and the number of requests in a row that had it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Repeated {
     begin: u64,
     count: u32,
-    /// When the last request that counts was received.
+    /// The time at which the last request that counts was received.
     at: u64,
 }
 
-/// A request within this time of the last one may have been sent before the answer arrived. It does
-/// not count.
+/// The time after the last request, in nanoseconds, within which another one may have been sent
+/// before the answer arrived. Such a request does not count.
 const ANSWER_TIME: u64 = SECOND;
-/// A request after this time begins a new count.
+/// The time after the last request, in nanoseconds, after which another one begins a new count.
 const FORGOTTEN: u64 = 60 * SECOND;
 
 impl Repeated {
@@ -216,11 +217,11 @@ impl Repeated {
     }
 }
 
-/// The highest MsgSeqNum(34) that can be set: no session ever counts so far, and counting on is
-/// safe.
+/// The highest MsgSeqNum(34) that can be set. No session ever counts so far, and incrementing it
+/// cannot overflow.
 pub const MAX_SEQ_NUM: u64 = 1 << 60;
 
-/// Returns GapFillFlag(123)=Y.
+/// Returns whether GapFillFlag(123) is Y.
 pub(super) fn is_gap_fill(message: &Message<'_>) -> bool {
     message.get(tag::GAP_FILL_FLAG) == Some(b"Y")
 }

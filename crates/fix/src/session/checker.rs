@@ -9,7 +9,7 @@ use super::identity::ApplVerId;
 use super::validate::{Context, Fault, RejectReason, Validator};
 use crate::codec::{Decoder, Encoder};
 
-/// Checks each message between its encoding and the store.
+/// A check of each application message between its encoding and the store.
 #[derive(Debug)]
 pub(super) struct Checker {
     validator: Arc<dyn Validator>,
@@ -25,8 +25,9 @@ impl Checker {
         }
     }
 
-    /// Finishes a message and checks it. A message without ApplVerID(1128) has `version`.
-    /// Allocates while its arrays grow to the size of the messages at hand.
+    /// Finishes a message and checks it. The application version of a message without
+    /// ApplVerID(1128) is `version`. The call allocates while its arrays grow to the size of the
+    /// messages at hand.
     pub(super) fn finish(
         &mut self,
         encoder: Encoder<'_>,

@@ -1,4 +1,5 @@
-//! Bytes of messages in memory, in pieces: growing and giving up the oldest moves none of them.
+//! Bytes of messages in memory, in chunks. Growth and the removal of the oldest chunk move no
+//! bytes.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,21 +9,21 @@ use super::store::{Again, SideBuffer, StoreError};
 /// Bytes in the order of their writing. Positions count from the first byte ever written. Some
 /// stretches wait for transmission, others are only kept.
 ///
-/// A message stands in one chunk. Chunks double up to [`Chunks::LARGEST`], and are used again when
-/// nothing of them is needed any more, so that no call takes longer than making one chunk.
+/// A message is in one chunk. Chunks double in size up to [`Chunks::LARGEST`]. A chunk is used
+/// again when nothing of it is needed any more, so that no call takes longer than making one chunk.
 #[derive(Debug)]
 pub(super) struct Chunks {
-    /// Oldest first; the last one is written to.
+    /// The chunks, oldest first. The last one is written to.
     chunks: VecDeque<Chunk>,
-    /// Stretches that wait for transmission, in order, each in one chunk or, at positions from
-    /// [`SIDE`] on, in `side`.
+    /// The stretches that wait for transmission, in order. Each is in one chunk or, at positions
+    /// from [`SIDE`] on, in `side`.
     pending: VecDeque<(u64, u64)>,
     side: SideBuffer,
-    /// Position behind the last byte written.
+    /// The position after the last byte written.
     end: u64,
-    /// Chunks that were allocated at the start and are not in use yet.
+    /// The chunks that were allocated at the start and are not in use yet.
     spare: Vec<Box<[u8]>>,
-    /// Bytes of all chunks, without the spare ones.
+    /// The number of bytes of all chunks, without the spare ones.
     allocated: usize,
     limit: usize,
 }
@@ -30,16 +31,18 @@ pub(super) struct Chunks {
 #[derive(Debug)]
 struct Chunk {
     bytes: Box<[u8]>,
-    /// Position of the first byte.
+    /// The position of the first byte.
     base: u64,
 }
 
 impl Chunks {
     const SMALLEST: usize = 256;
-    /// Up to the length of the longest message stays free at the end of a chunk.
+    /// The size of the largest chunks, unless one message is longer. At the end of a chunk, up to
+    /// the length of the longest message stays free.
     const LARGEST: usize = 256 << 10;
 
-    /// With `ready` bytes of the limit in memory from the start.
+    /// Returns empty chunks. Whole chunks for `ready` bytes of the limit are allocated from the
+    /// start.
     pub(super) fn new(limit: usize, ready: usize) -> Self {
         let whole = ready.div_ceil(Self::LARGEST).min(limit / Self::LARGEST);
         Self {
@@ -59,12 +62,12 @@ impl Chunks {
         self.allocated + spare + self.side.capacity()
     }
 
-    /// Position behind the last byte written.
+    /// Returns the position after the last byte written.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Returns the position behind the oldest chunk.
+    /// Returns the position after the last byte of the oldest chunk.
     pub(super) fn oldest_end(&self) -> u64 {
         self.chunks.get(1).map_or(self.end, |second| second.base)
     }
@@ -75,21 +78,21 @@ impl Chunks {
     }
 
     /// Returns the lowest position that waits for transmission. A resend adds stretches with lower
-    /// positions than those in front of them.
+    /// positions than those of earlier ones.
     fn waits_from(&self) -> u64 {
         let starts = self.pending.iter().map(|stretch| stretch.0);
         starts.fold(self.end, u64::min)
     }
 
-    /// Returns whether `len` bytes have room behind `end`.
+    /// Returns whether the last chunk has room for `len` more bytes.
     #[inline]
     pub(super) fn has_room(&self, len: usize) -> bool {
         let last = self.chunks.back();
         last.is_some_and(|last| last.bytes.len() - (self.end - last.base) as usize >= len)
     }
 
-    /// Makes room for `len` bytes behind `end`; bytes below `keep_from` that do not wait for
-    /// transmission may go.
+    /// Makes room for `len` more bytes in one chunk. Bytes below `keep_from` that do not wait for
+    /// transmission may be discarded.
     pub(super) fn make_room(&mut self, len: usize, keep_from: u64) -> Result<(), StoreError> {
         if self.has_room(len) {
             return Ok(());
@@ -130,8 +133,8 @@ impl Chunks {
         Ok(())
     }
 
-    /// Takes the oldest chunk out if nothing from `needed_from` on is in it. It still counts as
-    /// allocated.
+    /// Removes the oldest chunk, and returns its memory, if it has no byte from `needed_from` on.
+    /// The memory still counts as allocated.
     fn give_up_oldest(&mut self, needed_from: u64) -> Option<Box<[u8]>> {
         if needed_from < self.oldest_end() {
             return None;
@@ -144,7 +147,7 @@ impl Chunks {
         self.chunks.push_back(Chunk { bytes, base });
     }
 
-    /// Returns all room behind `end`.
+    /// Returns all room in the last chunk.
     #[inline]
     pub(super) fn room(&mut self) -> &mut [u8] {
         let end = self.end;
@@ -153,7 +156,7 @@ impl Chunks {
             .unwrap_or_default()
     }
 
-    /// The message at `range` of `room` follows what is written.
+    /// Appends the message at `range` of `room` to the bytes written.
     #[inline]
     pub(super) fn append(&mut self, range: Range<usize>, transmit: bool) {
         let len = range.len() as u64;
@@ -172,7 +175,7 @@ impl Chunks {
         }
     }
 
-    /// As `MessageStore::transmit_again`; `place` has the kept bytes.
+    /// Transmits again as `MessageStore::transmit_again` does. The kept bytes are at `place`.
     pub(super) fn transmit_again(
         &mut self,
         again: &Again<'_>,
@@ -214,7 +217,7 @@ impl Chunks {
         }
     }
 
-    /// `len` bytes that were written together.
+    /// Returns `len` bytes that were written together.
     #[inline]
     pub(super) fn bytes(&self, start: u64, len: usize) -> &[u8] {
         let chunk = match self.chunks.back() {
@@ -235,7 +238,7 @@ impl Chunks {
         }
     }
 
-    /// Returns the number of bytes of all stretches that wait.
+    /// Returns the number of bytes of all stretches that wait for transmission.
     pub(super) fn unsent_len(&self) -> usize {
         let lens = self.pending.iter().map(|stretch| stretch.1 - stretch.0);
         lens.sum::<u64>() as usize
@@ -271,11 +274,11 @@ fn find(chunks: &VecDeque<Chunk>, start: u64) -> Option<&Chunk> {
     chunks.get(behind.checked_sub(1)?)
 }
 
-/// Positions from here on are in the side buffer. No store ever holds as many bytes.
+/// The first position in the side buffer. No store ever holds as many bytes.
 const SIDE: u64 = 1 << 63;
 
 /// Allocates `len` bytes and touches their pages, so that no message waits for the kernel to map
-/// one. 256 KiB take about 0.1 ms.
+/// one. For 256 KiB this takes about 0.1 ms.
 fn touched(len: usize) -> Box<[u8]> {
     let mut bytes = vec![0; len].into_boxed_slice();
     for page in bytes.chunks_mut(PAGE) {
@@ -294,7 +297,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What the chunks hold, in one piece that grows.
+    /// The content of the chunks, in one piece that grows.
     #[derive(Default)]
     struct Oracle {
         all: Vec<u8>,

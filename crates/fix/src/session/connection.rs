@@ -1,4 +1,4 @@
-//! The life of a connection: its beginning, its timers, its end.
+//! The life of a connection: its beginning, its timers, and its end.
 
 use fanfare_wire::UtcTimestamp;
 
@@ -12,18 +12,19 @@ use super::timers::{NEVER, Timers};
 use super::{Role, Session, State};
 use crate::codec::Sought;
 
-/// Most events that wait for `poll_event`; more than one call can produce.
+/// The most events that wait for `poll_event`, more than one call can produce.
 const MAX_NOTICES: usize = 32;
 
-/// The schedule is looked at at least this often, so that a jump of the wall clock is noticed.
+/// The longest time between two checks of the schedule, so that a jump of the wall clock is
+/// noticed.
 const SCHEDULE_CHECK: u64 = 30 * SECOND;
 
 impl<S: MessageStore> Session<S> {
-    /// Begins a connection. An initiator writes its Logon; an acceptor waits for one, for as long
-    /// as `Config::logon_timeout`. A session that has ended may be connected again at once, before
-    /// its old connection is closed.
+    /// Begins a connection. An initiator writes its Logon(A). An acceptor waits for a Logon(A) for
+    /// as long as `Config::logon_timeout`. A session that has ended may be connected again at once,
+    /// before its old connection is closed.
     ///
-    /// Outside the schedule, and when the store fails, the session ends at once.
+    /// The session ends at once outside its schedule, and when the store fails.
     pub fn connected(&mut self, now: Now) {
         if self.is_connected() {
             return;
@@ -34,6 +35,7 @@ impl<S: MessageStore> Session<S> {
             logon: now.mono.saturating_add(self.config.logon_timeout),
             last_sent: now.mono,
             last_received: now.mono,
+            heard: now.mono,
             ..Timers::IDLE
         };
         self.round_trip = RoundTrip::default();
@@ -50,9 +52,9 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Ends the connection, whichever side closed it. Bytes that were not transmitted are dropped
-    /// (the counterparty asks for it after the next logon); `Event::Disconnect` is there for
-    /// `poll_event`, unless the session had ended by itself.
+    /// Ends the connection, whichever side closed it. Bytes that were not transmitted are dropped,
+    /// and the counterparty requests their messages after the next logon. `poll_event` returns
+    /// `Event::Disconnect`, unless the session had ended before.
     pub fn disconnected(&mut self, now: Now) {
         self.confirm(now);
         if self.is_connected() {
@@ -83,29 +85,32 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Sends the next message with MsgSeqNum(34) `seq`, from 1 to [`MAX_SEQ_NUM`]; beyond these the
-    /// nearest of them. The counterparty of a session that is logged on asks for what it then
-    /// misses, and logs out if the number is lower than it expects.
+    /// Sets the MsgSeqNum(34) of the next message sent to `seq`. A value outside 1 to
+    /// [`MAX_SEQ_NUM`] becomes the nearest one inside. The counterparty of a session that is logged
+    /// on requests the messages that it then misses, and logs out if the number is lower than it
+    /// expects. Without a connection, an unanswered reset of the session is not requested again.
     ///
     /// # Errors
-    /// `ResendInProgress`: the messages behind the resend have their numbers. The store's; a store
-    /// that fails ends the session.
+    /// Returns `ResendInProgress` during a resend, as the messages after it have their numbers, and
+    /// the errors of the store. A store that fails ends the session.
     pub fn change_next_sender(&mut self, now: Now, seq: u64) -> Result<(), SendError> {
         if self.replay.is_some() {
             return Err(SendError::ResendInProgress);
         }
         let changed = self.store.set_next_sender(seq.clamp(1, MAX_SEQ_NUM));
         changed
+            .and_then(|()| self.forget_our_reset(now))
             .map_err(SendError::Store)
             .inspect_err(|error| self.store_failed(now, error))
     }
 
-    /// Expects MsgSeqNum(34) `seq` next, from 1 to [`MAX_SEQ_NUM`]; beyond these the nearest of
-    /// them. Messages that wait behind a gap are received when their number comes; with a lower
-    /// number than before they are asked for again.
+    /// Sets the MsgSeqNum(34) of the next message expected to `seq`. A value outside 1 to
+    /// [`MAX_SEQ_NUM`] becomes the nearest one inside. Messages that wait after a gap are received
+    /// when their number comes. With a lower number than before they are requested again. Without a
+    /// connection, an unanswered reset of the session is not requested again.
     ///
     /// # Errors
-    /// The store's; a store that fails ends the session.
+    /// Returns the errors of the store. A store that fails ends the session.
     pub fn change_next_target(&mut self, now: Now, seq: u64) -> Result<(), SendError> {
         self.confirm(now);
         let seq = seq.clamp(1, MAX_SEQ_NUM);
@@ -115,6 +120,7 @@ impl<S: MessageStore> Session<S> {
         }
         let closed = self.close_our_reset();
         let changed = closed.and_then(|()| self.store.set_next_target(seq));
+        let changed = changed.and_then(|()| self.forget_our_reset(now));
         let changed = changed.map_err(SendError::Store);
         changed.inspect_err(|error| self.store_failed(now, error))?;
         if self.gap.is_some() {
@@ -123,15 +129,15 @@ impl<S: MessageStore> Session<S> {
         Ok(())
     }
 
-    /// Returns the next event that came without bytes. After each call of `handle_timeout`,
-    /// `connected`, `disconnected` or `logout` it is called until it returns `None`.
+    /// Returns the next event that came without bytes. Call it until it returns `None` after each
+    /// call of `handle_timeout`, `connected`, `disconnected` or `logout`.
     pub fn poll_event(&mut self) -> Option<Event<'static>> {
         self.notices.pop_front()
     }
 
-    /// Lets a store that waits for the disk do so, once for all that was written since the last
-    /// time: call it before `poll_transmit`. A store that fails ends the session. Other stores
-    /// have nothing to do here.
+    /// Makes a store that waits for the disk write everything since the last call at once. Call it
+    /// before `poll_transmit`. A store that fails ends the session. For other stores the call does
+    /// nothing.
     #[inline]
     pub fn sync(&mut self, now: Now) {
         if let Err(error) = self.store.sync() {
@@ -139,8 +145,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Returns the bytes to write next, in order, or an empty slice. What waits may come in several
-    /// pieces: ask again when one is written.
+    /// Returns the bytes to write next, in order, or an empty slice. The bytes may come in several
+    /// pieces: call it again when one is written.
     #[inline]
     pub fn poll_transmit(&self) -> &[u8] {
         self.store.unsent()
@@ -152,8 +158,8 @@ impl<S: MessageStore> Session<S> {
         self.store.sent(n);
     }
 
-    /// Returns when `handle_timeout` has to be called, in nanoseconds of the monotonic clock;
-    /// `None` while nothing is waited for. 0 means at once.
+    /// Returns the time at which `handle_timeout` has to be called, in nanoseconds of the monotonic
+    /// clock, or `None` if there is nothing to wait for. 0 means at once.
     pub fn poll_timeout(&self) -> Option<u64> {
         let next = match self.state {
             State::Idle | State::Ended => NEVER,
@@ -166,13 +172,13 @@ impl<S: MessageStore> Session<S> {
         (next != NEVER).then_some(next)
     }
 
-    /// Returns whether `handle_timeout` is due now: `poll_timeout` returns 0.
+    /// Returns whether `handle_timeout` is due at once, which is when `poll_timeout` returns 0.
     #[inline]
     pub fn is_due_at_once(&self) -> bool {
         self.replay_due_at() == 0
     }
 
-    /// Does what is due at `now`, which may be nothing.
+    /// Handles all timers that are due at `now`, if any.
     pub fn handle_timeout(&mut self, now: Now) {
         self.confirm(now);
         if !self.is_connected() {
@@ -227,8 +233,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// The next look at the schedule: at its next change, but soon enough to notice a jump of the
-    /// wall clock.
+    /// Sets the time of the next check of the schedule: its next change, but soon enough to notice
+    /// a jump of the wall clock.
     fn plan_schedule_check(&mut self, now: Now) {
         let schedules = [&self.config.schedule, &self.config.logon_schedule];
         let wait = schedules
@@ -244,14 +250,14 @@ impl<S: MessageStore> Session<S> {
         };
     }
 
-    /// Returns whether the numbers in the store belong to a session of the schedule that is over.
-    fn is_new_session(&self, utc: UtcTimestamp) -> bool {
+    /// Returns whether the numbers in the store belong to an earlier session of the schedule.
+    pub(super) fn is_new_session(&self, utc: UtcTimestamp) -> bool {
         let schedule = self.config.schedule.as_ref();
         schedule.is_some_and(|schedule| schedule.is_new_session(self.store.created(), utc))
     }
 
-    /// The message that the application had with the last event counts as received now: had the
-    /// program died while it looked at it, the message would come again.
+    /// Counts the message that the application got with the last event as received. If the program
+    /// had died while it handled the message, the message would come again.
     #[inline]
     pub(super) fn confirm(&mut self, now: Now) {
         if self.unconfirmed {
@@ -260,13 +266,13 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// The message with the number expected is done with.
+    /// Counts the message with the expected number as received.
     pub(super) fn consume(&mut self, now: Now) {
         let next = self.store.next_target() + 1;
         self.set_next_target(now, next);
     }
 
-    /// Moves the number expected, and closes a gap that ends there.
+    /// Sets the expected number, and closes a gap that ends there.
     pub(super) fn set_next_target(&mut self, now: Now, next: u64) {
         if let Err(error) = self.store.set_next_target(next) {
             return self.end(now, DisconnectReason::Store(error));
@@ -276,7 +282,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Sets both numbers to 1: nothing is missing or sent again.
+    /// Resets both numbers to 1, and forgets the gap and the resend.
     pub(super) fn store_reset(&mut self, now: Now) -> Result<(), StoreError> {
         self.gap = None;
         self.timers.gap = NEVER;
@@ -286,14 +292,13 @@ impl<S: MessageStore> Session<S> {
         })
     }
 
-    /// Resets the store, where no reset of ours that is over opens again by that.
+    /// Resets the store. A reset of the session that is over does not open again by that.
     fn begin_anew(&mut self, now: Now) -> Result<(), StoreError> {
         self.close_our_reset()?;
         self.store.reset(now.utc)
     }
 
-    /// Ends the session, and reports that to the application. The session can be connected
-    /// again.
+    /// Ends the session, and reports that to the application. The session can be connected again.
     pub(super) fn end(&mut self, now: Now, reason: DisconnectReason) {
         if !self.is_connected() {
             return;
@@ -322,7 +327,7 @@ impl<S: MessageStore> Session<S> {
         self.notices.push_back(Event::Disconnect(reason));
     }
 
-    /// As `confirm`, when no gap has to be looked at any more.
+    /// Counts a message as received as `confirm` does, where gaps no longer matter.
     fn confirm_at_end(&mut self) -> Result<(), StoreError> {
         if !self.unconfirmed {
             return Ok(());
@@ -332,7 +337,7 @@ impl<S: MessageStore> Session<S> {
         self.store.set_next_target(next)
     }
 
-    /// Queues an event for `poll_event`. The queue is bounded, as a caller may never take one.
+    /// Queues an event for `poll_event`. The queue is bounded, as a caller may never take an event.
     pub(super) fn notice(&mut self, event: Event<'static>) {
         if self.notices.len() < MAX_NOTICES {
             self.notices.push_back(event);

@@ -6,67 +6,67 @@ use super::store::StoreError;
 use super::validate::{Fault, RejectReason};
 use crate::codec::{DecodeError, EncodeError, Message};
 
-/// Something that happened in a session. Those with a `Message` borrow the caller's bytes, not the
-/// session: the session can be called while the event is looked at.
+/// An event of a session. A `Message` in an event borrows the caller's bytes, not the session,
+/// which may be called while the event is in use.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// A Logon that passed all checks waits for `accept_logon` or `refuse_logon` (only with
-    /// `Config::ask_logon`). Nothing more is received until then.
+    /// A Logon(A) that passed all checks waits for `accept_logon` or `refuse_logon`. The event
+    /// occurs only with `Config::ask_logon`. Nothing more is received until then.
     LogonRequested(Message<'a>),
-    /// Both Logons are exchanged: application messages may be sent.
+    /// Both Logon(A) messages are exchanged. Application messages may be sent.
     LoggedOn {
-        /// HeartBtInt(108) in force, in seconds.
+        /// The HeartBtInt(108) in force, in seconds.
         heart_bt_int: u32,
-        /// Whether the numbers of both directions started at 1 with this Logon.
+        /// Whether the numbers of both directions started at 1 with this logon.
         reset: bool,
     },
-    /// An application message, in order, each number once.
+    /// An application message. Messages come in order, each number once.
     App(AppMessage<'a>),
-    /// The counterparty rejected a message of ours: Reject(3).
+    /// The counterparty rejected a message of this session with Reject(3).
     RejectReceived(Message<'a>),
-    /// The counterparty logs out; the text is in Text(58). `Disconnect` follows.
+    /// The counterparty logs out. The text is in Text(58). `Disconnect` follows.
     LogoutReceived(Message<'a>),
-    /// We rejected a message.
+    /// The session rejected a message.
     RejectSent {
-        /// MsgSeqNum(34) of the faulty message, 0 if it had none.
+        /// The MsgSeqNum(34) of the faulty message, or 0 if it had none.
         ref_seq: u64,
-        /// SessionRejectReason(373).
+        /// The SessionRejectReason(373).
         reason: RejectReason,
-        /// RefTagID(371).
+        /// The RefTagID(371).
         tag: Option<i64>,
     },
-    /// Messages are missing and were asked for.
+    /// Messages are missing and have been requested.
     GapDetected {
-        /// First missing number.
+        /// The first missing number.
         begin: u64,
-        /// Last missing number.
+        /// The last missing number.
         end: u64,
     },
-    /// The gap is closed; this number is the next expected.
+    /// A gap is closed.
     GapClosed {
-        /// MsgSeqNum(34) expected next.
+        /// The MsgSeqNum(34) expected next.
         next: u64,
     },
-    /// A message that waits behind a gap found no room and was dropped; it will be asked for.
+    /// A message after a gap found no room in the queue and was dropped. It will be requested.
     QueueFull {
-        /// MsgSeqNum(34) of the message dropped.
+        /// The MsgSeqNum(34) of the dropped message.
         seq: u64,
     },
-    /// The counterparty asked for messages again.
+    /// The counterparty requested messages again.
     ResendRequested {
-        /// BeginSeqNo(7).
+        /// The value of BeginSeqNo(7).
         begin: u64,
-        /// Last number it gets.
+        /// The last number that is sent again.
         end: u64,
     },
-    /// That resend is complete.
+    /// The resend is complete.
     ResendDone {
-        /// Application messages sent again.
+        /// The number of application messages sent again.
         messages: u64,
-        /// Numbers filled by gap fills.
+        /// The number of MsgSeqNum(34) values covered by gap fills.
         filled: u64,
     },
-    /// The counterparty moved the number we expect.
+    /// The counterparty moved the expected number.
     SequenceReset {
         /// The number expected before.
         from: u64,
@@ -75,157 +75,161 @@ pub enum Event<'a> {
     },
     /// Bytes that are no message were skipped.
     Garbled(DecodeError),
-    /// The session is over. Transmit what `poll_transmit` still has, close the connection, and
-    /// call `disconnected`.
+    /// The session has ended. Transmit what `poll_transmit` still returns, close the connection,
+    /// and call `disconnected`.
     Disconnect(DisconnectReason),
 }
 
-/// An application message with what the session found in its header.
+/// An application message with the values that the session found in its header.
 #[derive(Clone, Copy, Debug)]
 pub struct AppMessage<'a> {
     /// The message.
     pub message: Message<'a>,
     /// MsgSeqNum(34).
     pub seq: u64,
-    /// PossDupFlag(43)=Y: a resend. The session delivers each number once.
+    /// Whether PossDupFlag(43) is Y: the message was sent again. The session delivers each number
+    /// once.
     pub poss_dup: bool,
-    /// PossResend(97)=Y: the application has to look whether it knows the content.
+    /// Whether PossResend(97) is Y: the application must check whether it knows the content.
     pub poss_resend: bool,
 }
 
-/// Why a connection of a session ended.
+/// The reason why a connection of a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DisconnectReason {
     /// The transport was closed or failed.
     #[error("connection lost")]
     ConnectionLost,
-    /// Our application asked for the logout, and the counterparty confirmed it.
+    /// The application of this side requested the logout, and the counterparty confirmed it.
     #[error("logged out")]
     LogoutComplete,
-    /// Our application asked for the logout, and no answer came in time.
+    /// The application of this side requested the logout, and no answer came in time.
     #[error("no answer to our Logout")]
     LogoutTimeout,
     /// The counterparty logged out.
     #[error("the counterparty logged out")]
     LogoutByPeer,
-    /// The counterparty answered our Logon with a Logout.
+    /// The counterparty answered the Logon(A) of this side with a Logout(5).
     #[error("the counterparty refused our Logon")]
     LogonRejected,
-    /// No complete logon in time.
+    /// The logon was not completed in time.
     #[error("no Logon in time")]
     LogonTimeout,
-    /// The first message was not a Logon.
+    /// The first message was not a Logon(A).
     #[error("first message is not a Logon")]
     FirstMessageNotLogon,
-    /// The first bytes were no message.
+    /// The first bytes were not a message.
     #[error("garbled message before Logon: {0}")]
     GarbledBeforeLogon(DecodeError),
-    /// The Logon was not acceptable.
+    /// The Logon(A) was not acceptable.
     #[error("bad Logon: {0}")]
     BadLogon(LogonFault),
-    /// Our application refused the Logon, or it lacks the credentials of the configuration.
+    /// The application of this side refused the Logon(A), or the Logon(A) lacks the credentials of
+    /// the configuration.
     #[error("the application refused the Logon")]
     LogonRefused,
-    /// A Logon without ResetSeqNumFlag(141) while logged on.
+    /// A Logon(A) without ResetSeqNumFlag(141) was received while logged on.
     #[error("Logon while logged on")]
     UnexpectedLogon,
-    /// MsgSeqNum(34) too low without PossDupFlag(43).
+    /// A MsgSeqNum(34) was too low, without PossDupFlag(43).
     #[error("MsgSeqNum too low, expecting {expected} but received {received}")]
     MsgSeqNumTooLow {
         /// The number expected.
         expected: u64,
-        /// The number that came.
+        /// The number received.
         received: u64,
     },
-    /// NextExpectedMsgSeqNum(789) of the Logon is above what we ever sent.
+    /// The NextExpectedMsgSeqNum(789) of the Logon(A) is above every number that this side ever
+    /// sent.
     #[error(
         "Tag 789 (NextExpectedMsgSeqNum) is higher than expected. Expected {next}, \
          Received {received}"
     )]
     NextExpectedTooHigh {
-        /// Our next number.
+        /// The number of the next message of this side.
         next: u64,
-        /// The number that came.
+        /// The number received.
         received: u64,
     },
-    /// BeginString(8) was not ours.
+    /// The BeginString(8) was not that of the session.
     #[error("incorrect BeginString")]
     BeginString,
-    /// CompIDs were not ours.
+    /// The CompIDs were not those of the session.
     #[error("CompID problem")]
     CompId,
-    /// SendingTime(52) too far from our clock, or before OrigSendingTime(122).
+    /// The SendingTime(52) was too far from the clock of this side, or before OrigSendingTime(122).
     #[error("SendingTime accuracy problem")]
     SendingTime,
     /// Nothing was received for 2.4 times the heartbeat interval.
     #[error("nothing received in 2.4 heartbeat intervals")]
     HeartbeatTimeout,
-    /// A gap was asked for again and again and did not close.
+    /// A gap was requested again and again, and was not closed.
     #[error("the missing messages did not arrive")]
     ResendTimeout,
-    /// The counterparty asked for the same resend again and again.
+    /// The counterparty requested the same resend again and again.
     #[error("the same resend was requested too often")]
     TooManyResendRequests,
-    /// The counterparty sent faster than this (`Config::receive_limit`).
+    /// The counterparty sent faster than this rate (`Config::receive_limit`).
     #[error("{0}")]
     ReceiveRate(Rate),
-    /// The counterparty made the session write more than this (`Config::answer_limit`).
+    /// The counterparty made the session write more than this limit (`Config::answer_limit`).
     #[error("{0}")]
     AnswerRate(AnswerLimit),
     /// The session's hours are over, or have not begun.
     #[error("outside the session's hours")]
     OutsideSchedule,
-    /// A message of our own session layer found no room: the counterparty does not read.
+    /// A message of the session layer found no room in the store, as the counterparty does not
+    /// read.
     #[error("the counterparty does not read from the connection")]
     TransmitFull,
-    /// A message of our own session layer cannot be encoded: a field of the configuration, or of
-    /// the hook, is faulty or too long.
+    /// A message of the session layer cannot be encoded, as a field of the configuration or of the
+    /// hook is faulty or too long.
     #[error("cannot encode a message of the session: {0}")]
     AdminMessage(EncodeError),
     /// The store failed.
     #[error("store: {0}")]
     Store(StoreError),
-    /// Our application closed the session without a logout.
+    /// The application of this side closed the session without a logout.
     #[error("closed by the application")]
     Closed,
-    /// Our application panicked while it handled an event of this session.
+    /// The application of this side panicked while it handled an event of this session.
     #[error("the application panicked")]
     ApplicationPanicked,
 }
 
-/// What was wrong with a Logon.
+/// The fault of a Logon(A).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogonFault {
-    /// BeginString(8) was not ours.
+    /// The BeginString(8) was not that of the session.
     #[error("BeginString(8)")]
     BeginString,
-    /// CompIDs were not ours.
+    /// The CompIDs were not those of the session.
     #[error("SenderCompID(49) or TargetCompID(56)")]
     CompId,
-    /// SendingTime(52) too far from our clock.
+    /// The SendingTime(52) was too far from the clock of this side.
     #[error("SendingTime(52)")]
     SendingTime,
-    /// EncryptMethod(98) was not 0 (none).
+    /// The EncryptMethod(98) was not 0 (none).
     #[error("EncryptMethod(98)")]
     EncryptMethod,
-    /// HeartBtInt(108) negative or outside the range agreed to.
+    /// The HeartBtInt(108) was malformed, negative, or outside the accepted range.
     #[error("HeartBtInt(108)")]
     HeartBtInt,
-    /// DefaultApplVerID(1137) absent or unknown (FIXT.1.1).
+    /// The DefaultApplVerID(1137) was absent or unknown, over FIXT.1.1.
     #[error("DefaultApplVerID(1137)")]
     DefaultApplVerId,
     /// A CompID, SubID or LocationID was longer than `Config::max_header_field`.
     #[error("{0}")]
     TooLong(FieldTooLong),
-    /// A field of the Logon was missing or malformed.
+    /// A field of the Logon(A) was missing or malformed.
     #[error("{0}")]
     Field(Fault),
 }
 
-/// Why a message was not sent.
+/// The reason why a message was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// No logon has completed, or the logout has begun.
+    /// The logon is not complete, or the logout has begun.
     #[error("not logged on")]
     NotLoggedOn,
     /// The message does not fit into `Config::max_send`, or a value cannot be encoded.
@@ -234,21 +238,21 @@ pub enum SendError {
     /// The message has a fault by `Config::outgoing_validator`.
     #[error("the message breaks the dictionary: {0}")]
     Invalid(Fault),
-    /// MsgType(35) is one of the session's own.
+    /// The MsgType(35) belongs to the session layer.
     #[error("MsgType(35) belongs to the session layer")]
     AdminMessage,
-    /// A resend is under way; only `send` can queue behind it, the fan-out path cannot.
+    /// A resend is under way. Only `send` can queue a message after it, the fan-out path cannot.
     #[error("a resend is in progress")]
     ResendInProgress,
-    /// As many messages wait as may (`Config::send_limit`).
+    /// The number of waiting messages has reached its limit (`Config::send_limit`).
     #[error("the queue of messages to send is full")]
     Throttled {
-        /// When the next of those that wait may go, by the monotonic clock: then there is room for
-        /// one more.
+        /// The time at which the next waiting message may be sent, in nanoseconds of the monotonic
+        /// clock. From then on there is room for one more.
         until: u64,
     },
-    /// The store could not take it. `StoreError::Full` goes away when the counterparty reads; any
-    /// other ends the session.
+    /// The store could not take the message. `StoreError::Full` goes away when the counterparty
+    /// reads. Any other error, except `StoreError::TooLong`, ends the session.
     #[error("store: {0}")]
     Store(StoreError),
 }

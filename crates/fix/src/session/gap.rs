@@ -1,4 +1,5 @@
-//! Missing messages: asked for once, while what came too early waits in order.
+//! Gaps in the received numbers. Missing messages are requested once, while later ones wait in
+//! order.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +11,28 @@ use super::store::MessageStore;
 use super::timers::NEVER;
 use crate::codec::Message;
 
-/// How long the last message of a part may stay away behind a gap fill.
+/// The time for which the last message of a part may be missing after a gap fill.
 const SHORT_OF_ONE: u64 = SECOND;
 
-/// One gap in the numbers received, and what waits behind it.
+/// A gap in the numbers received, and the messages that wait after it.
 #[derive(Debug)]
 pub(super) struct Gap {
-    /// Last missing number.
+    /// The last missing number.
     end: u64,
-    /// Last number that the open ResendRequest asks for.
+    /// The last number that the open ResendRequest(2) requests.
     asked: u64,
-    /// Messages with higher numbers. `None` stands for one that has been dealt with already (the
-    /// Logon) and only counts.
+    /// The messages with higher numbers. `None` is the number of a message that has been dealt with
+    /// already, the Logon(A), and only counts.
     held: BTreeMap<u64, Option<Vec<u8>>>,
-    /// Bytes of those.
+    /// The number of bytes of the messages in `held`.
     bytes: usize,
-    /// How often the gap was asked for again.
+    /// The number of times that the gap was requested again.
     retries: u32,
 }
 
 impl<S: MessageStore> Session<S> {
-    /// A number above the one expected: the message waits, and the missing ones are asked for if
-    /// they are not yet (`ask` false: they come by themselves).
+    /// Holds a message whose number is above the expected one. Opens a gap if there is none, and
+    /// requests the missing messages unless `ask` is false because they come by themselves.
     #[cold]
     pub(super) fn too_high(
         &mut self,
@@ -63,7 +64,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Asks for what is missing, or for the first part of it.
+    /// Requests the missing messages, or the first part of them.
     fn ask_for_gap(&mut self, now: Now) {
         let begin = self.store.next_target();
         let open_end = self.config.id.version.open_end();
@@ -91,7 +92,7 @@ impl<S: MessageStore> Session<S> {
             .insert(seq, message.map(|message| message.bytes().to_vec()));
     }
 
-    /// Returns the held message that is next in order.
+    /// Removes the held message with the expected number, and returns it.
     #[cold]
     pub(super) fn take_held(&mut self) -> Option<Vec<u8>> {
         let expected = self.store.next_target();
@@ -101,7 +102,7 @@ impl<S: MessageStore> Session<S> {
         Some(held)
     }
 
-    /// The number expected has moved while messages were missing.
+    /// Advances the gap after the expected number has moved.
     #[cold]
     pub(super) fn gap_advanced(&mut self, now: Now) {
         let mut expected = self.store.next_target();
@@ -126,7 +127,8 @@ impl<S: MessageStore> Session<S> {
         self.continue_gap(now, expected);
     }
 
-    /// Asks for what is still missing, if it has not been asked for.
+    /// Requests the messages that are still missing and have not been requested. Closes the gap if
+    /// there are none.
     pub(super) fn continue_gap(&mut self, now: Now, expected: u64) {
         let Some(gap) = &mut self.gap else { return };
         gap.retries = 0;
@@ -159,8 +161,9 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// A gap fill has moved the number expected. One that is meant to end the part asked for may
-    /// name its last number: if that does not come, it is asked for soon, with the next part.
+    /// Handles a gap fill that has moved the expected number. A gap fill that is meant to end the
+    /// requested part may name its last number as the next one. If that message does not come, it
+    /// is requested soon, with the next part.
     pub(super) fn gap_filled(&mut self, now: Now) {
         let expected = self.store.next_target();
         let short_of_one = |gap: &Gap| gap.asked == expected && gap.asked < gap.end;
@@ -177,7 +180,7 @@ impl<S: MessageStore> Session<S> {
         };
     }
 
-    /// A gap that makes no progress is asked for again, then given up.
+    /// Requests a gap that makes no progress again, and then gives it up.
     pub(super) fn check_gap_timeout(&mut self, now: Now) {
         if now.mono < self.timers.gap {
             return;

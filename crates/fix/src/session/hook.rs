@@ -1,4 +1,4 @@
-//! The hook for the session's own messages, sent.
+//! The hook for the session's own messages that are sent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use super::identity::SessionId;
 use super::now::Now;
 use crate::codec::FieldWriter;
 
-/// Adds fields to each message of the session layer that is sent: a Logon(A) that is signed anew
-/// each time, a TestRequest(1) or Logout(5) with fields that a counterparty wants. It is called for
-/// the Logon of each connection, on both sides, and for all others but the gap fills of a resend,
-/// with the body written so far.
+/// A hook that adds fields to each message of the session layer that is sent, such as a new
+/// signature in each Logon(A), or fields that a counterparty requires in TestRequest(1) or
+/// Logout(5). It is called for the Logon(A) of each connection, on both sides, and for all other
+/// messages except the gap fills of a resend. It gets the body written so far.
 ///
-/// Its fields stand behind those of the session, and have up to [`ROOM`](Self::ROOM) bytes. A
-/// message with a field that cannot be encoded is not sent, and the session ends. What it adds to a
-/// Logon that is a secret is masked in the store, as Password(554) is.
+/// The fields of the hook follow those of the session, and have up to [`ROOM`](Self::ROOM) bytes. A
+/// message with a field that cannot be encoded is not sent, and the session ends. A secret that the
+/// hook adds to a Logon(A) is masked in the store, as Password(554) is.
 ///
 /// ```
 /// use fanfare_fix::session::{AdminHook, Config, SessionId, Version};
@@ -38,10 +38,10 @@ pub struct AdminHook(Arc<Write>);
 
 type Write = dyn Fn(&AdminMessage<'_>, &mut FieldWriter<'_>) + Send + Sync;
 
-/// What is known of a message to which an [`AdminHook`] adds fields.
+/// A message to which an [`AdminHook`] adds fields.
 #[derive(Clone, Copy, Debug)]
 pub struct AdminMessage<'a> {
-    /// Its session.
+    /// The identity of the session.
     pub id: &'a SessionId,
     /// MsgType(35).
     pub msg_type: &'a [u8],
@@ -54,11 +54,11 @@ pub struct AdminMessage<'a> {
 }
 
 impl AdminHook {
-    /// Most bytes that it adds to a message.
+    /// The most bytes that a hook adds to a message.
     pub const ROOM: usize = 4 << 10;
 
-    /// Calls `write` for each message. It must not wait. In a host of `fanfare-engine` its panic
-    /// ends the session, as a field that cannot be encoded does.
+    /// Returns a hook that calls `write` for each message. `write` must not block. In a host of
+    /// `fanfare-engine` its panic ends the session, as a field that cannot be encoded does.
     pub fn new(
         write: impl Fn(&AdminMessage<'_>, &mut FieldWriter<'_>) + Send + Sync + 'static,
     ) -> Self {
@@ -77,7 +77,7 @@ impl fmt::Debug for AdminHook {
     }
 }
 
-/// A hook, and the session that it is for.
+/// A hook, and the identity of its session.
 #[derive(Debug)]
 pub(super) struct Hooked {
     pub(super) hook: AdminHook,
@@ -103,7 +103,8 @@ mod tests {
         config
     }
 
-    /// Adds what it knows, to Logons as RawData(96), to others as a field of its own.
+    /// Returns a hook that adds the values of [`AdminMessage`]: to a Logon(A) as RawData(96), to
+    /// other messages as a field of its own.
     fn signing() -> AdminHook {
         AdminHook::new(|message, out| {
             let AdminMessage {
@@ -123,7 +124,7 @@ mod tests {
         })
     }
 
-    /// Hands what waits to the other side. Returns it as text.
+    /// Passes the bytes that wait for transmission to the other side, and returns them as text.
     fn carry<A: MessageStore, B: MessageStore>(
         from: &mut Session<A>,
         to: &mut Session<B>,

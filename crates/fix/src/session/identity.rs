@@ -1,11 +1,11 @@
-//! The identity of a session: version, CompIDs and what else tells sessions apart.
+//! The identity of a session: version, CompIDs and the other IDs that tell sessions apart.
 
 use std::fmt;
 
 use fanfare_wire::Precision;
 use fanfare_wire::text::Escaped;
 
-/// The session protocol: the BeginString(8) of every message.
+/// A version of the session protocol: the BeginString(8) of every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// FIX.4.0
@@ -61,7 +61,7 @@ impl Version {
         }
     }
 
-    /// Returns the EndSeqNo(16) that means "all there is": 999999 up to FIX.4.1, then 0.
+    /// Returns the EndSeqNo(16) that means all messages: 999999 up to FIX.4.1, and 0 later.
     pub(crate) const fn open_end(self) -> u64 {
         match self {
             Self::Fix40 | Self::Fix41 => 999_999,
@@ -69,8 +69,8 @@ impl Version {
         }
     }
 
-    /// Returns whether EndSeqNo(16) `end` means "all there is": some engines send 999999 in
-    /// FIX.4.2, too.
+    /// Returns whether EndSeqNo(16) `end` means all messages. Some engines send 999999 in FIX.4.2
+    /// too.
     pub(crate) const fn is_open_end(self, end: u64) -> bool {
         let has_old_end = matches!(self, Self::Fix40 | Self::Fix41 | Self::Fix42);
         end == 0 || (has_old_end && end == 999_999)
@@ -89,7 +89,8 @@ impl fmt::Display for Version {
     }
 }
 
-/// ApplVerID(1128) and DefaultApplVerID(1137): which application version a FIXT session carries.
+/// A value of ApplVerID(1128) or DefaultApplVerID(1137): the application version of the messages in
+/// a FIXT session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ApplVerId {
@@ -128,7 +129,7 @@ impl ApplVerId {
         b'0' + self as u8
     }
 
-    /// Returns the version with this value on the wire.
+    /// Returns the version with this value on the wire, or `None` if there is none.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let &[digit] = value else { return None };
         Self::ALL.into_iter().find(|v| v.wire() == digit)
@@ -138,43 +139,47 @@ impl ApplVerId {
 /// The identity of a session, seen from its own side: it sends `sender` as SenderCompID(49).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SessionId {
-    /// BeginString(8).
+    /// The version, which is BeginString(8).
     pub version: Version,
-    /// Our CompID: SenderCompID(49) out, TargetCompID(56) in.
+    /// The session's own CompID: SenderCompID(49) of messages sent, TargetCompID(56) of messages
+    /// received.
     pub sender: Box<str>,
-    /// Their CompID: TargetCompID(56) out, SenderCompID(49) in.
+    /// The counterparty's CompID: TargetCompID(56) of messages sent, SenderCompID(49) of messages
+    /// received.
     pub target: Box<str>,
-    /// What tells sessions with the same CompIDs apart; `None` where nothing has to.
+    /// The IDs that tell sessions with the same CompIDs apart, or `None` if none are needed.
     pub sub: Option<Box<SubIds>>,
 }
 
-/// What tells sessions with the same version and CompIDs apart. An empty one is not named, and
-/// does not matter.
+/// The IDs that tell sessions with the same version and CompIDs apart. An empty ID is not named,
+/// and is not compared.
 ///
-/// Seen from our side: `sender` is in SenderSubID(50) and SenderLocationID(142) out, and in
-/// TargetSubID(57) and TargetLocationID(143) in. They are compared with the Logon of a
-/// counterparty, to find the session it is for. What messages name is `Config::header_fields`.
+/// The IDs are seen from the session's own side: `sender` is SenderSubID(50) and
+/// SenderLocationID(142) of messages sent, and TargetSubID(57) and TargetLocationID(143) of
+/// messages received. They are compared with the Logon(A) of a counterparty, to find its session.
+/// The IDs in the messages sent are those of `Config::header_fields`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SubIds {
-    /// Our SubID.
+    /// The session's own SubID.
     pub sender: Box<str>,
-    /// Our LocationID.
+    /// The session's own LocationID.
     pub sender_location: Box<str>,
-    /// Their SubID.
+    /// The counterparty's SubID.
     pub target: Box<str>,
-    /// Their LocationID.
+    /// The counterparty's LocationID.
     pub target_location: Box<str>,
-    /// A name that no message has; it keeps apart what an initiator connects to more than once.
+    /// A name that is in no message. It tells apart the sessions of an initiator that connects more
+    /// than once.
     pub qualifier: Box<str>,
 }
 
 impl SubIds {
-    /// Returns whether nothing is named.
+    /// Returns whether no ID is named.
     pub fn is_empty(&self) -> bool {
         self.ids().all(str::is_empty) && self.qualifier.is_empty()
     }
 
-    /// Returns how many IDs are named, or `None` if one of them is not the same in `logon`.
+    /// Returns how many IDs are named, or `None` if one of them differs from that in `logon`.
     pub fn found_in(&self, logon: &Self) -> Option<usize> {
         let named = self
             .ids()
@@ -190,7 +195,7 @@ impl SubIds {
         Some(count)
     }
 
-    /// Returns the IDs that messages name.
+    /// Returns the IDs that are in messages.
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
         let ids = [
             &self.sender,
@@ -203,7 +208,7 @@ impl SubIds {
 }
 
 impl SessionId {
-    /// Returns an identity from the version, our CompID and theirs.
+    /// Returns an identity of the version, the session's own CompID and the counterparty's.
     pub fn new(version: Version, sender: &str, target: &str) -> Self {
         Self {
             version,
@@ -220,7 +225,7 @@ impl SessionId {
         Self { sub, ..self }
     }
 
-    /// Returns the name of the session's store: the displayed form, with nothing escaped.
+    /// Returns the name of the session's store: the displayed form without escapes.
     pub fn store_name(&self) -> String {
         let mut name = String::new();
         // Writing to a String cannot fail.
@@ -230,13 +235,14 @@ impl SessionId {
 }
 
 impl fmt::Display for SessionId {
-    /// `VERSION:SENDER->TARGET`. Counterparties choose their IDs, so these are [`Escaped`].
+    /// Formats as `VERSION:SENDER->TARGET`. Counterparties choose their IDs, so these are
+    /// [`Escaped`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_id(f, self, |f, id| write!(f, "{}", Escaped::text(id)))
     }
 }
 
-/// Writes an identity; `show` writes its IDs.
+/// Writes an identity. `show` writes each of its IDs.
 fn write_id<W: fmt::Write>(
     to: &mut W,
     id: &SessionId,

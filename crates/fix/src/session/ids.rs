@@ -1,4 +1,4 @@
-//! The length of the IDs in a header.
+//! Limits on the length of the IDs in a header.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use crate::tag;
 pub struct FieldTooLong {
     /// The tag of the field.
     pub tag: u32,
-    /// Its length in bytes.
+    /// The length of the field in bytes.
     pub len: usize,
-    /// The longest that is accepted.
+    /// The longest accepted length in bytes.
     pub limit: usize,
 }
 
@@ -32,10 +32,10 @@ impl fmt::Display for FieldTooLong {
     }
 }
 
-/// The first of the tags that counterparties agree on.
+/// The first of the tags that counterparties agree on among themselves.
 const USER_TAGS: u32 = 5_000;
 
-/// Returns the number of fields in front of the body. Tags that counterparties agree on may be of
+/// Returns the number of fields before the body. Tags that counterparties agree on may belong to
 /// the header, too.
 pub(super) fn header_len(message: &Message<'_>) -> usize {
     let tags = message.tags();
@@ -46,7 +46,7 @@ pub(super) fn header_len(message: &Message<'_>) -> usize {
 /// Checks that no ID in the header of `message` is longer than `limit`.
 ///
 /// # Errors
-/// The first ID that is.
+/// Returns the first ID that is too long.
 pub(super) fn check(message: &Message<'_>, limit: usize) -> Result<(), FieldTooLong> {
     let header = message.tags().iter().take(header_len(message));
     for (position, &tag) in header.enumerate() {

@@ -1,4 +1,4 @@
-//! The receive path: from bytes to one event at a time, with every check in its order.
+//! The receive path: bytes in, one event at a time out, with every check in its order.
 
 use super::config::Config;
 use super::event::{AppMessage, DisconnectReason, Event};
@@ -11,25 +11,25 @@ use crate::codec::{DecodeError, Decoder, FrameFinder, Garbled, Message, Next, So
 use crate::{msg_type, tag};
 use std::sync::Arc;
 
-/// The tags of lengths, each with that of its data field.
+/// The tags of length fields, each with that of its data field.
 type Pairs = Box<[(u32, u32)]>;
 
-/// What decoding needs; one serves all sessions of a thread.
+/// The memory for decoding, which all sessions of a thread share.
 #[derive(Debug, Default)]
 pub struct Scratch {
     pub(super) decoder: Decoder,
-    /// The data fields that it knows: see [`Config::data_fields`].
+    /// The data fields that `decoder` knows: see [`Config::data_fields`].
     data_fields: Pairs,
     /// The decoders of other data fields.
     others: Vec<(Pairs, Decoder)>,
-    /// A message that had waited behind a gap, while it is looked at.
+    /// The message that has waited after a gap and is handled now.
     held: Vec<u8>,
-    /// The dictionary checks of the session that was here last: events borrow its groups.
+    /// The dictionary checks of the session that was handled last. Events borrow their groups.
     validator: Option<Arc<dyn Validator>>,
 }
 
 impl Scratch {
-    /// Returns a scratch for messages of up to `max_message` bytes; larger ones count as garbled.
+    /// Returns a scratch for messages of up to `max_message` bytes. Larger ones count as garbled.
     pub fn new(max_message: usize) -> Self {
         let finder = FrameFinder::new(max_message);
         Self {
@@ -41,8 +41,8 @@ impl Scratch {
         }
     }
 
-    /// Takes a session's dictionary checks and the decoder of its data fields, unless they are here
-    /// from its last message.
+    /// Selects a session's dictionary checks and the decoder of its data fields, unless they are
+    /// selected already.
     #[inline]
     fn adopt(&mut self, config: &Config) {
         let is_same = match (&self.validator, &config.validator) {
@@ -56,7 +56,7 @@ impl Scratch {
         self.know(&config.data_fields);
     }
 
-    /// Takes the decoder of these data fields.
+    /// Selects the decoder of these data fields.
     #[inline]
     pub(super) fn know(&mut self, data_fields: &[(u32, u32)]) {
         if *self.data_fields != *data_fields {
@@ -64,8 +64,8 @@ impl Scratch {
         }
     }
 
-    /// Takes the decoder of other data fields. It is made the first time and kept, so that sessions
-    /// that take turns allocate nothing.
+    /// Selects the decoder of other data fields. It is made the first time and kept, so that
+    /// sessions that take turns allocate nothing.
     #[cold]
     fn change_decoder(&mut self, data_fields: &[(u32, u32)]) {
         let mut others = self.others.iter();
@@ -82,8 +82,7 @@ impl Scratch {
         self.others.push((own, decoder));
     }
 
-    /// Returns whether the event is that of a message that had waited, which has its fields in
-    /// `held`.
+    /// Returns whether the held message becomes an event, which then borrows `held`.
     fn holds_event(&mut self) -> bool {
         let Ok(message) = self.decoder.decode(&self.held) else {
             return false;
@@ -93,8 +92,8 @@ impl Scratch {
         is_told || !msg_type::is_session(msg_type)
     }
 
-    /// Returns the decoder of the standard's data fields, for `peek_logon` and the caller's own
-    /// use.
+    /// Returns the decoder of the standard's data fields, for `peek_logon` and for use by the
+    /// caller.
     pub fn decoder(&mut self) -> &mut Decoder {
         self.know(&[]);
         &mut self.decoder
@@ -107,38 +106,39 @@ impl Scratch {
     }
 }
 
-/// What one call of `handle_bytes` did.
+/// The result of one call of `handle_bytes`.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
-    /// Bytes at the front that are done with, once the event is.
+    /// The number of bytes at the front that are done with, once the event is.
     pub consumed: usize,
-    /// What happened.
+    /// The event, if there is one.
     pub event: Option<Event<'a>>,
 }
 
 impl Step<'_> {
-    /// Without an event.
+    /// Returns a step without an event.
     const fn of(consumed: usize) -> Self {
         let event = None;
         Self { consumed, event }
     }
 
-    /// Returns whether nothing was consumed and nothing happened: more bytes are needed.
+    /// Returns whether nothing was consumed and there is no event. More bytes are then needed.
     pub fn is_idle(&self) -> bool {
         self.consumed == 0 && self.event.is_none()
     }
 }
 
-/// How MsgSeqNum(34) of a message counts.
+/// The way in which MsgSeqNum(34) of a message is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SeqCheck {
-    /// It has to be the one expected.
+    /// The number must be the expected one.
     Expected,
-    /// It does not matter.
+    /// The number does not matter.
     Any,
 }
 
-/// Not inlined, as [`Session::rehearse`] is about this very code.
+/// Decodes the next message. The function is not inlined, as [`Session::rehearse`] is about this
+/// very code.
 #[inline(never)]
 pub(super) fn decode<'a>(
     decoder: &'a mut Decoder,
@@ -149,13 +149,13 @@ pub(super) fn decode<'a>(
 }
 
 impl<S: MessageStore> Session<S> {
-    /// Takes received bytes, at most one message of them, and returns how many are consumed and
-    /// what happened. Call it again with the bytes behind those until the step is idle; then keep
-    /// the rest, read more, and call it with both: what was searched of the rest is not searched
+    /// Handles at most one message of the received bytes, and returns the number of bytes consumed
+    /// and an event. Call it again with the bytes after those until the step is idle. Then keep the
+    /// rest, read more, and call it with both: bytes that have been searched are not searched
     /// again.
     ///
-    /// An event's message borrows `scratch` and `bytes`, not the session, which may be called
-    /// while the event is looked at. The message counts as received with the next call.
+    /// An event's message borrows `scratch` and `bytes`, not the session, which may be called while
+    /// the event is in use. The message counts as received with the next call.
     #[inline]
     pub fn handle_bytes<'a>(
         &mut self,
@@ -201,7 +201,7 @@ impl<S: MessageStore> Session<S> {
         match decode(&mut scratch.decoder, bytes, &mut self.sought) {
             Next::Message { message, end, .. } => {
                 self.timers.last_received = now.mono;
-                self.timers.test_open = false;
+                self.timers.hear(now.mono);
                 let event = self.process(now, message, scratch.validator.as_deref(), false);
                 Step {
                     consumed: end,
@@ -228,7 +228,7 @@ impl<S: MessageStore> Session<S> {
         event
     }
 
-    /// Skips bytes that are no message; before the logon they end the connection.
+    /// Skips bytes that are no message. Before the logon they end the connection.
     #[cold]
     fn garbled(&mut self, now: Now, why: DecodeError, end: usize) -> Step<'static> {
         if self.state == State::AwaitingLogon {
@@ -244,8 +244,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Handles one message: `held` if it had waited behind a gap, and passed its checks then.
-    /// `validator` is the session's, borrowed for as long as the event.
+    /// Handles one message. `held` says that it waited after a gap, and passed its checks then.
+    /// `validator` is that of the session, borrowed for as long as the event.
     #[inline]
     fn process<'a>(
         &mut self,
@@ -290,14 +290,14 @@ impl<S: MessageStore> Session<S> {
         }))
     }
 
-    /// Returns what dictionary checks of received messages need to know.
+    /// Returns the state that dictionary checks of received messages need.
     fn context(&self) -> Context {
         Context {
             default_appl_ver_id: self.peer_appl_ver,
         }
     }
 
-    /// Checks the message alone: dictionary first, then what the session needs.
+    /// Checks the message alone, first by the dictionary, then for what the session needs.
     #[inline(never)]
     pub(super) fn check<'a>(&mut self, message: &Message<'a>) -> Result<Header<'a>, Fault> {
         if let Some(validator) = &self.config.validator {
@@ -309,7 +309,7 @@ impl<S: MessageStore> Session<S> {
         Ok(header)
     }
 
-    /// Answers a message with a fault; one whose fields cannot be told apart is garbled.
+    /// Answers a message with a fault. A message whose fields cannot be told apart is garbled.
     #[cold]
     fn faulty<'a>(&mut self, now: Now, message: &Message<'_>, fault: Fault) -> Option<Event<'a>> {
         if fault.breaks_the_frame() {
@@ -341,7 +341,7 @@ impl<S: MessageStore> Session<S> {
         None
     }
 
-    /// Checks the message against the session, in the order in which counterparties know it:
+    /// Checks the message against the session, in the order that counterparties know:
     /// SendingTime(52), CompIDs, MsgSeqNum(34). Returns false if the message has been dealt with.
     #[inline]
     pub(super) fn verify(
@@ -387,7 +387,8 @@ impl<S: MessageStore> Session<S> {
         !self.config.check_comp_id || header.is_ours
     }
 
-    /// A number that was used before: fatal, unless the message says that it is a duplicate.
+    /// Handles a message with a number below the expected one. It ends the session, unless the
+    /// message says that it is a duplicate.
     #[cold]
     fn too_low(&mut self, now: Now, message: &Message<'_>, header: &Header<'_>, expected: u64) {
         if !header.poss_dup {
@@ -416,7 +417,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Logs out, without waiting for an answer, because a number is too low.
+    /// Sends a Logout(5) because a number is too low, and ends the session without waiting for an
+    /// answer.
     #[cold]
     pub(super) fn end_too_low(&mut self, now: Now, expected: u64, received: u64) {
         let reason = DisconnectReason::MsgSeqNumTooLow { expected, received };
@@ -431,7 +433,7 @@ mod tests {
     use crate::codec::Encoder;
     use fanfare_wire::UtcTimestamp;
 
-    /// A message to us with this MsgType, MsgSeqNum and body.
+    /// Returns a message to this side with this MsgType(35), MsgSeqNum(34) and body.
     fn message(msg_type: &str, seq: u64, body: &str) -> Vec<u8> {
         let mut room = [0; 256];
         let mut encoder = Encoder::new(&mut room, b"FIX.4.4", msg_type.as_bytes());

@@ -1,4 +1,4 @@
-//! What the session reads from a message before it acts on it.
+//! The standard header of received messages.
 
 use fanfare_wire::{UtcTimestamp, int};
 
@@ -8,22 +8,23 @@ use super::validate::{BusinessReason, Fault, RejectReason};
 use crate::codec::{FieldErrorKind, Message};
 use crate::{msg_type, tag};
 
-/// The fields of the standard header that the session works with, present and well-formed.
+/// The fields of the standard header that the session uses, present and well-formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header<'a> {
-    /// MsgType(35), not empty.
+    /// The MsgType(35), not empty.
     pub(super) msg_type: &'a [u8],
     pub(super) seq: u64,
-    /// SenderCompID(49) and TargetCompID(56) are those of the session, seen from the other side.
+    /// Whether SenderCompID(49) and TargetCompID(56) are those of the session, seen from the other
+    /// side.
     pub(super) is_ours: bool,
     pub(super) sending_time: UtcTimestamp,
     pub(super) poss_dup: bool,
     pub(super) poss_resend: bool,
-    /// OrigSendingTime(122) as it stands.
+    /// The OrigSendingTime(122), unparsed.
     pub(super) orig_sending_time: Option<&'a [u8]>,
 }
 
-/// The header fields as they were found, if at all.
+/// The header fields that were found.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found<'a> {
     seq: Option<&'a [u8]>,
@@ -41,9 +42,9 @@ impl<'a> Header<'a> {
     /// Reads the header.
     ///
     /// # Errors
-    /// MsgType(35) is empty; MsgSeqNum(34), SenderCompID(49), SendingTime(52) or
-    /// TargetCompID(56) is missing, empty or malformed; a SubID, a LocationID or a CompID that is
-    /// not compared is longer than `limit`.
+    /// Returns a fault if MsgType(35) is empty, if MsgSeqNum(34), SenderCompID(49), SendingTime(52)
+    /// or TargetCompID(56) is missing, empty or malformed, or if a SubID, a LocationID or a CompID
+    /// that is not compared is longer than `limit`.
     #[inline]
     pub(super) fn read(
         message: &Message<'a>,
@@ -57,8 +58,8 @@ impl<'a> Header<'a> {
         Self::read_anew(message, id, limit, last)
     }
 
-    /// Reads a header that differs from the last one in MsgSeqNum(34) and in the milliseconds of
-    /// SendingTime(52) alone; [`Header::read_anew`] is its oracle.
+    /// Reads a header that differs from the last one only in MsgType(35), MsgSeqNum(34) and the
+    /// milliseconds of SendingTime(52). [`Header::read_anew`] is its oracle.
     #[inline]
     fn read_again(message: &Message<'a>, last: &LastHeader) -> Option<Self> {
         let [tags, begins, ends] = message.front::<8>()?;
@@ -124,7 +125,7 @@ impl<'a> Header<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// Reads the fields in front of the body.
+    /// Reads the fields before the body.
     #[inline]
     fn read(message: &Message<'a>, limit: usize) -> Self {
         let (seq, sender, sending_time, target) = match *message.tags() {
@@ -169,23 +170,23 @@ impl<'a> Found<'a> {
     }
 }
 
-/// The header read last. Of the next one, within the same second, MsgSeqNum(34) and the
-/// milliseconds are new, and the rest has only to be compared.
+/// The last header that was read. Of the next one, within the same second, MsgSeqNum(34) and the
+/// milliseconds are new, and the rest only has to be compared.
 #[derive(Clone, Debug)]
 pub(super) struct LastHeader {
     second: LastTime,
-    /// From SenderCompID(49) to the end of TargetCompID(56).
+    /// The text from SenderCompID(49) to the end of TargetCompID(56).
     text: [u8; LAST_ROOM],
-    /// Nothing is remembered while it is 0.
+    /// The length of the text, or 0 if no header is remembered.
     len: usize,
-    /// Where in `text` the milliseconds stand.
+    /// The index of the milliseconds in `text`.
     millis: usize,
-    /// The time without them.
+    /// The time without the milliseconds.
     time: UtcTimestamp,
     is_ours: bool,
 }
 
-/// Longer headers are read anew each time.
+/// The longest text that is remembered, in bytes. Longer headers are read anew each time.
 const LAST_ROOM: usize = 96;
 
 /// The length of `YYYYMMDD-HH:MM:SS.mmm`.
@@ -201,7 +202,8 @@ impl LastHeader {
         is_ours: false,
     };
 
-    /// Reads a SendingTime(52) whose text is that remembered but for the milliseconds.
+    /// Reads a SendingTime(52) if the text differs from the remembered one only in the
+    /// milliseconds.
     #[inline(always)]
     fn time_of(&self, text: &[u8]) -> Option<UtcTimestamp> {
         let known = self.text.get(..self.len)?;
@@ -218,7 +220,8 @@ impl LastHeader {
         with_millis(self.time, *millis)
     }
 
-    /// `sending_time` is that of the message, which has been read without a fault.
+    /// Remembers the header of `message`, which was read without a fault. `sending_time` is its
+    /// SendingTime(52).
     #[inline]
     fn remember(&mut self, message: &Message<'_>, sending_time: &[u8], is_ours: bool) {
         self.len = 0;
@@ -242,8 +245,8 @@ impl LastHeader {
     }
 }
 
-/// The second of the SendingTime(52) read last: most messages come within the same one, and then
-/// only the fraction is new.
+/// The second of the SendingTime(52) that was read last. Most messages come within the same second,
+/// and then only the fraction is new.
 #[derive(Clone, Debug)]
 struct LastTime {
     text: [u8; WHOLE],
@@ -259,7 +262,7 @@ impl LastTime {
         time: UtcTimestamp::from_nanos(0),
     };
 
-    /// As [`UtcTimestamp::parse`].
+    /// Parses a time as [`UtcTimestamp::parse`] does.
     #[inline]
     fn parse(&mut self, text: &[u8]) -> Option<UtcTimestamp> {
         let (whole, fraction) = text.split_first_chunk::<WHOLE>()?;
@@ -283,7 +286,8 @@ impl LastTime {
     }
 }
 
-/// A time of whole seconds and three digits of milliseconds.
+/// Returns a time of whole seconds with the milliseconds in three digits, or `None` if one is no
+/// digit.
 #[inline(always)]
 fn with_millis(second: UtcTimestamp, digits: [u8; 3]) -> Option<UtcTimestamp> {
     let [a, b, c] = digits.map(|digit| digit.wrapping_sub(b'0'));
@@ -295,7 +299,7 @@ fn with_millis(second: UtcTimestamp, digits: [u8; 3]) -> Option<UtcTimestamp> {
     Some(UtcTimestamp::from_nanos(nanos))
 }
 
-/// Returns whether two short texts are the same, mostly without a call.
+/// Returns whether two texts are the same. Short texts are mostly compared without a call.
 #[inline]
 pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
     // Two overlapping halves cover everything from the width to twice that.
@@ -308,13 +312,13 @@ pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// Returns the first and the last `N` bytes.
+/// Returns the first and the last `N` bytes, or `None` if there are fewer.
 #[inline]
 fn halves<const N: usize>(text: &[u8]) -> Option<([u8; N], [u8; N])> {
     Some((*text.first_chunk()?, *text.last_chunk()?))
 }
 
-/// Returns a required field: from the scan, or, for the lenient, from anywhere in the message.
+/// Returns a required field from the scan, or, leniently, from anywhere in the message.
 #[inline]
 fn present<'a>(
     found: Option<&'a [u8]>,
@@ -328,15 +332,15 @@ fn present<'a>(
     }
 }
 
-/// Returns SenderCompID(49) or TargetCompID(56), where the message has no such field.
+/// Returns the tag of SenderCompID(49) or TargetCompID(56) if the message has no such field.
 pub(super) fn missing_comp_id(message: &Message<'_>) -> Option<u32> {
     [tag::SENDER_COMP_ID, tag::TARGET_COMP_ID]
         .into_iter()
         .find(|tag| message.get(*tag).is_none())
 }
 
-/// Returns a missing CompID comes before every other fault; in an application message it is one of
-/// the application's level.
+/// Returns the fault of a missing CompID. It comes before every other fault, and in an application
+/// message it is a fault of the application level.
 pub(super) fn comp_id_fault(message: &Message<'_>, tag: u32) -> Fault {
     let fault = Fault::new(RejectReason::RequiredTagMissing, Some(tag));
     let is_session = msg_type::is_session(message.msg_type());
@@ -346,11 +350,11 @@ pub(super) fn comp_id_fault(message: &Message<'_>, tag: u32) -> Fault {
     }
 }
 
-/// Returns the fields that the session needs of its own messages, checked here so that a session
-/// without a dictionary is safe too.
+/// Checks the fields that the session needs of its own messages, so that a session without a
+/// dictionary is safe too.
 ///
 /// # Errors
-/// One of them is missing or malformed.
+/// Returns a fault if one of them is missing or malformed.
 #[inline]
 pub(super) fn check_session_fields(message: &Message<'_>, msg_type: &[u8]) -> Result<(), Fault> {
     if !msg_type::is_session(msg_type) {
@@ -381,7 +385,7 @@ fn check_fields_of(message: &Message<'_>, msg_type: &[u8]) -> Result<(), Fault> 
     }
 }
 
-/// Returns a required number.
+/// Returns the value of a required number.
 pub(super) fn seq_num(message: &Message<'_>, tag: u32) -> Result<u64, Fault> {
     message.u64(tag).map_err(|error| {
         let reason = match error.kind {
@@ -393,7 +397,7 @@ pub(super) fn seq_num(message: &Message<'_>, tag: u32) -> Result<u64, Fault> {
     })
 }
 
-/// Returns an optional flag: `Y` or `N`, absent is `N`.
+/// Returns an optional flag, `Y` or `N`. An absent flag is `N`.
 pub(super) fn flag(message: &Message<'_>, tag: u32) -> Result<bool, Fault> {
     match message.opt_bool(tag) {
         Ok(value) => Ok(value.unwrap_or(false)),

@@ -14,24 +14,24 @@ use super::{Role, Session, State};
 use crate::codec::{FieldWriter, Message};
 use crate::{msg_type, tag};
 
-/// Text(58) of the Logout to a counterparty without the [credentials](super::Credentials).
+/// The Text(58) of the Logout(5) to a counterparty without the [credentials](super::Credentials).
 pub const WRONG_CREDENTIALS: &str = "Username or Password is wrong";
 
-/// What remains of a Logon that passed its checks until the session is logged on.
+/// The part of a Logon(A) that is needed between its checks and the logon.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingLogon {
     seq: u64,
     poss_dup: bool,
     heart_bt_int: u32,
-    /// ResetSeqNumFlag(141)=Y.
+    /// Whether the Logon(A) has ResetSeqNumFlag(141)=Y.
     reset: bool,
-    /// NextExpectedMsgSeqNum(789).
+    /// The value of NextExpectedMsgSeqNum(789).
     next_expected: Option<u64>,
     appl_ver: Option<ApplVerId>,
 }
 
 impl<S: MessageStore> Session<S> {
-    /// Accepts the Logon of `Event::LogonRequested`. Does nothing if no Logon waits.
+    /// Accepts the Logon(A) of `Event::LogonRequested`. Does nothing if no Logon(A) waits.
     pub fn accept_logon(&mut self, now: Now) {
         if self.state == State::AwaitingDecision
             && let Some(logon) = self.pending_logon.take()
@@ -40,20 +40,20 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Refuses the Logon of `Event::LogonRequested`: the counterparty receives a Logout with
-    /// `text`. Beyond one a second, and ten at once, the connection is closed without a Logout,
-    /// which would use up a number and fill the store. Does nothing if no Logon waits.
+    /// Refuses the Logon(A) of `Event::LogonRequested`. The counterparty receives a Logout(5) with
+    /// `text`. Beyond one a second, and ten at once, the connection is closed without a Logout(5),
+    /// which would use up a number and fill the store. Does nothing if no Logon(A) waits.
     pub fn refuse_logon(&mut self, now: Now, text: &str) {
         if self.state == State::AwaitingDecision {
             self.final_logout(now, text.as_bytes(), DisconnectReason::LogonRefused);
         }
     }
 
-    /// Starts both directions of a live session at 1 again: a Logon with
-    /// ResetSeqNumFlag(141)=Y, which the counterparty answers with the same. Messages that it
-    /// sent before it saw ours are still received under their old numbers. Where the answer does
-    /// not come before the connection ends, the next Logon asks again, that of another process
-    /// too where the store is on a medium. Nothing happens unless logged on, from FIX.4.1 on.
+    /// Resets both directions of a live session to 1: sends a Logon(A) with ResetSeqNumFlag(141)=Y,
+    /// which the counterparty answers with the same. Messages that it sent before it received the
+    /// Logon(A) are still received under their old numbers. If the answer does not come before the
+    /// connection ends, the next Logon(A) asks again, also from another process if the store is on
+    /// a medium. Does nothing unless the session is logged on, and in FIX.4.0.
     pub fn reset_sequence(&mut self, now: Now) {
         self.confirm(now);
         if self.state != State::LoggedOn || self.config.id.version == Version::Fix40 {
@@ -69,11 +69,11 @@ impl<S: MessageStore> Session<S> {
         self.send_logon(now, heart_bt_int, true, 1);
     }
 
-    /// Starts both directions at 1 again without a connection: the next Logon has MsgSeqNum(34) 1,
-    /// and no earlier message is sent again. Does nothing while there is a connection.
+    /// Resets both directions to 1 without a connection. The next Logon(A) has MsgSeqNum(34) 1, and
+    /// no earlier message is sent again. Does nothing while there is a connection.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns the errors of the store.
     pub fn reset_idle(&mut self, now: Now) -> Result<(), StoreError> {
         match self.is_connected() {
             true => Ok(()),
@@ -81,7 +81,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Asks for a reset at the next logon, with ResetSeqNumFlag(141)=Y, whatever the numbers are
+    /// Requests a reset at the next logon, with ResetSeqNumFlag(141)=Y, whatever the numbers are
     /// then. Does nothing while there is a connection, and in FIX.4.0.
     pub fn ask_reset(&mut self) {
         if !self.is_connected() && self.config.id.version > Version::Fix40 {
@@ -91,7 +91,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Notes where our reset stands, in the store as well: it outlives the process.
+    /// Sets the progress of the session's own reset, also in the store, where it outlives the
+    /// process.
     fn set_our_reset(&mut self, now: Now, reset: OurReset) -> Result<(), StoreError> {
         if self.our_reset == reset {
             return Ok(());
@@ -102,8 +103,8 @@ impl<S: MessageStore> Session<S> {
         })
     }
 
-    /// Notes that our reset is over if its first message has come: numbers that begin again later
-    /// do not open it again.
+    /// Notes the end of the session's own reset if the first message of the counterparty after it
+    /// has come. Numbers that begin again later do not open it again.
     pub(super) fn close_our_reset(&mut self) -> Result<(), StoreError> {
         if self.our_reset != OurReset::Begun || self.is_reset_open() {
             return Ok(());
@@ -112,8 +113,18 @@ impl<S: MessageStore> Session<S> {
         self.store.set_our_reset(OurReset::None)
     }
 
-    /// Returns whether the counterparty has not answered a reset that we asked for: if the
-    /// connection is lost, the next Logon asks again.
+    /// Notes the end of the session's own reset without a connection, as a number that was set
+    /// replaces those of the reset. The number is stored first, so that a kill in between does not
+    /// leave the numbers of the reset without a request for it.
+    pub(super) fn forget_our_reset(&mut self, now: Now) -> Result<(), StoreError> {
+        match self.is_connected() {
+            true => Ok(()),
+            false => self.set_our_reset(now, OurReset::None),
+        }
+    }
+
+    /// Returns whether the counterparty has not answered a reset that the session requested. If the
+    /// connection is lost, the next Logon(A) asks again.
     pub fn is_reset_open(&self) -> bool {
         match self.our_reset {
             OurReset::None => false,
@@ -122,7 +133,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// The initiator's Logon.
+    /// Sends the Logon(A) of an initiator.
     pub(super) fn send_first_logon(&mut self, now: Now) {
         let config = &self.config;
         let resets = config.reset_on_logon || config.reset_on_logout || config.reset_on_disconnect;
@@ -181,7 +192,7 @@ impl<S: MessageStore> Session<S> {
         self.config.logon_fields = fields;
     }
 
-    /// Handles the first message of a connection. A message with a fault gets no answer.
+    /// Handles the first message of a connection. A message with a fault is not answered.
     pub(super) fn first_message<'a>(
         &mut self,
         now: Now,
@@ -221,7 +232,7 @@ impl<S: MessageStore> Session<S> {
         None
     }
 
-    /// Handles a Logout or a Reject in answer to our Logon.
+    /// Handles a Logout(5) or a Reject(3) in answer to the session's Logon(A).
     fn refused<'a>(&mut self, now: Now, message: Message<'a>) -> Option<Event<'a>> {
         let header = match self.check(&message) {
             Ok(header) if self.is_our_comp_id(&header) => header,
@@ -277,7 +288,7 @@ impl<S: MessageStore> Session<S> {
         })
     }
 
-    /// Returns whether a required field of a Logon is absent and the configuration permits that.
+    /// Returns whether a required field of a Logon(A) is absent and the configuration permits that.
     fn is_bare(&self, message: &Message<'_>, tag: u32) -> bool {
         self.config.bare_logon && message.get(tag).is_none()
     }
@@ -297,7 +308,8 @@ impl<S: MessageStore> Session<S> {
         Ok(value)
     }
 
-    /// Returns whether the numbers of a Logon let the session begin; if not, the session has ended.
+    /// Returns whether the numbers of a Logon(A) let the session begin. If not, the message has
+    /// been dealt with.
     fn check_logon_numbers(&mut self, now: Now, logon: &PendingLogon) -> bool {
         let resets = self.resets_with(logon);
         let expected = if resets { 1 } else { self.store.next_target() };
@@ -324,7 +336,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Returns whether this Logon sets the numbers to 1, where they are not there already.
+    /// Returns whether the numbers have to be reset to 1 because of this Logon(A).
     fn resets_with(&self, logon: &PendingLogon) -> bool {
         match self.role {
             Role::Acceptor => {
@@ -334,8 +346,9 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Returns whether the answer to this Logon has ResetSeqNumFlag(141)=Y though the Logon has
-    /// not: its numbers may be those from before the reset that we asked for, or those after it.
+    /// Returns whether the answer to this Logon(A) has ResetSeqNumFlag(141)=Y though the Logon(A)
+    /// does not. The numbers of the Logon(A) may be those from before the reset that the session
+    /// requested, or those after it.
     fn asks_in_answer(&self, logon: &PendingLogon) -> bool {
         self.role == Role::Acceptor && !logon.reset && self.is_reset_open()
     }
@@ -386,7 +399,7 @@ impl<S: MessageStore> Session<S> {
     }
 
     /// Sends again what the counterparty has not received by its NextExpectedMsgSeqNum(789),
-    /// without a ResendRequest.
+    /// without a ResendRequest(2).
     fn resend_what_is_not_expected(&mut self, now: Now, logon: &PendingLogon, last: u64) {
         if let Some(begin) = logon.next_expected
             && self.config.next_expected
@@ -398,12 +411,14 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Returns whether a Logon is welcome on a live session: only one that resets the numbers.
+    /// Returns whether a Logon(A) is accepted on a live session. Only one that resets the numbers
+    /// is.
     pub(super) fn may_log_on_again(&self, message: &Message<'_>) -> bool {
         self.state == State::LoggedOn && message.get(tag::RESET_SEQ_NUM_FLAG) == Some(b"Y")
     }
 
-    /// ResetSeqNumFlag(141)=Y on a live session: both directions start at 1 again.
+    /// Handles a Logon(A) with ResetSeqNumFlag(141)=Y on a live session. Both directions start at 1
+    /// again.
     pub(super) fn logon_again(&mut self, now: Now, message: &Message<'_>) {
         let Ok(heart_bt_int) = self.check_heart_bt_int(message) else {
             return self.end(now, DisconnectReason::BadLogon(LogonFault::HeartBtInt));

@@ -1,4 +1,4 @@
-//! The store that lives in memory.
+//! A message store in memory.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -10,35 +10,37 @@ use super::chunks::Chunks;
 use super::config::Limits;
 use super::store::{Again, Entry, Kind, MessageStore, OurReset, Search, StoreError, Stored};
 
-/// Keeps the newest messages in memory, within limits. The oldest make room for new ones: a resend
-/// of those is answered with a gap fill. Allocates only while it grows to its limits, a piece of at
-/// most 256 KiB (or the longest message) at a time, and never moves what it keeps.
+/// A message store that keeps the newest messages in memory, within limits. The oldest make room
+/// for new ones, and a resend of those is answered with a gap fill. The store allocates only while
+/// it grows to its limits, in pieces of at most 256 KiB or the longest message, and never moves
+/// what it keeps.
 #[derive(Debug)]
 pub struct MemoryStore {
     numbers: Numbers,
     our_reset: OurReset,
     outbox: Chunks,
     index: VecDeque<Slot>,
-    /// Places of the index that have been touched, from its start.
+    /// The number of places of the index that have been touched, from its start.
     touched: usize,
     limits: MemoryLimits,
     retain_from: Option<u64>,
 }
 
-/// The limits of a [`MemoryStore`]; all of them hold.
+/// The limits of a [`MemoryStore`], all of which apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// Most messages; with 0 only the numbers are kept, and a resend is answered with one gap fill.
+    /// The most messages. With 0 only the numbers are kept, and a resend is answered with one gap
+    /// fill.
     pub messages: usize,
-    /// Most bytes, those that wait for transmission included; up to 6 % of them stay empty.
+    /// The most bytes, those that wait for transmission included. Up to 6 % of them stay empty.
     pub bytes: usize,
-    /// Bytes of these that are in memory from the start, with the index of the same share of the
-    /// messages. The rest is allocated as it is needed, so that a quiet session stays small.
+    /// The part of `bytes` that is in memory from the start, with the index of the same share of
+    /// the messages. The rest is allocated when it is needed, so that a quiet session stays small.
     pub ready: usize,
 }
 
 impl Default for MemoryLimits {
-    /// 65,536 messages and 16 MiB, nothing ready from the start.
+    /// Returns limits of 65,536 messages and 16 MiB, with nothing in memory from the start.
     fn default() -> Self {
         Self {
             messages: 1 << 16,
@@ -49,7 +51,7 @@ impl Default for MemoryLimits {
 }
 
 impl From<Limits> for MemoryLimits {
-    /// Nothing ready from the start.
+    /// Returns the same limits, with nothing in memory from the start.
     fn from(Limits { messages, bytes }: Limits) -> Self {
         let ready = 0;
         Self {
@@ -69,8 +71,8 @@ struct Slot {
 }
 
 impl MemoryStore {
-    /// Returns a store with these limits. Allocates and touches the memory that is to be ready. A
-    /// resend needs a [`SideBuffer`](super::SideBuffer) beyond them.
+    /// Returns a store with these limits. The memory that is ready from the start is allocated and
+    /// touched. A resend needs a [`SideBuffer`](super::SideBuffer) besides it.
     pub fn new(limits: impl Into<MemoryLimits>) -> Self {
         let limits = limits.into();
         let ready = limits.ready.min(limits.bytes);
@@ -88,8 +90,8 @@ impl MemoryStore {
         store
     }
 
-    /// Returns a store that keeps the numbers only: a resend is answered with one gap fill. Up to
-    /// `limit` bytes may wait for transmission; the store allocates no more than wait, so that a
+    /// Returns a store that keeps only the numbers, and answers a resend with one gap fill. Up to
+    /// `limit` bytes may wait for transmission. The store allocates no more than waits, so that a
     /// thousand idle sessions cost little.
     pub fn without_resends(limit: usize) -> Self {
         Self::new(MemoryLimits {
@@ -135,7 +137,8 @@ impl MemoryStore {
         self.retain_from.is_none_or(|from| slot.seq < from)
     }
 
-    /// Gives up the messages of the oldest chunk; false if there are none, or one is in use.
+    /// Discards the messages of the oldest chunk, and returns whether it could. It cannot if there
+    /// are none or one of them is in use.
     fn evict_chunk(&mut self) -> bool {
         let end = self.outbox.oldest_end();
         let is_of_it = |slot: &Slot| slot.start < end;
@@ -192,7 +195,7 @@ impl MemoryStore {
 }
 
 impl Default for MemoryStore {
-    /// Returns limits of 16 MiB and 65,536 messages.
+    /// Returns a store with limits of 16 MiB and 65,536 messages.
     fn default() -> Self {
         Self::new(MemoryLimits::default())
     }
@@ -311,8 +314,8 @@ impl MessageStore for MemoryStore {
     }
 
     /// Grows the index if necessary, and touches the places of the next entries, so that no message
-    /// waits for the kernel to map a page. The index doubles, by up to 64 KiB at once: page by
-    /// page, every hundredth message would be disturbed.
+    /// waits for the kernel to map a page. The index doubles, by up to 64 KiB at once, as growth by
+    /// single pages would delay every hundredth message.
     fn prepare(&mut self) {
         let len = self.index.len();
         if len >= self.touched && len < self.limits.messages {
@@ -338,7 +341,7 @@ impl MessageStore for MemoryStore {
     }
 }
 
-/// Places of the index that are touched at once, at first and at most: 2 and 64 KiB.
+/// The number of places of the index that are touched at once, at first and at most: 2 and 64 KiB.
 const FIRST_STEP: usize = 64;
 const STEP: usize = 2048;
 

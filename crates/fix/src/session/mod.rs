@@ -1,7 +1,7 @@
-//! The FIX session as a state machine without I/O and without a clock.
+//! A FIX session as a state machine without I/O and without a clock.
 //!
-//! A [`Session`] takes bytes and time, and returns bytes, events and the next time at which it has
-//! to be called. It works on any transport, in any loop, and in a test under virtual time.
+//! A [`Session`] takes bytes and the time, and returns bytes, events and the next time at which it
+//! has to be called. It works on any transport, in any loop, and in a test under virtual time.
 //!
 //! | method | what it does |
 //! |---|---|
@@ -10,14 +10,14 @@
 //! | `handle_timeout`, `poll_timeout` | time in; when to call again |
 //! | `poll_transmit`, `transmitted` | bytes to write, and how many were written |
 //! | `poll_event` | events that came without bytes |
-//! | `send`, `send_shared`, `logout`, … | what the application wants |
+//! | `send`, `send_shared`, `logout`, … | requests of the application |
 //!
-//! After any call, write what `poll_transmit` returns, take events until there are none, and call
+//! After any call, write what `poll_transmit` returns, and take events until there are none. Call
 //! `handle_timeout` when the monotonic clock reaches `poll_timeout`.
 //!
-//! The bytes that wait for transmission live in the [`MessageStore`], so that a message is encoded
-//! once, kept and sent from the same place. Receive buffers belong to the caller; what decoding
-//! needs is in a [`Scratch`] that any number of sessions of one thread share.
+//! The bytes that wait for transmission are in the [`MessageStore`], so that a message is encoded
+//! once, and is kept and sent from the same place. Receive buffers belong to the caller. The memory
+//! for decoding is in a [`Scratch`], which any number of sessions of one thread share.
 //!
 //! ```
 //! use fanfare_fix::session::*;
@@ -116,37 +116,38 @@ pub use store::{
 };
 pub use validate::{BusinessReason, Context, Fault, RejectReason, Validator};
 
-/// Which side of the connection a session is.
+/// The side of a connection that a session is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Connects and sends the first Logon.
+    /// The side that connects and sends the first Logon(A).
     Initiator,
-    /// Is connected to and answers it.
+    /// The side that is connected to and answers the Logon(A).
     Acceptor,
 }
 
-/// Where a session stands.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// No connection.
+    /// There is no connection.
     Idle,
-    /// Connected; no Logon has been received yet.
+    /// The session is connected, and no Logon(A) has been received yet.
     AwaitingLogon,
-    /// A Logon waits for the application's decision.
+    /// A Logon(A) waits for the application's decision.
     AwaitingDecision,
-    /// Both Logons are exchanged.
+    /// Both Logon(A) messages are exchanged.
     LoggedOn,
-    /// We sent a Logout and wait for the answer.
+    /// The session has sent a Logout(5) and waits for the answer.
     LoggingOut,
-    /// Over: the last bytes are to be transmitted and the connection is to be closed.
+    /// The session has ended. The last bytes are to be transmitted, and the connection is to be
+    /// closed.
     Ended,
 }
 
-/// One FIX session: see the [module](self) for how it is driven.
+/// A FIX session: see the [module](self) for how it is driven.
 ///
-/// It allocates nothing after warm-up, except while messages are missing, sent again, or wait for
-/// a limited rate. It holds no receive buffer; its size is that of its configuration and what its
-/// store keeps. It belongs to one thread at a time.
+/// A session allocates nothing after warm-up, except while messages are missing, sent again, or
+/// wait for a limited rate. It holds no receive buffer: its size is that of its configuration and
+/// what its store keeps. It belongs to one thread at a time.
 #[derive(Debug)]
 pub struct Session<S> {
     config: Config,
@@ -157,34 +158,35 @@ pub struct Session<S> {
     round_trip: RoundTrip,
     /// The constant header of messages with a shared body.
     shared_header: Option<SessionHeader>,
-    /// The same for all others.
+    /// The fields of the headers of all other messages.
     fixed: Fixed,
-    /// The hook of the configuration. Shared, as it is called while the session writes.
+    /// The hook of the configuration. It is shared, as it is called while the session writes.
     hooked: Option<Arc<Hooked>>,
-    /// The dictionary checks of what the application sends.
+    /// The dictionary checks of the application's messages.
     checker: Option<Box<Checker>>,
     notices: VecDeque<Event<'static>>,
-    /// Why we are logging out, if not because our application asked for it.
+    /// The reason for the logout under way, if the application did not request it.
     closing: Option<DisconnectReason>,
     pending_logon: Option<PendingLogon>,
     peer_appl_ver: Option<ApplVerId>,
     our_reset: OurReset,
-    /// The application has the message with the number expected; it counts with the next call.
+    /// Whether the application has the message with the expected number. The message counts as
+    /// received with the next call.
     unconfirmed: bool,
     gap: Option<Box<Gap>>,
     replay: Option<Box<Replay>>,
     last_header: LastHeader,
-    /// What was searched of the bytes that are kept for the next call.
+    /// The progress of the search in the bytes that are kept for the next call.
     sought: Sought,
     /// See `Config::header_field_limit`.
     header_field_limit: usize,
     repeated: Repeated,
-    /// Length of the message written last.
+    /// The length of the message written last.
     written: usize,
     answers: Answers,
-    /// Logouts to counterparties that had not logged on.
+    /// The count of Logout(5) messages to counterparties that had not logged on.
     turned_away: Answers,
-    /// The newest messages sent and received, where their rate is limited.
+    /// The times of the newest messages sent and received, where their rate is limited.
     send_window: Option<RateWindow>,
     receive_window: Option<RateWindow>,
 }
@@ -265,7 +267,7 @@ impl<S: MessageStore> Session<S> {
         self.store
     }
 
-    /// Initiator or acceptor.
+    /// Returns whether the session is the initiator or the acceptor.
     pub fn role(&self) -> Role {
         self.role
     }
@@ -280,26 +282,34 @@ impl<S: MessageStore> Session<S> {
         self.state == State::LoggedOn
     }
 
-    /// Returns whether the session has a connection, so that a second one has to be refused.
+    /// Returns whether the session has a connection. A second one has to be refused.
     pub fn is_connected(&self) -> bool {
         !matches!(self.state, State::Idle | State::Ended)
     }
 
-    /// Returns whether a resend is under way, which messages with a shared body would overtake.
+    /// Returns whether a resend is under way. Messages with a shared body would overtake it.
     #[must_use]
     pub fn is_resending(&self) -> bool {
         self.replay.is_some()
     }
 
-    /// Returns when the last whole message of the counterparty came, or its connection began, in
-    /// nanoseconds of the monotonic clock; 0 before the first connection.
+    /// Returns when the last whole message of the counterparty was received, or its connection
+    /// began, in nanoseconds of the monotonic clock; 0 before the first connection.
     pub fn last_received(&self) -> u64 {
         self.timers.last_received
     }
 
-    /// Returns how long the counterparty took to answer the last TestRequest(1) of this connection
-    /// whose answer has come, in nanoseconds: from the turn that wrote it to the one that read the
-    /// Heartbeat(0). `None` before the first, and for a TestReqID(112) of more than 16 bytes.
+    /// Counts the silence of the counterparty from `now` on, as if a message had been received.
+    /// Call it while the counterparty's bytes are left unread, before `handle_timeout`. A gap is
+    /// not requested again within the next second. `last_received` stays as it is.
+    pub fn excuse(&mut self, now: Now) {
+        self.timers.excuse(now.mono);
+    }
+
+    /// Returns how long the counterparty took to answer the last answered TestRequest(1) of this
+    /// connection, in nanoseconds. The time is that from the call that wrote it to the call that
+    /// read the Heartbeat(0). Returns `None` before the first answer, and does not measure a
+    /// TestReqID(112) of more than 16 bytes.
     pub fn round_trip(&self) -> Option<u64> {
         self.round_trip.took()
     }

@@ -2,11 +2,12 @@
 
 use fanfare_wire::UtcTimestamp;
 
-/// One reading of both clocks, passed into everything that depends on time.
+/// A reading of both clocks, passed to everything that depends on time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
-    /// Nanoseconds of a clock that never steps; its zero means nothing. Timers count in it.
+    /// The time of a clock that never steps, in nanoseconds. Its zero has no meaning. Timers use
+    /// it.
     pub mono: u64,
-    /// The time of day, which may step. It only goes into messages and checks of them.
+    /// The time of day, which may step. It is used only in messages and in checks of them.
     pub utc: UtcTimestamp,
 }

@@ -1,4 +1,4 @@
-//! The send path: headers, the session's own messages, the application's.
+//! The send path: headers, the session's own messages, and those of the application.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -19,23 +19,23 @@ use crate::codec::{
 };
 use crate::{msg_type, tag};
 
-/// The MsgSeqNum(34) of what was written, or why it was not.
+/// The MsgSeqNum(34) of the message written, or the reason why it was not written.
 pub(super) type WriteResult = Result<u64, SendError>;
 
-/// Room for one of the session's own messages, without its variable parts.
+/// The room for one of the session's own messages without its variable parts, in bytes.
 pub(super) const ADMIN_ROOM: usize = 384;
 
-/// Room for the text of SendingTime(52).
+/// The room for the text of SendingTime(52), in bytes.
 const TIME_ROOM: usize = 32;
 
 impl<S: MessageStore> Session<S> {
-    /// Sends an application message: `body` writes the fields behind the standard header.
+    /// Sends an application message. `body` writes the fields after the standard header.
     ///
-    /// Returns its MsgSeqNum(34). While a resend is under way the message waits behind it, unless
-    /// the store keeps nothing.
+    /// Returns the MsgSeqNum(34) of the message. While a resend is under way the message waits for
+    /// its end, unless the store keeps no messages.
     ///
     /// # Errors
-    /// Nothing was sent and no number used; see [`SendError`].
+    /// See [`SendError`]. In case of an error nothing is sent and no number is used.
     #[inline]
     pub fn send(
         &mut self,
@@ -46,13 +46,13 @@ impl<S: MessageStore> Session<S> {
         self.send_with(now, msg_type, &[], body)
     }
 
-    /// As `send`, with more fields of the standard header, for example PossResend(97) or those
-    /// of a reversed route. They stand in ascending order of tags, and take precedence over those
-    /// of the configuration. A data field, SecureData(91) or XmlData(213), stands behind its own
-    /// length field, which has to be right.
+    /// Sends an application message with more fields of the standard header, such as PossResend(97)
+    /// or those of a reversed route. The fields must be in ascending order of tags, and take
+    /// precedence over those of the configuration. A data field, SecureData(91) or XmlData(213),
+    /// must follow its own length field, which has to be right.
     ///
     /// # Errors
-    /// As for `send`.
+    /// See [`Session::send`].
     pub fn send_with(
         &mut self,
         now: Now,
@@ -60,7 +60,7 @@ impl<S: MessageStore> Session<S> {
         header: &[(u32, &[u8])],
         body: impl FnOnce(&mut FieldWriter<'_>),
     ) -> Result<u64, SendError> {
-        if self.state != State::LoggedOn && !self.may_queue() {
+        if self.state != State::LoggedOn && !self.may_queue(now) {
             return Err(SendError::NotLoggedOn);
         }
         if msg_type::is_session(msg_type) {
@@ -77,13 +77,14 @@ impl<S: MessageStore> Session<S> {
     }
 
     /// Makes this session's message from a frame that holds a shared body, keeps it if the store
-    /// keeps messages, and returns it; the caller writes it, behind everything that
-    /// `poll_transmit` has.
+    /// keeps messages, and returns it. The caller writes it after everything that `poll_transmit`
+    /// returns.
     ///
     /// # Errors
-    /// `NotLoggedOn`; `ResendInProgress` if the message would overtake a resend; `Throttled` if it
-    /// would have to wait; `Encode` if the session's header is too long for this path; the store's.
-    /// Nothing was sent then and no number used.
+    /// Returns `NotLoggedOn` if the session is not logged on, `ResendInProgress` if the message
+    /// would overtake a resend, `Throttled` if it would have to wait, `Encode` if the session's
+    /// header is too long for this path, and the errors of the store. In case of an error nothing
+    /// is sent and no number is used.
     #[inline]
     pub fn send_shared<'f>(
         &mut self,
@@ -98,11 +99,11 @@ impl<S: MessageStore> Session<S> {
         Ok(message)
     }
 
-    /// As `send_shared`, for a body in memory of its own: writes the message at the front of `out`
-    /// and returns its length.
+    /// Makes this session's message from a shared body as `send_shared` does, writes it to the
+    /// front of `out`, and returns its length.
     ///
     /// # Errors
-    /// As for `send_shared`; or `out` is too short.
+    /// See [`Session::send_shared`]. Returns `Encode` also if `out` is too short.
     #[inline]
     pub fn send_shared_into(
         &mut self,
@@ -143,7 +144,7 @@ impl<S: MessageStore> Session<S> {
         Ok(())
     }
 
-    /// A store that only lacks room gets it back; any other fault ends the session.
+    /// Ends the session, unless the store only lacks room for the message.
     pub(super) fn store_failed(&mut self, now: Now, error: &SendError) {
         if let SendError::Store(error) = *error
             && !matches!(error, StoreError::Full | StoreError::TooLong)
@@ -152,8 +153,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// The session is over. Where the disk is full, the store has a little room left, for a Logout
-    /// that says so.
+    /// Ends the session because of a fault of the store. If the disk is full, the store has a
+    /// little room left for a Logout(5) with that reason.
     fn end_of_store(&mut self, now: Now, error: StoreError) {
         let reason = DisconnectReason::Store(error);
         if error == StoreError::DiskFull && self.state == State::LoggedOn {
@@ -164,10 +165,11 @@ impl<S: MessageStore> Session<S> {
         self.end(now, reason);
     }
 
-    /// Sends a TestRequest(1); the counterparty answers with a Heartbeat(0) with this TestReqID.
+    /// Sends a TestRequest(1). The counterparty answers with a Heartbeat(0) with this
+    /// TestReqID(112).
     ///
     /// # Errors
-    /// As for `send`.
+    /// See [`Session::send`].
     pub fn test_request(&mut self, now: Now, test_req_id: &[u8]) -> Result<u64, SendError> {
         if self.state != State::LoggedOn {
             return Err(SendError::NotLoggedOn);
@@ -176,16 +178,18 @@ impl<S: MessageStore> Session<S> {
             .inspect_err(|error| self.store_failed(now, error))
     }
 
-    /// Returns whether a message may be kept for the next logon: not if that starts at 1 again, not
-    /// in a store that keeps nothing, and not in the middle of a logon or logout.
-    fn may_queue(&self) -> bool {
+    /// Returns whether a message may be kept for the next logon. It may not if the next logon
+    /// starts at 1 again, if the store keeps no messages, or while there is a connection.
+    fn may_queue(&self, now: Now) -> bool {
         let config = &self.config;
         let resets = config.reset_on_logon || config.reset_on_logout || config.reset_on_disconnect;
-        let resets = resets || self.is_reset_open();
+        let schedule = config.schedule.as_ref();
+        let is_closed = schedule.is_some_and(|schedule| !schedule.is_open(now.utc));
+        let resets = resets || is_closed || self.is_new_session(now.utc) || self.is_reset_open();
         config.queue_offline && !resets && self.store.keeps() && !self.is_connected()
     }
 
-    /// Encodes one message with the next number into the store.
+    /// Encodes one message with the next number in the store.
     pub(super) fn write(
         &mut self,
         now: Now,
@@ -228,12 +232,12 @@ impl<S: MessageStore> Session<S> {
         self.written = len;
     }
 
-    /// Goes through the motions of a message received and its answer, without effect, for a caller
-    /// with time to spare between messages: the system calls in between drive code and data of
-    /// the session out of the processor's caches, and this fetches them back. `last` is a message
-    /// that was received, or nothing; what was unread of it stays so.
+    /// Performs the work for one received message and its answer without any effect. A caller may
+    /// use it in idle time between messages, as system calls drive the code and data of the session
+    /// out of the processor's caches and this call fetches them back. `last` is a message that was
+    /// received, or empty. An unread part of it stays unread.
     ///
-    /// Costs about as much as receiving and sending one.
+    /// The call takes about as long as receiving and sending one message.
     pub fn rehearse(&mut self, now: Now, scratch: &mut Scratch, last: &[u8]) {
         if self.state != State::LoggedOn {
             return;
@@ -254,8 +258,8 @@ impl<S: MessageStore> Session<S> {
     }
 
     /// Writes a message of the session whose body has up to `variable` bytes, with the fields of
-    /// the hook. One with secrets of its own is `secret`, and so is each Logon with a hook: see
-    /// `write_secret`.
+    /// the hook. A message with secrets of its own is `secret`, and so is each Logon(A) with a
+    /// hook: see `write_secret`.
     pub(super) fn write_admin(
         &mut self,
         now: Now,
@@ -295,7 +299,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Sends one of the session's own messages; if that cannot be done, the session is over.
+    /// Sends one of the session's own messages. If that fails, the session ends.
     pub(super) fn send_admin(
         &mut self,
         now: Now,
@@ -307,13 +311,14 @@ impl<S: MessageStore> Session<S> {
         self.check_admin(now, result);
     }
 
-    /// Returns the room that a message of the session needs whose body has up to `variable` bytes.
+    /// Returns the room for a message of the session whose body has up to `variable` bytes, in
+    /// bytes.
     pub(super) fn admin_room(&self, variable: usize) -> usize {
         ADMIN_ROOM + self.header_room() + variable
     }
 
-    /// As `write`, for a message of the session that holds secrets: the store masks them in what
-    /// it keeps. Must not be called while a resend is under way, as the message would overtake it.
+    /// Writes a message of the session that holds secrets. The store masks them in what it keeps.
+    /// Must not be called while a resend is under way, as the message would overtake it.
     pub(super) fn write_secret(
         &mut self,
         now: Now,
@@ -350,7 +355,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Returns the room that the fields of the header need which the configuration sets.
+    /// Returns the room for the fields of the header that the configuration sets, in bytes.
     pub(super) fn header_room(&self) -> usize {
         let id = &self.config.id;
         let fields: usize = self
@@ -442,8 +447,8 @@ fn begin_in<'s>(
     encoder
 }
 
-/// Begins a message with the next number, in the place where the store will have it. The time is
-/// set already. Not inlined, as [`Session::rehearse`] is about this very code.
+/// Begins a message with the next number in the store. The time is set already. The function is not
+/// inlined, as [`Session::rehearse`] is about this very code.
 #[inline(never)]
 fn begin<'s, S: MessageStore>(
     store: &'s mut S,
@@ -466,18 +471,19 @@ fn begin<'s, S: MessageStore>(
     Ok(encoder)
 }
 
-/// Not inlined, as [`Session::rehearse`] is about this very code.
+/// Finishes a message. The function is not inlined, as [`Session::rehearse`] is about this very
+/// code.
 #[inline(never)]
 fn finish(encoder: Encoder<'_>) -> Result<Range<usize>, SendError> {
     encoder.finish().map_err(SendError::Encode)
 }
 
-/// What stands for a body in a rehearsal.
+/// The body of a message in a rehearsal.
 const USUAL_BODY: [u8; 128] = [b'0'; 128];
 
 const HEADER_TOO_LONG: SendError = SendError::Encode(EncodeError::BufferFull);
 
-/// Returns the constant header of messages with a shared body, if it is short enough for one.
+/// Returns the constant header of messages with a shared body, or `None` if it is too long for one.
 pub(super) fn shared_header(config: &Config) -> Option<SessionHeader> {
     let id = &config.id;
     let mut fields: Vec<OutField<'_>> = vec![

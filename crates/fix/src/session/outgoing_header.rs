@@ -1,4 +1,4 @@
-//! The standard header of what we send.
+//! The standard header of sent messages.
 
 use std::ops::Range;
 
@@ -12,14 +12,14 @@ use fanfare_wire::fields::SOH;
 /// A field of a message to be sent.
 pub(super) type OutField<'a> = (u32, &'a [u8]);
 
-/// The standard header behind MsgType(35), fields in ascending order of tags.
+/// The standard header after MsgType(35), with fields in ascending order of tags.
 pub(super) struct Head<'a> {
     pub(super) seq: u64,
-    /// OrigSendingTime(122), which makes the message a PossDup.
+    /// The OrigSendingTime(122), which makes the message a possible duplicate.
     pub(super) orig_time: Option<&'a [u8]>,
-    /// LastMsgSeqNumProcessed(369).
+    /// The LastMsgSeqNumProcessed(369).
     pub(super) last_processed: Option<u64>,
-    /// Fields of this message alone, ascending.
+    /// The fields of this message alone, ascending.
     pub(super) extra: &'a [OutField<'a>],
 }
 
@@ -61,14 +61,14 @@ impl Head<'_> {
     }
 }
 
-/// The fields of every header, encoded before they are needed: a message only copies them.
+/// The fields of every header, encoded before they are needed, so that a message only copies them.
 #[derive(Debug)]
 pub(super) struct Fixed {
-    /// `49=…|` and `56=…|`, empty if a CompID cannot be encoded.
+    /// The fields `49=…|` and `56=…|`, empty if a CompID cannot be encoded.
     sender: Vec<u8>,
     target: Vec<u8>,
     time: TimeField,
-    /// The last whole header in its usual shape.
+    /// The last whole header of the usual shape.
     last: Option<Last>,
 }
 
@@ -82,8 +82,7 @@ impl Fixed {
         }
     }
 
-    /// Makes SendingTime(52) that of `utc`. Many messages have the same, and most that of the same
-    /// second.
+    /// Sets SendingTime(52) to `utc`. Many messages have the same time, and most the same second.
     #[inline]
     pub(super) fn set_time(&mut self, utc: UtcTimestamp, precision: Precision) {
         if !self.time.tells(utc) {
@@ -91,9 +90,9 @@ impl Fixed {
         }
     }
 
-    /// Returns the front of a message with MsgSeqNum(34) `seq` and the time, and with nothing
-    /// beyond what every message has. `None` if the last message tells too little of it:
-    /// [`Head::write`] writes it then, and [`remember`](Self::remember) keeps it.
+    /// Returns the front of a message with MsgSeqNum(34) `seq`, the time, and the fields of every
+    /// message. Returns `None` if it cannot be made from the last message: then [`Head::write`]
+    /// writes it, and [`remember`](Self::remember) keeps it.
     #[inline]
     pub(super) fn front(&mut self, msg_type: &[u8], seq: u64) -> Option<&Front> {
         let last = self.last.as_mut()?;
@@ -101,14 +100,14 @@ impl Fixed {
         is_right.then_some(&last.front)
     }
 
-    /// The encoder has just written a front for which there was none.
+    /// Remembers the front that the encoder has just written.
     pub(super) fn remember(&mut self, encoder: &Encoder<'_>, msg_type: &[u8], seq: u64) {
         self.last = encoder
             .front()
             .and_then(|front| Last::new(front, msg_type, seq, &self.time));
     }
 
-    /// Returns SendingTime(52) without its tag, for OrigSendingTime(122).
+    /// Returns the value of SendingTime(52), for OrigSendingTime(122).
     pub(super) fn time_text(&self) -> &[u8] {
         self.time.value()
     }
@@ -119,17 +118,17 @@ impl Fixed {
     }
 }
 
-/// A header from which that of the next message is made: mostly MsgSeqNum(34) is one higher, and
-/// now and then SendingTime(52) another millisecond.
+/// A header from which the header of the next message is made. MsgSeqNum(34) is mostly one higher,
+/// and SendingTime(52) differs now and then.
 #[derive(Debug)]
 struct Last {
     front: Front,
-    /// Where the values of MsgType(35), MsgSeqNum(34) and SendingTime(52) stand.
+    /// The ranges of the values of MsgType(35), MsgSeqNum(34) and SendingTime(52).
     msg_type: Range<usize>,
     digits: Range<usize>,
     time: Range<usize>,
     seq: u64,
-    /// The first instant that `time` stands for.
+    /// The first instant of which `time` is the text.
     from: i64,
 }
 
@@ -163,7 +162,8 @@ impl Last {
         }
     }
 
-    /// Counts up by one, if it has to, unless that takes one more digit.
+    /// Sets MsgSeqNum(34) to `seq` if it is the same or one higher with as many digits, and returns
+    /// whether it is.
     #[inline]
     fn set_seq(&mut self, seq: u64) -> bool {
         if seq == self.seq {
@@ -195,14 +195,16 @@ impl Last {
     }
 }
 
-/// Where the value of the first field behind `front`, a separator, a tag and `=`, stands.
+/// Returns the range of the value of the first field that begins with `front`: a separator, a tag
+/// and `=`.
 fn value_of(text: &[u8], front: &[u8; 4]) -> Option<Range<usize>> {
     let begin = text.windows(4).position(|window| window == front)? + 4;
     let len = text.get(begin..)?.iter().position(|&byte| byte == SOH)?;
     Some(begin..begin + len)
 }
 
-/// Makes the number one higher; false, and all digits wrong, if that has one digit more.
+/// Increments the number, and returns whether it still has as many digits. If not, all digits are
+/// wrong.
 #[inline]
 fn count_up(digits: &mut [u8]) -> bool {
     for digit in digits.iter_mut().rev() {
@@ -215,21 +217,22 @@ fn count_up(digits: &mut [u8]) -> bool {
     false
 }
 
-/// `52=…|`, of which within a second only the milliseconds are written anew.
+/// The field `52=…|`, of which within a second only the milliseconds are written anew.
 #[derive(Debug)]
 struct TimeField {
     text: [u8; TIME_ROOM],
     len: usize,
     /// The full second of the text, in nanoseconds since 1970.
     second: i64,
-    /// The beginning of what the text tells, and how long that lasts; alike.
+    /// The first instant that has this text, and the length of the time that has it, in
+    /// nanoseconds.
     from: i64,
     lasts: u64,
 }
 
-/// Room for `52=YYYYMMDD-HH:MM:SS.nnnnnnnnn|`.
+/// The room for `52=YYYYMMDD-HH:MM:SS.nnnnnnnnn|`.
 const TIME_ROOM: usize = 31;
-/// Where its milliseconds stand.
+/// The range of its milliseconds.
 const MILLIS: Range<usize> = 21..24;
 
 impl TimeField {
@@ -255,7 +258,7 @@ impl TimeField {
         }
     }
 
-    /// Returns whether this is the text of `utc`.
+    /// Returns whether the text is that of `utc`.
     #[inline]
     fn tells(&self, utc: UtcTimestamp) -> bool {
         (utc.nanos().wrapping_sub(self.from) as u64) < self.lasts
@@ -279,7 +282,7 @@ impl TimeField {
         self.text.get(..self.len).unwrap_or_default()
     }
 
-    /// Without tag and separator.
+    /// Returns the value without tag and separator.
     #[inline]
     fn value(&self) -> &[u8] {
         let end = self.len.saturating_sub(1);
@@ -300,7 +303,7 @@ fn comp_id(tag: u32, value: &str) -> Vec<u8> {
         .unwrap_or_default()
 }
 
-/// Two ascending lists of fields, written as one; the second takes precedence.
+/// Two ascending lists of fields that are written as one. The second takes precedence.
 pub(super) struct Others<'a> {
     pub(super) config: &'a [ExtraField],
     pub(super) extra: &'a [OutField<'a>],
@@ -337,7 +340,7 @@ impl Others<'_> {
     }
 }
 
-/// RawData(96) brings its length, as it may hold separators.
+/// Writes a field. RawData(96) is written with its length, as it may contain separators.
 fn put(tag: u32, value: &[u8], out: &mut FieldWriter<'_>) {
     match tag {
         tag::RAW_DATA_LENGTH => {}

@@ -1,4 +1,4 @@
-//! Limits on how many messages a session sends and takes in a stretch of time.
+//! Limits on the number of messages that a session sends and receives in a stretch of time.
 
 use super::config::{AnswerLimit, OverRate, Rate, SECOND};
 use super::event::{DisconnectReason, Event, SendError};
@@ -10,11 +10,11 @@ use super::{Role, Session, State};
 use crate::codec::Message;
 use crate::tag;
 
-/// The times of the newest messages, as many as the rate has.
+/// The times of the newest messages, as many as the rate allows in one interval.
 #[derive(Debug)]
 pub(super) struct RateWindow {
     times: Box<[u64]>,
-    /// Where the next one goes; once all are there the oldest stands there.
+    /// The index of the next time. Once all places are filled, the oldest time is there.
     at: usize,
     filled: usize,
     interval: u64,
@@ -30,7 +30,8 @@ impl RateWindow {
         }
     }
 
-    /// From when on there is room for one more.
+    /// Returns the time from which on one more message is admitted, or 0 if one is admitted at any
+    /// time.
     pub(super) fn free_at(&self) -> u64 {
         if self.filled < self.times.len() {
             return 0;
@@ -39,7 +40,7 @@ impl RateWindow {
         oldest.saturating_add(self.interval)
     }
 
-    /// One more, now.
+    /// Records a message at `now`.
     pub(super) fn note(&mut self, now: u64) {
         if let Some(place) = self.times.get_mut(self.at) {
             *place = now;
@@ -48,7 +49,7 @@ impl RateWindow {
         self.filled = (self.filled + 1).min(self.times.len());
     }
 
-    /// Notes one more if there is room.
+    /// Records a message at `now` if the rate admits it, and returns whether it does.
     fn admits(&mut self, now: u64) -> bool {
         let free = self.free_at() <= now;
         if free {
@@ -58,8 +59,8 @@ impl RateWindow {
     }
 }
 
-/// What the session has written by itself: the times, for messages and for bytes, until which that
-/// takes at the allowed rates.
+/// The messages that the session has written by itself, as the times until which writing them takes
+/// at the allowed rates of messages and of bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Answers {
     messages: u64,
@@ -67,7 +68,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// Counts one more message; returns whether it exceeds the limit.
+    /// Counts one more message, and returns whether it exceeds the limit.
     fn is_too_much(&mut self, now: u64, len: usize, limit: AnswerLimit) -> bool {
         let over = |until: u64, amount: u64, rate: u32| {
             let takes = amount.saturating_mul(SECOND) / u64::from(rate.max(1));
@@ -80,22 +81,24 @@ impl Answers {
     }
 }
 
-/// Logouts to counterparties that have not logged on: one a second, and ten at once. Each uses up a
-/// number of the session and has a place in its store, and no password has been checked yet.
+/// The limit on Logout(5) messages to counterparties that have not logged on: one a second, and ten
+/// at once. Each uses up a number of the session and a place in its store, and no password has been
+/// checked yet.
 const TURNED_AWAY: AnswerLimit = AnswerLimit {
     messages: 1,
     bytes: u32::MAX,
 };
 
 impl<S: MessageStore> Session<S> {
-    /// Returns whether the counterparty is connected and has not logged on.
+    /// Returns whether the session is an acceptor whose counterparty is connected and has not
+    /// logged on.
     pub(super) fn is_stranger(&self) -> bool {
         let is_early = matches!(self.state, State::AwaitingLogon | State::AwaitingDecision);
         is_early && self.role == Role::Acceptor
     }
 
-    /// Returns whether a counterparty that has not logged on gets a Logout, and counts it if so.
-    /// Otherwise the connection is closed without one.
+    /// Returns whether a counterparty that has not logged on gets a Logout(5), and counts that one.
+    /// If not, the connection is closed without a Logout(5).
     pub(super) fn may_turn_away(&mut self, now: Now) -> bool {
         let mut turned_away = self.turned_away;
         if turned_away.is_too_much(now.mono, 0, TURNED_AWAY) {
@@ -105,8 +108,8 @@ impl<S: MessageStore> Session<S> {
         true
     }
 
-    /// Counts the message that the session has just written by itself. Beyond the limit a Logout
-    /// follows, and the session ends.
+    /// Counts the message that the session has just written by itself. Beyond the limit the session
+    /// sends a Logout(5) and ends.
     pub(super) fn count_answer(&mut self, now: Now) {
         let Some(limit) = self.config.answer_limit else {
             return;
@@ -120,8 +123,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Returns whether one more application message may be sent: at once, or behind those that
-    /// wait. Behind the first that has to wait, everything waits.
+    /// Checks that one more application message may be sent, at once or after those that wait.
+    /// After the first message that has to wait, all others wait too.
     #[inline]
     pub(super) fn pace_send(&mut self, now: Now) -> Result<(), SendError> {
         if self.send_window.is_none() || !self.is_logged_on() {
@@ -150,14 +153,14 @@ impl<S: MessageStore> Session<S> {
         Ok(())
     }
 
-    /// A message for which `pace_send` began to wait was not written after all.
+    /// Undoes `pace_send` for a message that was not written after all.
     pub(super) fn pace_undone(&mut self) {
         if self.replay.as_ref().is_some_and(|replay| replay.is_empty()) {
             self.drop_replay();
         }
     }
 
-    /// Returns whether a message that the caller writes itself may be sent now: it cannot wait.
+    /// Checks that a message which the caller writes itself may be sent now, as it cannot wait.
     #[inline]
     pub(super) fn pace_shared(&mut self, now: Now) -> Result<(), SendError> {
         let Some(window) = &mut self.send_window else {
@@ -170,12 +173,12 @@ impl<S: MessageStore> Session<S> {
         Err(SendError::Throttled { until })
     }
 
-    /// Returns when the next message that waits may go.
+    /// Returns when the next waiting message may be sent.
     pub(super) fn paced_until(&self) -> u64 {
         self.send_window.as_ref().map_or(0, RateWindow::free_at)
     }
 
-    /// How long it takes until all that waits has gone.
+    /// Returns how long it takes to send everything that waits for the rate, in nanoseconds.
     pub(super) fn pace_backlog(&self) -> u64 {
         let waiting = self.replay.as_ref().map_or(0, |replay| replay.waiting);
         let Some(limit) = self.config.send_limit.filter(|_| waiting > 0) else {
@@ -185,8 +188,8 @@ impl<S: MessageStore> Session<S> {
         stretches.saturating_mul(limit.rate.interval)
     }
 
-    /// Counts a received message; true if it was one too many. What comes to close a gap was
-    /// asked for, and does not count.
+    /// Counts a received message, and returns whether it exceeds the rate. Messages that close a
+    /// gap were requested, and do not count.
     #[inline]
     pub(super) fn is_over_rate(&mut self, now: Now, message: &Message<'_>) -> bool {
         match &mut self.receive_window {
@@ -196,7 +199,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Ends the session for a message too many, if that is what is wanted; false if it goes on.
+    /// Ends the session because of a message that exceeds the rate, if the configuration says so.
+    /// Returns whether the session has ended.
     #[cold]
     pub(super) fn end_over_rate(&mut self, now: Now) -> bool {
         let limit = self.config.receive_limit;
@@ -208,7 +212,7 @@ impl<S: MessageStore> Session<S> {
         true
     }
 
-    /// Rejects an application message that was one too many; its number counts.
+    /// Rejects an application message that exceeds the rate. Its number counts as received.
     #[cold]
     pub(super) fn reject_over_rate(&mut self, now: Now, message: &Message<'_>, ref_seq: u64) {
         let text = self

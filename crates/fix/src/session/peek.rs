@@ -1,46 +1,48 @@
-//! A look at the first message of a connection, before there is a session for it.
+//! The first message of a connection, before its session is known.
 
 use super::identity::{SessionId, SubIds, Version};
 use super::ids::{self, FieldTooLong};
 use crate::codec::{DecodeError, Decoder, Message};
 use crate::{msg_type, tag};
 
-/// What stands at the front of a new connection.
+/// The item at the front of a new connection.
 #[derive(Clone, Copy, Debug)]
 pub enum Peek<'a> {
-    /// A Logon. The session that is found for it takes the same bytes.
+    /// A Logon(A). The session that is found for it receives the same bytes.
     Logon(LogonPeek<'a>),
-    /// Not a whole message yet.
+    /// The beginning of a message.
     Partial,
-    /// Something else, or a Logon without what it takes to find a session: close.
+    /// Another message, or a Logon(A) without the fields that find a session. The connection is to
+    /// be closed.
     NotLogon,
-    /// A Logon with a CompID, SubID or LocationID that is too long: close.
+    /// A Logon(A) with a CompID, SubID or LocationID that is too long. The connection is to be
+    /// closed.
     TooLong(FieldTooLong),
-    /// No message: close.
+    /// No message. The connection is to be closed.
     Garbled(DecodeError),
 }
 
-/// A Logon whose session is not known yet.
+/// A Logon(A) whose session is not known yet.
 #[derive(Clone, Copy, Debug)]
 pub struct LogonPeek<'a> {
-    /// From BeginString(8).
+    /// The version, from BeginString(8).
     pub version: Version,
-    /// Their CompID: SenderCompID(49).
+    /// The counterparty's CompID, from SenderCompID(49).
     pub sender: &'a str,
-    /// Our CompID: TargetCompID(56).
+    /// The CompID of this side, from TargetCompID(56).
     pub target: &'a str,
-    /// The message, for Username(553), SubIDs and the like. It ends in front of a field that is
-    /// broken by the decoder's data fields, as those of the session are not known yet.
+    /// The message, for Username(553), SubIDs and the like. It ends before a field that is broken
+    /// by the decoder's data fields, as those of the session are not known yet.
     pub message: Message<'a>,
 }
 
 impl LogonPeek<'_> {
-    /// Returns the identity of the session seen from our side, by its CompIDs alone.
+    /// Returns the identity of the session, seen from this side, by its CompIDs alone.
     pub fn session_id(&self) -> SessionId {
         SessionId::new(self.version, self.target, self.sender)
     }
 
-    /// Returns the SubIDs and LocationIDs that it names, seen from our side.
+    /// Returns the SubIDs and LocationIDs that the Logon(A) names, seen from this side.
     pub fn sub_ids(&self) -> SubIds {
         let message = &self.message;
         let header = ids::header_len(message);
@@ -59,9 +61,9 @@ impl LogonPeek<'_> {
     }
 }
 
-/// Looks at the first message of a connection; consumes nothing. A Logon is told by its header: the
-/// session decodes the rest with its own data fields. IDs in the header may have up to `limit`
-/// bytes, see [`Config::header_field_limit`](super::Config::header_field_limit).
+/// Decodes the first message of a connection, and consumes nothing. A Logon(A) is recognised by its
+/// header: the session decodes the rest with its own data fields. IDs in the header may have up to
+/// `limit` bytes: see [`Config::header_field_limit`](super::Config::header_field_limit).
 pub fn peek_logon<'a>(decoder: &'a mut Decoder, bytes: &'a [u8], limit: usize) -> Peek<'a> {
     match decoder.front(bytes) {
         Ok(Some(message)) => logon(message, limit),

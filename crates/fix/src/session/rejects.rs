@@ -1,4 +1,4 @@
-//! Reject(3) and BusinessMessageReject(j): what the session refuses, and what the application does.
+//! Reject(3) and BusinessMessageReject(j) of messages that the session or the application refuses.
 
 use super::event::{Event, SendError};
 use super::identity::Version;
@@ -11,11 +11,11 @@ use crate::codec::Message;
 use crate::{msg_type, tag};
 
 impl<S: MessageStore> Session<S> {
-    /// Rejects an application message for its content with Reject(3), whose text is `text`. The
-    /// message keeps its number.
+    /// Rejects an application message for its content with a Reject(3) whose Text(58) is `text`.
+    /// The message keeps its number.
     ///
     /// # Errors
-    /// As for `send`.
+    /// See [`Session::send`].
     pub fn reject(
         &mut self,
         now: Now,
@@ -31,11 +31,11 @@ impl<S: MessageStore> Session<S> {
             .inspect_err(|error| self.store_failed(now, error))
     }
 
-    /// Rejects an application message with BusinessMessageReject(j), or, before FIX.4.2, where
-    /// there is none, with Reject(3).
+    /// Rejects an application message with BusinessMessageReject(j). Before FIX.4.2, which has no
+    /// such message, it is rejected with Reject(3).
     ///
     /// # Errors
-    /// As for `send`.
+    /// See [`Session::send`].
     pub fn reject_business(
         &mut self,
         now: Now,
@@ -64,8 +64,8 @@ impl<S: MessageStore> Session<S> {
         self.answer_fault(now, message, Fault::new(reason, tag));
     }
 
-    /// Answers a faulty message with Reject(3), or, where fault and version have it, with
-    /// BusinessMessageReject(j). Uses up its number if it was the expected one.
+    /// Answers a faulty message with BusinessMessageReject(j) if the fault and the version have it,
+    /// and with Reject(3) otherwise. The message uses up its number if that was the expected one.
     #[cold]
     pub(super) fn answer_fault(&mut self, now: Now, message: &Message<'_>, fault: Fault) {
         let Fault { reason, tag, .. } = fault;
@@ -100,7 +100,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Returns what a reject repeats of a message, up to a length: MsgType(35), and the way back.
+    /// Returns the parts of a message that a reject repeats, up to a length: MsgType(35) and the
+    /// route of the answer.
     fn rejected<'m>(&self, message: &Message<'m>) -> (&'m [u8], ReverseRoute<'m>) {
         let limit = self.header_field_limit;
         let msg_type = message.msg_type();
@@ -171,7 +172,7 @@ impl<S: MessageStore> Session<S> {
     }
 }
 
-/// Returns MsgSeqNum(34) of a message, 0 where it has none that is a number.
+/// Returns MsgSeqNum(34) of a message, or 0 if that is missing or no number.
 fn ref_seq_num(message: &Message<'_>) -> u64 {
     message.u64(tag::MSG_SEQ_NUM).unwrap_or(0)
 }

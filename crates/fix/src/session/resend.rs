@@ -1,4 +1,4 @@
-//! Answering a ResendRequest: in bounded parts, on one ordered path with everything new.
+//! Resends, in bounded parts, on one ordered path with everything new.
 
 use std::ops::Range;
 
@@ -11,38 +11,41 @@ use super::now::Now;
 use super::outgoing_header::{Head, OutField};
 use super::store::{Again, Kind, MessageStore, Search, StoreError};
 use super::timers::NEVER;
-use crate::codec::Encoder;
+use crate::codec::{Announced, Encoder};
 use crate::{msg_type, tag};
 
-/// A resend under way. What is sent meanwhile is kept in the store and follows, in order, when the
-/// part asked for is done; it is new to the counterparty and goes as it is.
+/// A resend under way. Messages sent meanwhile are kept in the store and follow, in order, after
+/// the requested part. They are new to the counterparty, and are transmitted unchanged.
 #[derive(Debug)]
 pub(super) struct Replay {
-    /// The number to look at next.
+    /// The next number to be handled.
     cursor: u64,
-    /// Last number asked for.
+    /// The last number requested.
     end: u64,
-    /// First number that was never transmitted.
+    /// The first and the last of the numbers before `end` that nobody has requested.
+    hole: Option<(u64, u64)>,
+    /// The first number that was never transmitted.
     live_from: u64,
-    /// First number of a gap fill that is not yet written.
+    /// The first number of a gap fill that is not yet written.
     fill_from: Option<u64>,
-    /// Where headers and gap fills are encoded.
+    /// The buffer for headers and gap fills.
     head: Vec<u8>,
-    /// Application messages sent again, and numbers filled.
+    /// The count of application messages sent again, and of numbers filled.
     messages: u64,
     filled: u64,
-    /// The counterparty has asked for a resend; otherwise messages only wait for their rate.
+    /// Whether the counterparty has requested a resend. If not, messages only wait for their rate.
     asked: bool,
-    /// New application messages that wait.
+    /// The count of new application messages that wait.
     pub(super) waiting: usize,
 }
 
 impl Replay {
-    /// Returns a state without a resend; new messages begin with number `next`.
+    /// Returns a state without a resend, whose new messages begin with number `next`.
     pub(super) fn of_new(next: u64) -> Self {
         Self {
             cursor: next,
             end: next - 1,
+            hole: None,
             live_from: next,
             fill_from: None,
             head: Vec::new(),
@@ -53,44 +56,73 @@ impl Replay {
         }
     }
 
-    /// Returns whether nothing was asked for and nothing waits.
+    /// Returns whether nothing was requested and nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         !self.asked && self.waiting == 0
     }
 
-    /// Moves the cursor to `next`; a gap fill will cover the numbers in between.
+    /// Moves the cursor to `next`. A gap fill will cover the numbers in between.
     fn skip_to(&mut self, next: u64) {
         self.fill_from.get_or_insert(self.cursor);
         self.cursor = next;
     }
 
-    /// Returns whether all that was asked for has been sent.
+    /// Returns whether everything requested has been sent.
     fn is_live(&self) -> bool {
         self.cursor > self.end && self.fill_from.is_none()
     }
+
+    /// Sets the numbers to those of a resend of `begin` to `end` and of what earlier requests still
+    /// wait for.
+    fn request(&mut self, begin: u64, end: u64) {
+        // What waits has not been sent: nobody can have missed it.
+        let (begin, end) = (begin.min(self.live_from), end.min(self.live_from - 1));
+        let owed = self.fill_from.take().unwrap_or(self.cursor);
+        if owed > self.end {
+            (self.cursor, self.end, self.hole) = (begin, end, None);
+            return;
+        }
+        let (first, last) = self.hole.unwrap_or((1, 0));
+        let unasked = [
+            (self.end + 1, begin.saturating_sub(1)),
+            (end + 1, owed.saturating_sub(1)),
+            (first, last.min(begin.saturating_sub(1))),
+            (first.max(end + 1), last),
+        ];
+        // Of several holes, which only a third request makes, the longest remains.
+        let holes = unasked.into_iter().filter(|(first, last)| first <= last);
+        self.hole = holes.max_by_key(|(first, last)| last - first);
+        self.cursor = begin.min(owed);
+        self.end = end.max(self.end);
+    }
+
+    /// Returns the last number before the hole, or else the last one requested.
+    fn last_of_part(&self) -> u64 {
+        self.hole.map_or(self.end, |(first, _)| first - 1)
+    }
 }
 
-/// How far a part of a resend got.
+/// The progress of a part of a resend.
 enum Progress {
-    /// One step done.
+    /// One step is done.
     More,
-    /// What is next has to wait for its rate.
+    /// The next message has to wait for its rate.
     Paced,
-    /// Everything sent, what came meanwhile included.
+    /// Everything is sent, new messages included.
     Done,
 }
 
-/// Limits of a part that has only new messages, which are transmitted unchanged at little cost.
+/// The limits of a part that has only new messages, which are transmitted unchanged at little cost.
 const LIVE_CHUNK: Limits = Limits {
     messages: 256,
     bytes: 64 << 10,
 };
 
-/// What the header of a gap fill and of a resent message needs more than the original.
+/// The bytes that the header of a gap fill or a resent message needs more than the original.
 const RESEND_ROOM: usize = 512;
 
 impl<S: MessageStore> Session<S> {
-    /// Sends `begin..=end` again. A resend that is already under way goes on from there.
+    /// Sends `begin..=end` again, together with what a resend under way has not sent yet.
     pub(super) fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
         let next = self.store.next_sender();
         let is_running = self.replay.is_some();
@@ -105,12 +137,9 @@ impl<S: MessageStore> Session<S> {
             }
             None => Box::new(Replay::of_new(next)),
         };
+        replay.request(begin, end);
         replay.asked = true;
-        // What waits has not been sent: nobody can have missed it.
-        replay.cursor = begin.min(replay.live_from);
-        replay.end = end.min(replay.live_from - 1);
-        replay.fill_from = None;
-        self.store.retain_from(Some(begin.min(replay.live_from)));
+        self.store.retain_from(Some(replay.cursor));
         self.replay = Some(replay);
         // The next part of a resend that is under way comes in its turn: one read can bring
         // thousands of requests, and other sessions of the thread wait for the end of it. The gap
@@ -127,8 +156,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Returns when the next part may be written: when the one before has been transmitted, and new
-    /// messages when their rate allows it.
+    /// Returns when the next part may be written: when the previous one has been transmitted, and,
+    /// for new messages, when their rate allows it.
     #[inline]
     pub(super) fn replay_due_at(&self) -> u64 {
         match &self.replay {
@@ -188,7 +217,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// A full store is no failure while bytes wait: their transmission makes room.
+    /// Ends the session because of an error of a resend. A full store is no failure while bytes
+    /// wait, as their transmission makes room.
     fn replay_failed(&mut self, now: Now, error: &SendError) {
         let reason = match *error {
             SendError::Store(StoreError::Full) if self.store.unsent_len() > 0 => return,
@@ -199,15 +229,20 @@ impl<S: MessageStore> Session<S> {
         self.end(now, reason);
     }
 
-    /// Looks at one kept message, or ends the part asked for, or sends one new message.
+    /// Handles one kept message, ends the requested part, or sends one new message.
     fn replay_step(&mut self, now: Now, replay: &mut Replay) -> Result<Progress, SendError> {
-        if replay.cursor > replay.end {
-            self.fill_up_to(now, replay, replay.end + 1)?;
-            return self.replay_live(now, replay);
+        let last = replay.last_of_part();
+        if replay.cursor > last {
+            self.fill_up_to(now, replay, last + 1)?;
+            let Some((_, unasked)) = replay.hole.take() else {
+                return self.replay_live(now, replay);
+            };
+            replay.cursor = unasked + 1;
+            return Ok(Progress::More);
         }
         self.fixed.set_time(now.utc, self.config.precision);
         match self.store.search_from(replay.cursor) {
-            Search::Kept(stored) if stored.seq <= replay.end && stored.kind == Kind::App => {
+            Search::Kept(stored) if stored.seq <= last && stored.kind == Kind::App => {
                 let seq = stored.seq;
                 if seq > replay.cursor {
                     replay.fill_from.get_or_insert(replay.cursor);
@@ -219,16 +254,16 @@ impl<S: MessageStore> Session<S> {
                     self.resend(now, replay)?;
                 }
             }
-            Search::Kept(stored) if stored.seq <= replay.end => replay.skip_to(stored.seq + 1),
-            Search::NoneBelow(next) => replay.skip_to(next.min(replay.end + 1)),
-            Search::Kept(_) | Search::Nothing => replay.skip_to(replay.end + 1),
+            Search::Kept(stored) if stored.seq <= last => replay.skip_to(stored.seq + 1),
+            Search::NoneBelow(next) => replay.skip_to(next.min(last + 1)),
+            Search::Kept(_) | Search::Nothing => replay.skip_to(last + 1),
         }
         self.store
             .retain_from(Some(replay.cursor.min(replay.live_from)));
         Ok(Progress::More)
     }
 
-    /// Returns the messages that are new since the resend began, as they are.
+    /// Sends one message that is new since the resend began, unchanged.
     fn replay_live(&mut self, now: Now, replay: &mut Replay) -> Result<Progress, SendError> {
         let from = replay.cursor.max(replay.live_from);
         self.store.retain_from(Some(from));
@@ -258,7 +293,7 @@ impl<S: MessageStore> Session<S> {
         Ok(Progress::More)
     }
 
-    /// Writes the gap fill that is pending, if one is: from its first number to `next`.
+    /// Writes the pending gap fill, if there is one, from its first number to `next`.
     fn fill_up_to(&mut self, now: Now, replay: &mut Replay, next: u64) -> Result<(), SendError> {
         let Some(seq) = replay.fill_from else {
             return Ok(());
@@ -282,8 +317,9 @@ impl<S: MessageStore> Session<S> {
         Ok(())
     }
 
-    /// Sends the kept message at the cursor again: PossDupFlag(43), its old SendingTime(52) as
-    /// OrigSendingTime(122), a new SendingTime. The store transmits the body from where it is kept.
+    /// Sends the kept message at the cursor again, with PossDupFlag(43), its old SendingTime(52) as
+    /// OrigSendingTime(122), and a new SendingTime(52). The store transmits the body from where it
+    /// is kept.
     fn resend(&mut self, now: Now, replay: &mut Replay) -> Result<(), SendError> {
         let Search::Kept(stored) = self.store.search_from(replay.cursor) else {
             return Err(SendError::Store(StoreError::NotKept));
@@ -344,22 +380,23 @@ impl<S: MessageStore> Session<S> {
     }
 }
 
-/// The header of a message that is sent in the place of one sent before.
+/// The header of a message that is sent in place of an earlier one.
 struct Copied<'a> {
     seq: u64,
     msg_type: &'a [u8],
-    /// OrigSendingTime(122); a gap fill has none before its own.
+    /// The OrigSendingTime(122). A gap fill has none of an earlier message, and takes its own
+    /// SendingTime(52).
     orig_time: Option<&'a [u8]>,
     others: &'a [OutField<'a>],
 }
 
-/// One of our own messages, taken apart for a resend.
+/// A message of the session, taken apart for a resend.
 struct Parts<'a> {
     msg_type: &'a [u8],
     sending_time: &'a [u8],
-    /// Header fields that neither the session nor the resend writes itself.
+    /// The header fields that neither the session nor the resend writes itself.
     others: Vec<OutField<'a>>,
-    /// All fields behind the header, up to the trailer, and where they begin.
+    /// The fields after the header and before the trailer, and the offset at which they begin.
     body: &'a [u8],
     body_at: usize,
 }
@@ -376,7 +413,8 @@ impl<'a> Parts<'a> {
             body: b"",
             body_at: 0,
         };
-        while let Some((tag, value, behind)) = split_field(rest) {
+        let mut announced = Announced::default();
+        while let Some((tag, value, behind)) = split_field(rest, announced) {
             match tag {
                 tag::MSG_TYPE => parts.msg_type = value,
                 tag::SENDING_TIME => parts.sending_time = value,
@@ -391,6 +429,7 @@ impl<'a> Parts<'a> {
                 _ if tag::is_header(tag) => parts.others.push((tag, value)),
                 _ => break,
             }
+            announced = Announced::by(tag, value);
             rest = behind;
         }
         parts.others.sort_by_key(|field| field.0);
@@ -400,15 +439,14 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn split_field(bytes: &[u8]) -> Option<(u32, &[u8], &[u8])> {
+/// Returns the tag and the value of the first field, and the bytes after it.
+fn split_field(bytes: &[u8], announced: Announced) -> Option<(u32, &[u8], &[u8])> {
     let equals = bytes.iter().position(|&byte| byte == b'=')?;
-    let end = bytes.iter().position(|&byte| byte == SOH)?;
-    let value = bytes.get(equals + 1..end)?;
-    Some((
-        parse_tag(bytes.get(..equals)?),
-        value,
-        bytes.get(end + 1..)?,
-    ))
+    let tag = parse_tag(bytes.get(..equals)?);
+    let rest = bytes.get(equals + 1..)?;
+    let separator = || rest.iter().position(|&byte| byte == SOH);
+    let len = announced.len_of(tag, rest).or_else(separator)?;
+    Some((tag, rest.get(..len)?, rest.get(len + 1..)?))
 }
 
 #[cfg(test)]

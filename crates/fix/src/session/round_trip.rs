@@ -1,20 +1,21 @@
-//! How long the counterparty takes to answer a TestRequest(1).
+//! The time that the counterparty takes to answer a TestRequest(1).
 
 /// The longest TestReqID(112) whose answer is measured, in bytes.
 const LONGEST: usize = 16;
 
-/// The last TestRequest(1) of a connection, and the last answer that was measured.
+/// The last TestRequest(1) of a connection, and the time of the last measured answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RoundTrip {
     id: [u8; LONGEST],
     len: u8,
-    /// When it was sent, while its answer is open.
+    /// The time at which it was sent, while it is unanswered.
     sent: Option<u64>,
     took: Option<u64>,
 }
 
 impl RoundTrip {
-    /// A TestRequest(1) is on its way. One before it that is still open is measured no more.
+    /// Starts to measure the answer to a TestRequest(1) that has been written. An earlier one that
+    /// is still unanswered is no longer measured.
     pub(super) fn asked(&mut self, id: &[u8], mono: u64) {
         self.sent = None;
         if let Some(own) = self.id.get_mut(..id.len()) {
@@ -23,7 +24,8 @@ impl RoundTrip {
         }
     }
 
-    /// A Heartbeat(0) has come, with this TestReqID(112).
+    /// Ends the measurement with a Heartbeat(0) that has this TestReqID(112), if that is the one
+    /// measured.
     pub(super) fn answered(&mut self, id: &[u8], mono: u64) {
         let is_own = self.id.get(..self.len.into()) == Some(id);
         if let Some(sent) = self.sent.take_if(|_| is_own) {
@@ -31,7 +33,7 @@ impl RoundTrip {
         }
     }
 
-    /// Returns how long the last answer took, in nanoseconds.
+    /// Returns how long the last answer took, in nanoseconds, or `None` before the first.
     pub(super) const fn took(&self) -> Option<u64> {
         self.took
     }

@@ -1,19 +1,19 @@
-//! The way back: on whose behalf a message came becomes to whom the answer is delivered.
+//! The route of an answer, which is the reverse of the route of its message.
 
 use super::identity::Version;
 use crate::codec::Message;
 use crate::tag;
 
-/// The routing fields of an answer: OnBehalfOfCompID(115) and OnBehalfOfSubID(116) become
-/// DeliverToCompID(128) and DeliverToSubID(129) and the other way round, from FIX.4.1 on also
-/// the LocationIDs (144, 145). Empty fields are left out.
+/// The routing fields of an answer. OnBehalfOfCompID(115) and OnBehalfOfSubID(116) become
+/// DeliverToCompID(128) and DeliverToSubID(129) and the other way round, and from FIX.4.1 on also
+/// OnBehalfOfLocationID(144) and DeliverToLocationID(145). Empty fields are left out.
 #[derive(Clone, Copy, Debug)]
 pub struct ReverseRoute<'a> {
     fields: [(u32, &'a [u8]); 6],
     len: usize,
 }
 
-/// Field of the answer, and where its value stands in the message; ascending.
+/// The fields of an answer, ascending, each with the field of the message that has its value.
 const PAIRS: [(u32, u32); 6] = [
     (tag::ON_BEHALF_OF_COMP_ID, tag::DELIVER_TO_COMP_ID),
     (tag::ON_BEHALF_OF_SUB_ID, tag::DELIVER_TO_SUB_ID),

@@ -1,4 +1,4 @@
-//! When a session is open: daily and weekly windows in a time zone.
+//! The hours of a session: daily and weekly windows in a time zone.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,14 +8,15 @@ use fanfare_wire::UtcTimestamp;
 const DAY: i64 = 86_400;
 const NANOS: i64 = 1_000_000_000;
 
-/// The offset of local time from UTC. The session core has no time zone data: its host brings a
-/// zone, or uses [`FixedOffset`].
+/// A time zone, as the offset of local time from UTC. The session core has no time zone data: its
+/// host provides a zone, or uses [`FixedOffset`].
 pub trait Zone: fmt::Debug + Send + Sync {
-    /// Returns the seconds to add to UTC (seconds since 1970-01-01) for local time.
+    /// Returns the seconds to add to the UTC time `utc_seconds`, counted from 1970-01-01, for local
+    /// time.
     fn offset_at(&self, utc_seconds: i64) -> i32;
 }
 
-/// A zone without daylight saving: seconds east of UTC.
+/// A time zone without daylight saving time, as seconds east of UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedOffset(pub i32);
 
@@ -25,7 +26,7 @@ impl Zone for FixedOffset {
     }
 }
 
-/// A time of the day, in seconds since midnight.
+/// A time of day, in seconds since midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimeOfDay(u32);
 
@@ -33,7 +34,7 @@ impl TimeOfDay {
     /// Parses `HH:MM:SS` or `HH:MM`.
     ///
     /// # Errors
-    /// Anything else, or a time that does not exist.
+    /// Returns an error for any other text, and for a time that does not exist.
     pub fn parse(text: &str) -> Result<Self, ScheduleError> {
         let error = || ScheduleError::Time(text.to_owned());
         let mut seconds = 0;
@@ -74,7 +75,7 @@ pub enum Weekday {
 }
 
 impl Weekday {
-    /// All of them, Monday first.
+    /// All days of the week, Monday first.
     pub const ALL: [Self; 7] = [
         Self::Monday,
         Self::Tuesday,
@@ -88,7 +89,7 @@ impl Weekday {
     /// Parses an English name, whole or its first two or three letters, in any case.
     ///
     /// # Errors
-    /// Anything else.
+    /// Returns an error for any other text.
     pub fn parse(text: &str) -> Result<Self, ScheduleError> {
         const NAMES: [&str; 7] = [
             "monday",
@@ -113,24 +114,26 @@ impl Weekday {
     }
 }
 
-/// One window: it opens at `start` on some weekdays and closes some days later at `end`.
+/// A window that opens at `start` on some weekdays and closes some days later at `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Weekdays on which it opens, bit 0 is Monday.
+    /// The weekdays on which it opens. Bit 0 is Monday.
     days: u8,
     start: TimeOfDay,
     end: TimeOfDay,
-    /// Days from the opening to the closing.
+    /// The number of days from the opening to the closing.
     span: i64,
 }
 
 impl Window {
-    /// Opens every day at `start` and closes at the next `end`; the same time means a whole day.
+    /// Returns a window that opens every day at `start` and closes at the next `end`. Equal times
+    /// mean a whole day.
     pub fn daily(start: TimeOfDay, end: TimeOfDay) -> Self {
         Self::on_days(&Weekday::ALL, start, end)
     }
 
-    /// As `daily`, on these weekdays (the day of the opening counts).
+    /// Returns a window that opens at `start` on these weekdays and closes at the next `end`. Equal
+    /// times mean a whole day.
     pub fn on_days(days: &[Weekday], start: TimeOfDay, end: TimeOfDay) -> Self {
         let days = days.iter().fold(0, |mask, day| mask | day.bit());
         Self {
@@ -141,7 +144,8 @@ impl Window {
         }
     }
 
-    /// Opens once a week and closes at the next `end`; the same moment means a whole week.
+    /// Returns a window that opens once a week at `start` and closes at the next `end`. Equal
+    /// moments mean a whole week.
     pub fn weekly(start: (Weekday, TimeOfDay), end: (Weekday, TimeOfDay)) -> Self {
         let days = (end.0 as i64 - start.0 as i64).rem_euclid(7);
         let span = if days == 0 && end.1 <= start.1 {
@@ -158,7 +162,7 @@ impl Window {
     }
 }
 
-/// When a session is open. Each opening of a window starts a new session with new numbers.
+/// The hours of a session. Each opening of a window starts a new session with new numbers.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     windows: Vec<Window>,
@@ -169,7 +173,7 @@ impl Schedule {
     /// Returns a schedule of one or more windows in one time zone.
     ///
     /// # Errors
-    /// There is no window.
+    /// Returns an error if there is no window.
     pub fn new(windows: Vec<Window>, zone: Arc<dyn Zone>) -> Result<Self, ScheduleError> {
         if windows.is_empty() {
             return Err(ScheduleError::NoWindow);
@@ -182,7 +186,7 @@ impl Schedule {
         self.opened(utc).is_some()
     }
 
-    /// Returns when the window opened that is open now.
+    /// Returns when the window opened that is open at `utc`, or `None` if none is open.
     pub fn opened(&self, utc: UtcTimestamp) -> Option<UtcTimestamp> {
         self.openings(utc)
             .filter(|(start, end)| *start <= utc && utc < *end)
@@ -190,7 +194,8 @@ impl Schedule {
             .min()
     }
 
-    /// Returns the next time at which a window opens or closes.
+    /// Returns the next time at which a window opens or closes, or a time one day later if there is
+    /// none within reach.
     pub fn next_change(&self, utc: UtcTimestamp) -> UtcTimestamp {
         let far = UtcTimestamp::from_nanos(utc.nanos().saturating_add(DAY * NANOS));
         self.openings(utc)
@@ -201,12 +206,12 @@ impl Schedule {
     }
 
     /// Returns whether numbers that started at `created` belong to an opening before the present
-    /// one. A wall clock that jumps back never makes a session new.
+    /// one. A wall clock that steps back never makes a session new.
     pub fn is_new_session(&self, created: UtcTimestamp, now: UtcTimestamp) -> bool {
         self.opened(now).is_some_and(|start| created < start)
     }
 
-    /// Returns the openings around a moment, as UTC.
+    /// Returns the openings and closings around a moment, in UTC.
     fn openings(&self, utc: UtcTimestamp) -> impl Iterator<Item = (UtcTimestamp, UtcTimestamp)> {
         let seconds = utc.nanos().div_euclid(NANOS);
         let today = (seconds + i64::from(self.zone.offset_at(seconds))).div_euclid(DAY);
@@ -220,8 +225,8 @@ impl Schedule {
             })
     }
 
-    /// Returns the first moment at which local clocks show `local` or later: where daylight saving
-    /// skips an hour, its end; where it repeats one, the first time.
+    /// Returns the first moment at which local clocks show `local` or later. Where daylight saving
+    /// time skips an hour, that is its end; where it repeats one, the first time.
     fn to_utc(&self, local: i64) -> UtcTimestamp {
         let at = |utc: i64| utc + i64::from(self.zone.offset_at(utc));
         // No offset is a day or more: the moment lies between these two, and local time first
@@ -250,22 +255,22 @@ impl Schedule {
     }
 }
 
-/// 1970-01-01 was a Thursday.
+/// Returns the weekday of a day, counted from 1970-01-01, which was a Thursday.
 fn weekday(day: i64) -> Weekday {
     let at = (day + 3).rem_euclid(7) as usize;
     Weekday::ALL.get(at).copied().unwrap_or(Weekday::Monday)
 }
 
-/// What is wrong with a schedule.
+/// The fault of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
-    /// Not `HH:MM` or `HH:MM:SS`.
+    /// The text is not `HH:MM` or `HH:MM:SS`.
     #[error("{0:?} is not a time of day: expected HH:MM or HH:MM:SS")]
     Time(String),
-    /// Not a weekday.
+    /// The text is not a weekday.
     #[error("{0:?} is not a weekday: expected a name such as Mon or Monday")]
     Weekday(String),
-    /// No window.
+    /// The schedule has no window.
     #[error("a schedule must have at least one window")]
     NoWindow,
 }
@@ -274,7 +279,8 @@ pub enum ScheduleError {
 mod tests {
     use super::*;
 
-    /// New York in 2026: clocks go forward on 8 March, 07:00 UTC, and back on 1 November, 06:00.
+    /// The time zone of New York in 2026. Clocks go forward on 8 March, 07:00 UTC, and back on 1
+    /// November, 06:00 UTC.
     #[derive(Debug)]
     struct NewYork;
 
@@ -306,7 +312,7 @@ mod tests {
         schedule(vec![Window::daily(time(start), time(end))], zone)
     }
 
-    /// Returns when the schedule changes from a moment on, for a while.
+    /// Returns the first `count` changes of the schedule after `from`.
     fn changes(schedule: &Schedule, from: &str, count: usize) -> Vec<String> {
         let mut moment = at(from);
         let mut all = Vec::new();

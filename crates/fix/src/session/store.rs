@@ -1,83 +1,87 @@
-//! Where a session keeps its numbers and its messages, and what it transmits from.
+//! The store of a session's numbers and messages, which is also its transmit buffer.
 
 use std::ops::Range;
 
 use fanfare_wire::UtcTimestamp;
 
-/// The sequence numbers of both directions, the messages sent, and the bytes on their way out.
+/// A store of the sequence numbers of both directions, the messages sent, and the bytes on their
+/// way out.
 ///
-/// The store is also the transmit buffer: a message is encoded into the place that `reserve`
-/// returns, and its bytes are transmitted from there, so that keeping a message costs no copy.
-/// Everything that leaves a session passes through one store in one order.
+/// The store is also the transmit buffer. A message is encoded in the place that `reserve` returns,
+/// and its bytes are transmitted from there, so that keeping a message costs no copy. Everything
+/// that leaves a session passes through one store in one order.
 ///
 /// A resend changes nothing in the store: see [`transmit_again`](Self::transmit_again).
 ///
-/// Every number stands for the *next* message: a fresh store has 1 and 1.
+/// Every number is that of the next message. A fresh store has 1 and 1.
 pub trait MessageStore {
-    /// Number of the next message we send.
+    /// Returns the number of the next message to send.
     fn next_sender(&self) -> u64;
-    /// Number of the next message we expect.
+    /// Returns the number of the next message expected.
     fn next_target(&self) -> u64;
-    /// Sets the number of the next message we send.
+    /// Sets the number of the next message to send.
     ///
     /// # Errors
-    /// The store's own, when it cannot keep it.
+    /// Returns an error if the store cannot keep the number.
     fn set_next_sender(&mut self, seq: u64) -> Result<(), StoreError>;
-    /// Sets the number of the next message we expect.
+    /// Sets the number of the next message expected.
     ///
     /// # Errors
-    /// The store's own, when it cannot keep it.
+    /// Returns an error if the store cannot keep the number.
     fn set_next_target(&mut self, seq: u64) -> Result<(), StoreError>;
 
-    /// Returns when the numbers last started at 1.
+    /// Returns the time at which the numbers last started at 1.
     fn created(&self) -> UtcTimestamp;
-    /// Forgets all messages and starts both numbers at 1. Bytes not yet transmitted stay.
+    /// Forgets all messages and sets both numbers to 1. Bytes that have not been transmitted stay.
     ///
     /// # Errors
-    /// The store's own, when it cannot keep it.
+    /// Returns an error if the store cannot keep the numbers.
     fn reset(&mut self, created: UtcTimestamp) -> Result<(), StoreError>;
 
-    /// Returns where a reset stands that the session asks for, as it was last set: in a store on a
-    /// medium, perhaps by another process.
+    /// Returns the progress of a reset that the session has requested, as last stored. On a medium,
+    /// another process may have stored it.
     fn our_reset(&self) -> OurReset {
         OurReset::None
     }
-    /// Keeps where a reset stands that the session asks for, until the next call; `reset` does not
-    /// change it. A store that ends with the process need not: the session knows it, too.
+    /// Stores the progress of a reset that the session has requested, until the next call. `reset`
+    /// does not change it. A store that ends with the process need not store it, as the session
+    /// knows it too.
     ///
     /// # Errors
-    /// The store's own, when it cannot keep it.
+    /// Returns an error if the store cannot keep the progress.
     fn set_our_reset(&mut self, _reset: OurReset) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Returns a place for one message of up to `len` bytes, which is at least that long. Nothing
-    /// is kept until `commit`; a second `reserve` returns the same place.
+    /// Returns a place for one message of up to `len` bytes. The place is at least that long.
+    /// Nothing is kept until `commit`. A second `reserve` returns the same place.
     ///
     /// # Errors
-    /// `Full` if bytes that wait for transmission, or are held by `retain_from`, leave no room; the
-    /// store's own otherwise.
+    /// Returns `Full` if bytes that wait for transmission, or are protected by `retain_from`, leave
+    /// no room, and any other error of the store.
     fn reserve(&mut self, len: usize) -> Result<&mut [u8], StoreError>;
-    /// Keeps the message at `range` of the reserved place, and has it transmitted.
+    /// Keeps the message at `range` of the reserved place, and queues it for transmission if
+    /// `entry` says so.
     ///
     /// # Errors
-    /// The store's own; then the message is neither kept nor transmitted, and no number is used.
+    /// Returns an error if the store fails. The message is then neither kept nor transmitted, and
+    /// no number is used.
     fn commit(&mut self, range: Range<usize>, entry: Entry) -> Result<(), StoreError>;
-    /// As `reserve`, for a message of the session itself that holds secrets. What is written to
-    /// this place is never on a medium that outlives the process, even if the process is killed.
-    /// [`commit_secret`](Self::commit_secret) follows.
+    /// Returns a place as `reserve` does, for a message of the session layer that holds secrets.
+    /// What is written to this place is never on a medium that outlives the process, even if the
+    /// process is killed. [`commit_secret`](Self::commit_secret) follows.
     ///
     /// # Errors
-    /// As for `reserve`.
+    /// See [`reserve`](Self::reserve).
     fn reserve_secret(&mut self, len: usize) -> Result<&mut [u8], StoreError> {
         self.reserve(len)
     }
     /// Completes the message at `range` of the place that `reserve_secret` returned. It takes the
-    /// number `next_sender` and is transmitted unchanged; a store on a medium keeps it with its
+    /// number `next_sender` and is transmitted unchanged. A store on a medium keeps it with its
     /// secrets masked.
     ///
     /// # Errors
-    /// As for `commit`.
+    /// See [`commit`](Self::commit).
     fn commit_secret(&mut self, range: Range<usize>) -> Result<(), StoreError> {
         let (kind, transmit) = (Kind::Admin, true);
         self.commit(range, Entry { kind, transmit })
@@ -86,7 +90,7 @@ pub trait MessageStore {
     /// next number, which it uses up.
     ///
     /// # Errors
-    /// As for `reserve` and `commit`.
+    /// See [`reserve`](Self::reserve) and [`commit`](Self::commit).
     fn record(&mut self, message: &[u8]) -> Result<(), StoreError>;
 
     /// Returns whether messages are kept at all.
@@ -94,14 +98,14 @@ pub trait MessageStore {
         true
     }
 
-    /// Looks for the kept message with the lowest number that is not below `seq`.
+    /// Finds the kept message with the lowest number that is not below `seq`.
     ///
-    /// One call takes time logarithmic in what the store holds. Among many numbers without a kept
+    /// One call takes time logarithmic in the size of the store. Among many numbers without a kept
     /// message the search stops early, and returns how far it came.
     fn search_from(&self, seq: u64) -> Search<'_>;
 
-    /// Returns the kept message with the lowest number that is not below `seq`. Takes time linear
-    /// in the count of numbers before it without a kept message.
+    /// Returns the kept message with the lowest number that is not below `seq`. The call takes time
+    /// linear in the count of numbers before it without a kept message.
     fn first_from(&self, seq: u64) -> Option<Stored<'_>> {
         let mut from = seq;
         loop {
@@ -118,65 +122,67 @@ pub trait MessageStore {
     /// it is kept, and the new parts wait in a [`SideBuffer`].
     ///
     /// # Errors
-    /// `Full` if too much waits for transmission; try again when less does. `NotKept` if there is
-    /// no such message. Nothing is transmitted in either case.
+    /// Returns `Full` if too much waits for transmission: try again when less does. Returns
+    /// `NotKept` if there is no such message. Nothing is transmitted in either case.
     fn transmit_again(&mut self, again: &Again<'_>) -> Result<(), StoreError>;
 
-    /// From now on messages from this number on must not be given up to make room (`None`: all
-    /// may). Set while a resend is under way.
+    /// Protects the messages from `seq` on against removal. `None` removes the protection. The
+    /// session sets it while a resend is under way.
     fn retain_from(&mut self, seq: Option<u64>);
 
-    /// Puts on the disk what the store's policy wants there before it is transmitted: until then
-    /// `unsent` holds it back. For a store without such a policy there is nothing to do.
+    /// Writes to the disk what the store's policy wants there before it is transmitted. Until then
+    /// `unsent` holds it back. Does nothing for a store without such a policy.
     ///
     /// # Errors
-    /// The store's own; then nothing of it will be transmitted.
+    /// Returns an error if the store fails. Nothing of it will then be transmitted.
     fn sync(&mut self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// The caller has time to spare: the store may get ready for the next message, which changes
-    /// nothing that shows.
+    /// Prepares for the next message while the caller is idle. Has no visible effect.
     fn prepare(&mut self) {}
 
     /// Returns the next bytes to transmit, in order, or an empty slice.
     fn unsent(&self) -> &[u8];
-    /// Number of bytes that wait for transmission, including those that wait for `sync`.
+    /// Returns the number of bytes that wait for transmission, including those that wait for
+    /// `sync`.
     fn unsent_len(&self) -> usize;
-    /// The first `n` bytes of `unsent` were transmitted.
+    /// Removes the first `n` bytes of `unsent`, which have been transmitted.
     fn sent(&mut self, n: usize);
-    /// The connection is gone: nothing of `unsent` will be transmitted.
+    /// Discards all bytes that wait for transmission, because the connection is gone.
     fn drop_unsent(&mut self);
 }
 
-/// Where a reset stands that a session asks for, by a Logon(A) with ResetSeqNumFlag(141)=Y.
+/// The progress of a reset that a session requests by a Logon(A) with ResetSeqNumFlag(141)=Y.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OurReset {
-    /// There is none.
+    /// There is no reset.
     #[default]
     None,
-    /// The counterparty has not answered it, perhaps not seen it.
+    /// The counterparty has not answered the request, and may not have received it.
     Asked,
-    /// An acceptor has answered a Logon without the flag by one with it. The counterparty may
-    /// repeat it; its first message with a number ends the reset.
+    /// An acceptor has answered a Logon(A) without the flag by one with it. The counterparty may
+    /// repeat it. Its first message with a number ends the reset.
     Begun,
 }
 
-/// A new message: it takes the number `next_sender`.
+/// The properties of a new message, which takes the number `next_sender`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Administrative or application message.
+    /// The kind of the message.
     pub kind: Kind,
-    /// Whether it is transmitted now. If not, it is only kept, behind a resend that is under way.
+    /// Whether the message is transmitted now. If not, it is only kept, after a resend that is
+    /// under way.
     pub transmit: bool,
 }
 
-/// What is transmitted without being kept, see [`MessageStore::transmit_again`].
+/// The parts of a message that is transmitted without being kept: see
+/// [`MessageStore::transmit_again`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Again<'a> {
     /// The new header of a message, or a whole gap fill.
     pub head: &'a [u8],
-    /// The number of a kept message, and the range of its bytes that follow.
+    /// The number of a kept message, and the range of its bytes that follow `head`.
     pub kept: Option<(u64, Range<usize>)>,
     /// The new trailer.
     pub tail: &'a [u8],
@@ -193,8 +199,8 @@ impl Again<'_> {
         self.len() == 0
     }
 
-    /// Returns whether the bytes of the kept message are to be copied between header and trailer:
-    /// as a piece of their own they would cost one more system call. A message that is transmitted
+    /// Returns whether the bytes of the kept message are to be copied between header and trailer.
+    /// As a piece of their own they would cost one more system call. A message that is transmitted
     /// unchanged is in one piece with its neighbours.
     pub fn is_copied(&self) -> bool {
         self.kept_len() <= COPIED && !(self.head.is_empty() && self.tail.is_empty())
@@ -213,19 +219,20 @@ impl Again<'_> {
     }
 }
 
-/// Most bytes of a message that are copied.
+/// The most bytes of a message that are copied.
 const COPIED: usize = 4096;
 
-/// Bytes that wait for transmission beside a store, and are discarded afterwards.
+/// A buffer for bytes that wait for transmission beside a store, and are discarded afterwards.
 ///
-/// Takes up to [`LIMIT`](Self::LIMIT) bytes, or one longer piece. Allocates with the first resend.
+/// The buffer takes up to [`LIMIT`](Self::LIMIT) bytes, or one longer piece. It allocates with the
+/// first resend.
 #[derive(Debug, Default)]
 pub struct SideBuffer {
     bytes: Vec<u8>,
 }
 
 impl SideBuffer {
-    /// Capacity in bytes.
+    /// The capacity in bytes.
     pub const LIMIT: usize = 64 << 10;
 
     /// Returns an empty buffer.
@@ -233,7 +240,7 @@ impl SideBuffer {
         Self { bytes: Vec::new() }
     }
 
-    /// Discards everything.
+    /// Discards all bytes.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(Self::LIMIT);
@@ -244,7 +251,7 @@ impl SideBuffer {
         self.bytes.is_empty() || self.bytes.len() + len <= Self::LIMIT
     }
 
-    /// Appends bytes and returns where they stand.
+    /// Appends bytes and returns their range.
     pub fn push(&mut self, bytes: &[u8]) -> Range<usize> {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -262,12 +269,12 @@ impl SideBuffer {
     }
 }
 
-/// The two kinds of messages: the first is never resent.
+/// The kind of a message. Administrative messages are never resent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Logon, Heartbeat and the other messages of the session itself.
+    /// Logon(A), Heartbeat(0) and the other messages of the session layer.
     Admin,
-    /// All others.
+    /// All other messages.
     App,
 }
 
@@ -276,7 +283,7 @@ pub enum Kind {
 pub struct Stored<'a> {
     /// MsgSeqNum(34).
     pub seq: u64,
-    /// Administrative or application message.
+    /// The kind of the message.
     pub kind: Kind,
     /// The whole message as it was committed.
     pub bytes: &'a [u8],
@@ -285,31 +292,32 @@ pub struct Stored<'a> {
 /// The result of [`MessageStore::search_from`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search<'a> {
-    /// The kept message with the lowest number from there on.
+    /// The kept message with the lowest number that is not below `seq`.
     Kept(Stored<'a>),
-    /// No message from `seq` on and below this number is kept. This number is higher than `seq`;
-    /// search on from it.
+    /// No message from `seq` on and below this number is kept. The number is higher than `seq`, and
+    /// the search goes on from it.
     NoneBelow(u64),
-    /// No message from there on is kept.
+    /// No message from `seq` on is kept.
     Nothing,
 }
 
-/// Why a store could not do its work.
+/// The reason why a store failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// No room: too much waits for transmission. Goes away when the counterparty reads.
+    /// The store has no room, as too much waits for transmission. The error goes away when the
+    /// counterparty reads.
     #[error("too many bytes are queued for transmission")]
     Full,
     /// The message is larger than the store can ever take.
-    #[error("message larger than the store")]
+    #[error("the message is larger than the store")]
     TooLong,
     /// The medium is full.
     #[error("disk full")]
     DiskFull,
-    /// The medium failed; the operating system's error number.
+    /// The medium failed with this error number of the operating system.
     #[error("input/output error {0}")]
     Io(i32),
-    /// A file of the store was cut short, or could not be read any more, while it was in use.
+    /// A file of the store was cut short, or became unreadable, while it was in use.
     #[error("a file was cut short or became unreadable while in use")]
     Broken,
     /// The store was closed or is read-only.

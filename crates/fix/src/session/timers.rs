@@ -1,24 +1,28 @@
-//! When the session has to be called.
+//! The times at which a session has to be called.
+
+use super::config::SECOND;
 
 /// A time that never comes.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// The deadlines of a session, in nanoseconds of the monotonic clock. A jump of the wall clock
-/// moves none of them.
+/// The deadlines of a session, in nanoseconds of the monotonic clock. A jump of the wall clock does
+/// not move them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timers {
-    /// HeartBtInt(108) in nanoseconds; 0 switches heartbeats off.
+    /// The HeartBtInt(108) in nanoseconds. 0 turns heartbeats off.
     pub(super) interval: u64,
-    /// When we last sent something, and last received a whole message.
+    /// The times at which the session last sent something, and last received a whole message.
     pub(super) last_sent: u64,
     pub(super) last_received: u64,
-    /// A TestRequest of ours is open.
+    /// The time from which the silence of the counterparty counts, not before `last_received`.
+    pub(super) heard: u64,
+    /// Whether a TestRequest(1) of the session is unanswered.
     pub(super) test_open: bool,
     pub(super) logon: u64,
     pub(super) logout: u64,
-    /// When an open gap is asked for again.
+    /// The time at which an open gap is requested again.
     pub(super) gap: u64,
-    /// When the schedule is looked at again.
+    /// The time at which the schedule is checked again.
     pub(super) schedule: u64,
 }
 
@@ -27,6 +31,7 @@ impl Timers {
         interval: 0,
         last_sent: 0,
         last_received: 0,
+        heard: 0,
         test_open: false,
         logon: NEVER,
         logout: NEVER,
@@ -34,7 +39,22 @@ impl Timers {
         schedule: NEVER,
     };
 
-    /// Returns when a Heartbeat is due. None is sent while a TestRequest is open.
+    /// Counts the silence of the counterparty from `now` on.
+    pub(super) fn hear(&mut self, now: u64) {
+        self.heard = now;
+        self.test_open = false;
+    }
+
+    /// Counts the silence of the counterparty from `now` on, and requests no gap again within a
+    /// second.
+    pub(super) fn excuse(&mut self, now: u64) {
+        self.hear(now);
+        if self.gap != NEVER {
+            self.gap = self.gap.max(now.saturating_add(SECOND));
+        }
+    }
+
+    /// Returns when a Heartbeat(0) is due. None is due while a TestRequest(1) is unanswered.
     pub(super) fn heartbeat(&self) -> u64 {
         if self.interval == 0 || self.test_open {
             return NEVER;
@@ -42,25 +62,25 @@ impl Timers {
         self.last_sent.saturating_add(self.interval)
     }
 
-    /// Returns when a TestRequest is due: 1.2 intervals of silence.
+    /// Returns when a TestRequest(1) is due, after 1.2 intervals of silence.
     pub(super) fn test_request(&self) -> u64 {
         if self.interval == 0 || self.test_open {
             return NEVER;
         }
-        self.last_received
+        self.heard
             .saturating_add(self.interval.saturating_mul(6) / 5)
     }
 
-    /// Returns when the counterparty counts as gone: 2.4 intervals of silence.
+    /// Returns when the counterparty counts as gone, after 2.4 intervals of silence.
     pub(super) fn silence(&self) -> u64 {
         if self.interval == 0 {
             return NEVER;
         }
-        self.last_received
+        self.heard
             .saturating_add(self.interval.saturating_mul(12) / 5)
     }
 
-    /// Returns the earliest of the deadlines that hold in any state.
+    /// Returns the earliest of the deadlines that apply in any state.
     pub(super) fn next(&self) -> u64 {
         self.logon.min(self.logout).min(self.gap).min(self.schedule)
     }

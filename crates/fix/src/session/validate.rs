@@ -1,4 +1,4 @@
-//! The hook for dictionary checks, and the vocabulary of Reject(3).
+//! The hook for dictionary checks, and the reasons of Reject(3).
 
 use std::any::Any;
 use std::fmt;
@@ -6,45 +6,46 @@ use std::fmt;
 use super::identity::ApplVerId;
 use crate::codec::{Groups, Message};
 
-/// Dictionary checks of one session. The session calls it once for each message received, after
-/// BeginString(8) and before SendingTime(52), the CompIDs and MsgSeqNum(34), and answers a fault
-/// with Reject(3) (before the logon: closes).
+/// The dictionary checks of one session. The session calls them once for each message received,
+/// after the check of BeginString(8) and before those of SendingTime(52), the CompIDs and
+/// MsgSeqNum(34). A fault is answered with Reject(3); before the logon it closes the connection.
 pub trait Validator: Any + fmt::Debug + Send + Sync {
     /// Checks one message.
     ///
     /// # Errors
-    /// The first fault, in the order in which counterparties expect it to be found.
+    /// Returns the first fault, in the order in which counterparties expect faults to be found.
     fn check(&self, message: &Message<'_>, context: &Context) -> Result<(), Fault>;
 
     /// Returns the repeating groups of a message that passed the check, for lookups by tag in the
-    /// application's messages (see [`Message::with_groups`]). By default none are known.
+    /// application's messages (see [`Message::with_groups`]). By default no groups are known.
     fn groups(&self, _message: &Message<'_>, _context: &Context) -> Option<&dyn Groups> {
         None
     }
 }
 
-/// What a validator has to know of the session.
+/// The state of the session that a validator needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// DefaultApplVerID(1137) of the counterparty's Logon; `None` before it and outside FIXT.1.1.
+    /// The DefaultApplVerID(1137) of the counterparty's Logon(A), or `None` before the logon and
+    /// outside FIXT.1.1.
     pub default_appl_ver_id: Option<ApplVerId>,
 }
 
 /// A fault in a message: the first one, in the order in which counterparties expect faults to be
-/// found. Displayed, it is the text of the reason and, in brackets, the tag.
+/// found. It is displayed as the text of the reason and the tag in brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// SessionRejectReason(373), and the text.
+    /// The SessionRejectReason(373), which also has the text.
     pub reason: RejectReason,
-    /// RefTagID(371), as it was received: 0 and negative ones too.
+    /// The RefTagID(371), as the tag was received: 0 and negative numbers too.
     pub tag: Option<i64>,
-    /// BusinessRejectReason(380): the fault is answered with BusinessMessageReject(j) where the
-    /// version has it, with Reject(3) elsewhere.
+    /// The BusinessRejectReason(380). The fault is answered with BusinessMessageReject(j) if the
+    /// version has it, and with Reject(3) otherwise.
     pub business: Option<BusinessReason>,
 }
 
 impl Fault {
-    /// A fault of the session layer.
+    /// Returns a fault of the session layer.
     pub fn new(reason: RejectReason, tag: Option<u32>) -> Self {
         Self {
             reason,
@@ -53,9 +54,9 @@ impl Fault {
         }
     }
 
-    /// Returns whether the message is garbled, because it cannot be told which one it is: a tag is
-    /// no number, BeginString(8), BodyLength(9) or CheckSum(10) come again, or MsgSeqNum(34) is no
-    /// number. Such a message gets no answer and uses up no number.
+    /// Returns whether the message is garbled, because it cannot be told which message it is: a tag
+    /// is no number, BeginString(8), BodyLength(9) or CheckSum(10) is repeated, or MsgSeqNum(34) is
+    /// no number. Such a message is not answered and uses up no number.
     pub(super) fn breaks_the_frame(&self) -> bool {
         match self.reason {
             RejectReason::DataFormat | RejectReason::TagWithoutValue => self.tag == Some(34),
@@ -75,7 +76,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// SessionRejectReason(373).
+/// A value of SessionRejectReason(373).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RejectReason {
@@ -117,7 +118,7 @@ pub enum RejectReason {
     NonDataDelimiter = 17,
     /// Invalid or unsupported application version.
     ApplVersion = 18,
-    /// Another fault, with its text.
+    /// Another fault, described by its text.
     Other = 99,
 }
 
@@ -127,7 +128,7 @@ impl RejectReason {
         self as u8
     }
 
-    /// Returns the text that counterparties know for it.
+    /// Returns the usual text of the reason, which counterparties know.
     pub const fn text(self) -> &'static str {
         match self {
             Self::InvalidTagNumber => "Invalid tag number",
@@ -154,11 +155,11 @@ impl RejectReason {
     }
 }
 
-/// BusinessRejectReason(380).
+/// A value of BusinessRejectReason(380).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BusinessReason {
-    /// Other.
+    /// Another reason.
     Other = 0,
     /// Unknown ID.
     UnknownId = 1,
@@ -182,7 +183,7 @@ impl BusinessReason {
         self as u8
     }
 
-    /// Returns the text that counterparties know for it.
+    /// Returns the usual text of the reason, which counterparties know.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Other => "Other",

@@ -1,4 +1,4 @@
-//! What is wrong with a message that was found in text.
+//! Flaws of messages that were found in text.
 
 use crate::codec::DecodeError;
 use crate::tag;
@@ -6,7 +6,7 @@ use fanfare_wire::fields::{Fault, FaultKind};
 use fanfare_wire::int::parse_u64;
 use fanfare_wire::{FieldIndex, byte_sum};
 
-/// What is wrong with a message.
+/// A flaw of a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// The second field is not BodyLength(9).
@@ -15,9 +15,9 @@ pub enum Flaw {
     /// BodyLength(9) is not the number of bytes.
     #[error("BodyLength(9) is {value}, expected {counted}")]
     BodyLength {
-        /// What stands there.
+        /// The value of the field.
         value: Box<str>,
-        /// What should.
+        /// The number of bytes.
         counted: usize,
     },
     /// The third field is not MsgType(35).
@@ -29,19 +29,19 @@ pub enum Flaw {
     /// CheckSum(10) is not the sum of the bytes.
     #[error("CheckSum(10) is {value}, expected {counted:03}")]
     CheckSum {
-        /// What stands there.
+        /// The value of the field.
         value: Box<str>,
-        /// What should.
+        /// The sum of the bytes.
         counted: u8,
     },
-    /// The fields are broken; those in front of that place are there, or all of them, if it is
-    /// the length of a data field.
+    /// The fields are broken at a place. The fields before that place are there, or all fields if
+    /// the length of a data field is wrong.
     #[error("{}", DecodeError::Field(*.0))]
     Fields(Fault),
 }
 
-/// Indexes a message as far as possible, and finds what is wrong. Returns the index that has more
-/// of it: `plain` where the length of a data field is wrong.
+/// Indexes a message as far as possible, and finds its flaws. Returns the index that has more of
+/// it: `plain` if the length of a data field is wrong.
 pub(super) fn examine<'a>(
     wire: &[u8],
     index: &'a mut FieldIndex,
@@ -71,7 +71,7 @@ pub(super) fn examine<'a>(
     plain
 }
 
-/// The fields of the frame: the first three and the last.
+/// Finds the flaws of the fields of the frame: the first three and the last.
 fn frame(wire: &[u8], index: &FieldIndex, flaws: &mut Vec<Flaw>) {
     let tag = |at: usize| index.tags().get(at).copied();
     let value = |at: usize| {
@@ -112,7 +112,7 @@ fn frame(wire: &[u8], index: &FieldIndex, flaws: &mut Vec<Flaw>) {
     }
 }
 
-/// Returns at most 20 characters of a value that should be a number.
+/// Returns at most 20 bytes of a value that should be a number, as text.
 fn text(value: &[u8]) -> Box<str> {
     let printable = crate::dict::Printable(value.get(..20).unwrap_or(value));
     printable.to_string().into()

@@ -1,5 +1,5 @@
-//! FIX as people have it in files: raw streams, and logs where a time stands in front of each
-//! message, `|` or `^A` in the place of SOH, lengths and sums are wrong, and lines are cut.
+//! Messages in files as people have them: raw streams, and logs with a time before each message,
+//! with `|` or `^A` in the place of SOH, with wrong lengths and sums, and with lines that are cut.
 //!
 //! ```
 //! use fanfare_fix::text::Scanner;
@@ -29,73 +29,77 @@ use fanfare_wire::fields::SOH;
 use fanfare_wire::{DataFields, FieldIndex, Kernel};
 use search::{End, Separator, Start};
 
-/// Finds the messages in text that comes in pieces.
+/// A scanner for the messages in text that comes in pieces.
 ///
-/// What it finds does not depend on how the text is cut into pieces. It holds at most one message
-/// of the maximum length, 256 bytes in front of it, and the last piece.
+/// The result does not depend on how the text is cut into pieces. A scanner holds at most one
+/// message of the maximum length, 256 bytes before it, and the last piece.
 #[derive(Debug)]
 pub struct Scanner {
     max_len: usize,
     buffer: Vec<u8>,
-    /// What stands in front of this is done with.
+    /// The index up to which the text is done with.
     from: usize,
-    /// The byte in front of that, if it belonged to no message.
+    /// The byte before that index, if it belonged to no message.
     before: Option<u8>,
-    /// In front of this, messages stand in what the wrong length of another one counts.
+    /// The index up to which messages may be in the stretch that the wrong length of another one
+    /// counts.
     doubted: usize,
     ended: bool,
-    /// The message found, with SOH.
+    /// The message found, with SOH as separator.
     wire: Vec<u8>,
     index: FieldIndex,
-    /// Another one, that takes every separator for one.
+    /// An index that takes every separator for one, in data fields too.
     plain: FieldIndex,
     flaws: Vec<Flaw>,
     skipped: Skipped,
-    /// The line has had something that belongs to no message.
+    /// Whether the line has had something that belongs to no message.
     dirty: bool,
-    /// Lines that are done with.
+    /// The number of lines that are done with.
     lines: u64,
 }
 
 /// A message in the text.
 #[derive(Debug)]
 pub struct Found<'a> {
-    /// What stands in front of it on its line, without blanks at either end; the last 256 bytes.
+    /// The text before the message on its line, without blanks at either end; at most the last 256
+    /// bytes.
     pub prefix: &'a [u8],
-    /// The message as it would be on the wire, with its wrong length and sum if they are wrong.
-    /// A message that is cut off has the fields up to there.
+    /// The message as it would be on the wire. A wrong length or sum is unchanged. A message that
+    /// is cut off has the fields up to that place.
     pub message: Message<'a>,
-    /// What is wrong with it.
+    /// The flaws of the message.
     pub flaws: &'a [Flaw],
-    /// The line of the text that it begins on, from 1.
+    /// The line of the text on which the message begins, counted from 1.
     pub line: u64,
 }
 
-/// What belonged to no message, blanks aside.
+/// The amount of text that belonged to no message, blanks aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Skipped {
-    /// Bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// Lines in which they stood.
+    /// The number of lines with such bytes.
     pub lines: u64,
 }
 
-/// Longest message in the text, in bytes: see [`Scanner::new`].
+/// The default maximum length of a message in text, in bytes: see [`Scanner::new`].
 pub const DEFAULT_MAX_LEN: usize = 1 << 20;
-/// Most bytes of a prefix.
+/// The most bytes of a prefix.
 const MAX_PREFIX: usize = 256;
-/// What is kept when nothing begins: a prefix, and the front of a message that is cut off.
+/// The bytes that are kept where no message begins: a prefix, and the front of a message that is
+/// cut off.
 const KEPT: usize = MAX_PREFIX + 64;
 
 impl Default for Scanner {
-    /// Messages of up to 1 MiB.
+    /// Returns a scanner for messages of up to 1 MiB.
     fn default() -> Self {
         Self::new(DEFAULT_MAX_LEN)
     }
 }
 
 impl Scanner {
-    /// Passes over what looks like a message of more than `max_len` bytes.
+    /// Returns a scanner for messages of up to `max_len` bytes. It skips what looks like a longer
+    /// message.
     #[must_use]
     pub fn new(max_len: usize) -> Self {
         Self {
@@ -115,7 +119,7 @@ impl Scanner {
         }
     }
 
-    /// More of the text. Take all messages of what came before first.
+    /// Appends text. Call [`next`](Self::next) until it returns `None` before each call.
     pub fn push(&mut self, piece: &[u8]) {
         self.buffer.drain(..self.from);
         self.doubted = self.doubted.saturating_sub(self.from);
@@ -124,19 +128,19 @@ impl Scanner {
         self.buffer.extend_from_slice(piece);
     }
 
-    /// The text has ended, or something is missing behind this: a message that is not complete
-    /// will not be. A new text may follow once [`next`](Self::next) has nothing more.
+    /// Ends the text: an incomplete message at the end is returned as it is. Call it also where
+    /// text is missing. A new text may be appended once [`next`](Self::next) has returned `None`.
     pub fn finish(&mut self) {
         self.ended = true;
     }
 
-    /// Returns the text that belongs to no message so far.
+    /// Returns the amount of text that belongs to no message so far.
     #[must_use]
     pub fn skipped(&self) -> Skipped {
         self.skipped
     }
 
-    /// The next message; `None` when more of the text is needed, or all of it was looked at.
+    /// Returns the next message, or `None` if more text is needed or all text has been searched.
     #[allow(
         clippy::should_implement_trait,
         reason = "what it gives borrows from it"
@@ -165,8 +169,8 @@ impl Scanner {
         })
     }
 
-    /// Returns where the next message is in the buffer: the start of its prefix, its start, its
-    /// end.
+    /// Returns the place of the next message in the buffer: the start of its prefix, its start, its
+    /// end, and its separator.
     fn locate(&mut self) -> Option<(usize, usize, usize, Separator)> {
         loop {
             let text = self.buffer.get(self.from..).unwrap_or_default();
@@ -196,7 +200,8 @@ impl Scanner {
         }
     }
 
-    /// Returns where the line of the byte at `at` starts, or where its last `most` bytes do.
+    /// Returns the start of the line of the byte at `at`, or of the last `most` bytes before `at`
+    /// if the line is longer.
     fn line_of(&self, at: usize, most: usize) -> usize {
         let earliest = self.from.max(at.saturating_sub(most));
         let before = self.buffer.get(earliest..at).unwrap_or_default();
@@ -204,7 +209,8 @@ impl Scanner {
         newline.map_or(earliest, |newline| earliest + newline + 1)
     }
 
-    /// Nothing begins in the buffer; what stands last may be the front of a line with a message.
+    /// Skips the buffer, in which no message begins. The last bytes are kept, as they may be the
+    /// front of a line with a message.
     fn skip_all(&mut self) {
         let end = self.buffer.len();
         let keep = if self.ended {
@@ -218,7 +224,7 @@ impl Scanner {
         }
     }
 
-    /// What stands in front of `end` belongs to no message.
+    /// Skips everything before `end`, which belongs to no message.
     fn skip(&mut self, end: usize) {
         for &byte in self.buffer.get(self.from..end).unwrap_or_default() {
             if byte == b'\n' {
@@ -233,7 +239,7 @@ impl Scanner {
         self.from = end;
     }
 
-    /// Writes the message as it would be on the wire.
+    /// Writes the message to `wire` as it would be on the wire.
     fn take(&mut self, start: usize, end: usize, separator: Separator) {
         let text = self.buffer.get(start..end).unwrap_or_default();
         self.wire.clear();
@@ -258,8 +264,8 @@ impl Scanner {
     }
 }
 
-/// SOH for the separator: for each, or only for those with a tag and `=` behind them: the others
-/// stand in a value.
+/// Writes `text` to `wire` with SOH for the separator. If `each` is false, only separators before a
+/// tag and `=` are replaced, as the others belong to a value.
 fn replace(text: &[u8], separator: Separator, each: bool, wire: &mut Vec<u8>) {
     let mut rest = text;
     while let Some(at) = separator.find(rest) {

@@ -1,13 +1,13 @@
-//! Where messages start and end in text.
+//! Search for the start and the end of messages in text.
 
 use fanfare_wire::fields::SOH;
 use fanfare_wire::int::parse_u64;
 
-/// What stands in the place of SOH.
+/// A sequence of bytes in the place of SOH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Separator(&'static [u8]);
 
-/// As terminals, editors and loggers write it.
+/// The separators that terminals, editors and loggers write.
 const SEPARATORS: [Separator; 7] = [
     Separator(&[SOH]),
     Separator(b"|"),
@@ -31,7 +31,7 @@ impl Separator {
         self.0.len()
     }
 
-    /// Returns where the pattern is first.
+    /// Returns the index of the first separator in `text`.
     pub(super) fn find(self, text: &[u8]) -> Option<usize> {
         let mut from = 0;
         let first = *self.0.first()?;
@@ -45,29 +45,29 @@ impl Separator {
     }
 }
 
-/// Where a message starts.
+/// The start of a message in text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
-    /// Here, with this separator.
+    /// The index of the start, and the separator of the message.
     At(usize, Separator),
-    /// Nowhere yet.
+    /// No start yet.
     Nowhere,
 }
 
-/// Where it ends.
+/// The end of a message in text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     At(usize),
     NeedsMore,
-    /// Not within the maximum length.
+    /// The message does not end within the maximum length.
     TooFar,
 }
 
 const BEGIN: &[u8] = b"8=FIX";
-/// Longest BeginString(8) behind `FIX`.
+/// The longest BeginString(8) after `FIX`, in bytes.
 const MAX_VERSION: usize = 12;
 
-/// Whether something is so.
+/// The answer to a question about text that may be cut off.
 enum Answer<T> {
     Yes(T),
     No,
@@ -75,9 +75,9 @@ enum Answer<T> {
     Perhaps,
 }
 
-/// Returns the first `8=FIX…`, a separator, and the tag of a field. What may be one but is cut off
-/// by the end of the text is none yet; it is found again when there is more. `before` is the byte
-/// in front of the text.
+/// Returns the first `8=FIX…` that a separator and the tag of a field follow. A start that the end
+/// of the text cuts off is not returned; it is found again when there is more text. `before` is the
+/// byte before the text.
 pub(super) fn start(text: &[u8], before: Option<u8>, ended: bool) -> Start {
     let mut from = 0;
     while let Some(at) = text.get(from..).and_then(begin) {
@@ -91,12 +91,12 @@ pub(super) fn start(text: &[u8], before: Option<u8>, ended: bool) -> Start {
     Start::Nowhere
 }
 
-/// Returns where the first `8=FIX` is.
+/// Returns the index of the first `8=FIX`.
 fn begin(text: &[u8]) -> Option<usize> {
     text.windows(BEGIN.len()).position(|w| w == BEGIN)
 }
 
-/// Returns the separator of the message that starts at `at`, if one does.
+/// Returns the separator of the message that starts at `at`, if one starts there.
 fn separator_at(text: &[u8], at: usize, before: Option<u8>) -> Answer<Separator> {
     // A digit in front makes it another field.
     let before = match at.checked_sub(1) {
@@ -133,7 +133,7 @@ fn separator_at(text: &[u8], at: usize, before: Option<u8>) -> Answer<Separator>
     Answer::No
 }
 
-/// Returns whether text starts with a tag and `=`.
+/// Returns whether `text` starts with a tag and `=`.
 pub(super) fn is_field(text: &[u8]) -> bool {
     matches!(is_field_at_all(text), Answer::Yes(()))
 }
@@ -147,13 +147,13 @@ fn is_field_at_all(text: &[u8]) -> Answer<()> {
     }
 }
 
-/// Returns the end of the message at the front of `text`: where BodyLength(9) says, if CheckSum(10)
-/// stands there; else behind the first CheckSum(10), or where its line or the text ends or another
-/// message begins.
+/// Returns the end of the message at the front of `text`. The end is where BodyLength(9) says, if a
+/// CheckSum(10) is there. Otherwise it is after the first CheckSum(10), or where the line or the
+/// text ends or another message begins.
 ///
-/// `doubted` is how far into the text the wrong length of a message leads, this one or one before
-/// it; 0 if none does. In front of that, no length leads over the next message: or each of many
-/// would be followed through all of them.
+/// `doubted` is the end of the stretch into which the wrong length of a message leads, this one or
+/// an earlier one; 0 if there is none. Within that stretch no length is followed beyond the start
+/// of the next message, as otherwise each of many lengths would be followed through all messages.
 pub(super) fn end(
     text: &[u8],
     separator: Separator,
@@ -177,7 +177,7 @@ pub(super) fn end(
     }
 }
 
-/// Returns the end by BodyLength(9).
+/// Returns the end of the message by BodyLength(9).
 fn by_length(text: &[u8], separator: Separator, ended: bool, doubted: &mut usize) -> Answer<usize> {
     let missing = if ended { Answer::No } else { Answer::Perhaps };
     let Some(first) = separator.find(text) else {
@@ -229,8 +229,9 @@ fn by_length(text: &[u8], separator: Separator, ended: bool, doubted: &mut usize
     }
 }
 
-/// Goes `length` bytes on, a separator counting as one, and returns where that ends, and whether it
-/// is all of them. Messages with another separator than SOH are text, and end with their line.
+/// Walks `length` bytes on, where a separator counts as one, and returns the end of the walk and
+/// whether all bytes are there. Messages with another separator than SOH are text, and end with
+/// their line.
 fn walk(body: &[u8], separator: Separator, length: usize) -> (usize, Answer<()>) {
     if separator.is_soh() {
         return match body.len() >= length {
@@ -253,7 +254,7 @@ fn walk(body: &[u8], separator: Separator, length: usize) -> (usize, Answer<()>)
     (at, Answer::Yes(()))
 }
 
-/// Returns the length of `10=…` and the separator behind it, which may be missing.
+/// Returns the length of `10=…` and of the separator after it, which may be missing.
 fn trailer(text: &[u8], separator: Separator, ended: bool) -> Answer<usize> {
     const TAG: &[u8] = b"10=";
     let Some(rest) = text.strip_prefix(TAG) else {
@@ -275,8 +276,8 @@ fn trailer(text: &[u8], separator: Separator, ended: bool) -> Answer<usize> {
 /// The most bytes that are taken for the value of CheckSum(10).
 const MAX_CHECK_SUM: usize = 8;
 
-/// Returns the end by the first CheckSum(10), or by whatever comes before it. `None` if neither
-/// comes.
+/// Returns the end of the message by the first CheckSum(10), or by the end of the line or the next
+/// message if that comes first. Returns `None` if none of them comes.
 fn by_trailer(text: &[u8], separator: Separator, ended: bool) -> Option<usize> {
     let mut at = 1;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {

@@ -1,4 +1,4 @@
-//! Text as it comes, and the same text in pieces.
+//! Tests with whole texts, and with the same texts in pieces.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,8 +7,8 @@ const ORDER: &str = "8=FIX.4.4|9=48|35=D|49=A|56=B|34=2|52=20261120-10:00:00|55=
 
 const ALPHABET: &[u8] = b"8=FIX.4|9=10\x01^A\n3\xff";
 
-/// Returns all that is found, one line a message: prefix, message with `|`, flaws; then what was
-/// skipped.
+/// Returns what is found in `text`, one line for each message: prefix, message with `|`, flaws. The
+/// second part is what was skipped.
 fn scan(text: &[u8], piece: usize) -> (Vec<String>, Skipped) {
     let mut scanner = Scanner::new(300);
     let mut found = Vec::new();
@@ -145,7 +145,7 @@ fn data_with_separators_and_lines_is_one_value() {
     assert_eq!(found.flaws, []);
 }
 
-/// A message with a whole one in a data field.
+/// Returns a message with a whole message in a data field.
 fn nested() -> String {
     let inner = "8=FIX.4.4|9=5|35=0|10=161|";
     let fields = format!("35=B|95={}|96={inner}|", inner.len());
@@ -165,7 +165,7 @@ fn a_length_that_is_wrong_says_nothing_of_other_lines() {
     assert_eq!(found[1..], right);
 }
 
-/// Not to be searched for the end of each message, where none is by any length.
+/// The end of each message must not be searched for, as no length leads to one.
 #[test]
 fn many_lengths_on_one_line_are_followed_once() {
     const COUNT: usize = 9_100;

@@ -2,10 +2,10 @@
 
 use crate::codec;
 
-/// The repeating groups of generated messages; a `static` of each generated module.
+/// The repeating groups of generated messages, as a `static` of each generated module.
 #[derive(Debug)]
 pub struct Groups {
-    /// MsgTypes, ascending, with the numbers of their levels.
+    /// The MsgTypes, ascending, with the numbers of their levels.
     pub messages: &'static [(&'static [u8], u32)],
     /// The levels of messages and entries.
     pub levels: &'static [Level],
@@ -15,19 +15,19 @@ pub struct Groups {
 #[derive(Debug)]
 pub struct Level {
     delimiter: u32,
-    /// Count fields with the levels of their entries, ascending.
+    /// The count fields with the levels of their entries, ascending.
     counts: &'static [(u32, u32)],
-    /// A bit for each remainder of a count field's tag by 64.
+    /// A set with one bit for each remainder of a count field's tag by 64.
     filter: u64,
-    /// All tags of an entry, those of groups in it included, ascending.
+    /// The tags of an entry, those of its groups included, ascending.
     members: &'static [u32],
-    /// The same as bits, for tags below 64 times its length.
+    /// The same tags as bits, for tags below 64 times the length of `set`.
     set: &'static [u64],
 }
 
 impl Level {
-    /// Returns a level. `counts` and `members` ascend, and `set` is [`tag_set`] of `members`; a
-    /// message has neither delimiter nor members.
+    /// Returns a level. `counts` and `members` must ascend, and `set` must be [`tag_set`] of
+    /// `members`. A message has neither a delimiter nor members.
     pub const fn new(
         delimiter: u32,
         counts: &'static [(u32, u32)],
@@ -71,7 +71,7 @@ impl Level {
     }
 }
 
-/// Returns the tags below `64 * WORDS` as bits.
+/// Returns the tags below `64 * WORDS` as a set of bits.
 pub const fn tag_set<const WORDS: usize>(tags: &[u32]) -> [u64; WORDS] {
     let mut set = [0; WORDS];
     let mut rest = tags;

@@ -1,8 +1,8 @@
-//! The library below generated messages: see [`codegen`](crate::codegen).
+//! The library that generated messages use: see [`codegen`](crate::codegen).
 //!
-//! Applications use what the generator writes. Of this module they meet [`Entries`] and [`Values`]
-//! as results of readers, [`Listed`] for the bytes of an enum's value, and the types of fields,
-//! which are exported here so that generated code needs this crate alone.
+//! Applications use the generated code. Of this module they meet [`Entries`] and [`Values`] as
+//! results of readers, [`Listed`] for the bytes of an enum's value, and the types of fields. The
+//! types are exported here so that generated code needs this crate alone.
 
 mod groups;
 mod write;
@@ -34,7 +34,7 @@ pub trait Listed<'a>: Sized {
     fn wire(&self) -> &[u8];
 }
 
-/// The entries of a repeating group, in order.
+/// An iterator over the entries of a repeating group, in order.
 #[derive(Clone, Copy)]
 pub struct Entries<'a, T> {
     group: Group<'a>,
@@ -62,7 +62,7 @@ impl<T> fmt::Debug for Entries<'_, T> {
     }
 }
 
-/// The values of a field that holds several, separated by spaces.
+/// An iterator over the values of a field that holds several, separated by spaces.
 #[derive(Clone, Debug)]
 pub struct Values<'a, T> {
     rest: Option<&'a [u8]>,
@@ -90,7 +90,7 @@ impl<'a, T: Listed<'a>> Iterator for Values<'a, T> {
     }
 }
 
-/// Returns the fields of a message, whose own are those of a level of `groups`.
+/// Returns the fields of a message whose own fields are those of a level of `groups`.
 #[inline]
 pub fn fields<'a>(message: &Message<'a>, groups: &'static Groups, level: u32) -> FieldSet<'a> {
     message.at_level(groups, level)
@@ -99,7 +99,7 @@ pub fn fields<'a>(message: &Message<'a>, groups: &'static Groups, level: u32) ->
 /// Returns the value of a required field as an enum.
 ///
 /// # Errors
-/// The field is missing or empty, or the enum does not have its value.
+/// Returns an error if the field is missing or empty, or if the enum does not have its value.
 #[inline]
 pub fn value<'a, T: Listed<'a>>(fields: &FieldSet<'a>, tag: u32) -> Result<T, FieldError> {
     fields.required(tag, opt_value(fields, tag)?)
@@ -108,7 +108,7 @@ pub fn value<'a, T: Listed<'a>>(fields: &FieldSet<'a>, tag: u32) -> Result<T, Fi
 /// Returns the value of a field as an enum, if there is such a field.
 ///
 /// # Errors
-/// The field is empty, or the enum does not have its value.
+/// Returns an error if the field is empty, or if the enum does not have its value.
 #[inline]
 pub fn opt_value<'a, T: Listed<'a>>(
     fields: &FieldSet<'a>,
@@ -120,7 +120,7 @@ pub fn opt_value<'a, T: Listed<'a>>(
 /// Returns the values of a required field.
 ///
 /// # Errors
-/// The field is missing or empty.
+/// Returns an error if the field is missing or empty.
 #[inline]
 pub fn values<'a, T: Listed<'a>>(
     fields: &FieldSet<'a>,
@@ -132,7 +132,7 @@ pub fn values<'a, T: Listed<'a>>(
 /// Returns the values of a field, if there is such a field.
 ///
 /// # Errors
-/// The field is empty.
+/// Returns an error if the field is empty.
 pub fn opt_values<'a, T: Listed<'a>>(
     fields: &FieldSet<'a>,
     tag: u32,
@@ -150,7 +150,7 @@ pub fn opt_values<'a, T: Listed<'a>>(
 /// Returns the bytes of a required data field.
 ///
 /// # Errors
-/// The field is missing.
+/// Returns an error if the field is missing.
 #[inline]
 pub fn bytes<'a>(fields: &FieldSet<'a>, tag: u32) -> Result<&'a [u8], FieldError> {
     fields.required(tag, fields.get(tag))
@@ -159,16 +159,16 @@ pub fn bytes<'a>(fields: &FieldSet<'a>, tag: u32) -> Result<&'a [u8], FieldError
 /// Returns the bytes of a data field, if there is such a field.
 ///
 /// # Errors
-/// None; the result is that of the other readers.
+/// Returns no error. The type of the result is that of the other readers.
 #[inline]
 pub fn opt_bytes<'a>(fields: &FieldSet<'a>, tag: u32) -> Result<Option<&'a [u8]>, FieldError> {
     Ok(fields.get(tag))
 }
 
-/// Returns the entries of a group; an absent group has none.
+/// Returns the entries of a group. An absent group has none.
 ///
 /// # Errors
-/// The count is no number, or more or fewer entries follow.
+/// Returns an error if the count is no number, or if more or fewer entries follow.
 #[inline]
 pub fn entries<'a, T: Entry<'a>>(
     fields: &FieldSet<'a>,
@@ -180,10 +180,10 @@ pub fn entries<'a, T: Entry<'a>>(
     })
 }
 
-/// Returns the version of a message. Up to FIX.4.4, and for messages of the session layer, that is
-/// BeginString(8). For application messages over FIXT.1.1 it is ApplVerID(1128), or without that
-/// `default`: the DefaultApplVerID(1137) of the counterparty's Logon. `None` is a version that
-/// [`Version`] does not have.
+/// Returns the version of a message, or `None` if [`Version`] does not have it. Up to FIX.4.4, and
+/// for messages of the session layer, the version is BeginString(8). For application messages over
+/// FIXT.1.1 it is ApplVerID(1128), or, without that field, `default`: the DefaultApplVerID(1137) of
+/// the counterparty's Logon(A).
 pub fn version_of(message: &Message<'_>, default: Option<Version>) -> Option<Version> {
     let begin_string = core::str::from_utf8(message.begin_string()).ok()?;
     match Version::from_name(begin_string)? {

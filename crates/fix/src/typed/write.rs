@@ -1,4 +1,4 @@
-//! Bodies and entries that generated builders write.
+//! Writers of bodies and entries, for generated builders.
 
 use fanfare_wire::{Precision, UtcTimestamp};
 
@@ -6,10 +6,11 @@ use super::Listed;
 use super::groups::{Groups, Level};
 use crate::codec::{EncodeError, FieldWriter};
 
-/// The body of a message that a builder writes: fields in any order, each at most once.
+/// The body of a message that a builder writes. Its fields may come in any order, each at most
+/// once.
 ///
-/// A field is known by its place among the optional ones of the message; there are at most
-/// `WORDS * 64`. A fault stays with the writer, and is returned where the message is finished.
+/// A field is known by its place among the optional fields of the message, of which there are at
+/// most `WORDS * 64`. The writer keeps a fault, which is returned when the message is finished.
 #[derive(Debug)]
 pub struct Body<'w, 'b, const WORDS: usize> {
     out: &'w mut FieldWriter<'b>,
@@ -17,13 +18,14 @@ pub struct Body<'w, 'b, const WORDS: usize> {
     last: Last,
 }
 
-/// The group that was written last, if nothing is written behind it.
+/// The group that was written last, if no field is written after it.
 #[derive(Debug, Default)]
 struct Last(Option<&'static Level>);
 
 impl Last {
-    /// A field follows. The standard has no message with a field both in a group and beside it, but
-    /// dictionaries of others do, and behind the group the two cannot be told apart.
+    /// Checks a field that follows the group. The standard has no message with a field both in a
+    /// group and beside it, but other dictionaries do. After the group the two cannot be told
+    /// apart.
     #[inline]
     fn follow(&mut self, out: &mut FieldWriter<'_>, tag: u32) {
         if let Some(level) = self.0.take()
@@ -45,7 +47,7 @@ impl<'w, 'b, const WORDS: usize> Body<'w, 'b, WORDS> {
         }
     }
 
-    /// Returns the writer, for the field at a place. The second time for one place the message has
+    /// Returns the writer for the field at a place. The second call for one place gives the message
     /// the fault [`EncodeError::Twice`].
     #[inline]
     pub fn once(&mut self, place: usize, tag: u32) -> &mut FieldWriter<'b> {
@@ -60,20 +62,20 @@ impl<'w, 'b, const WORDS: usize> Body<'w, 'b, WORDS> {
         self.out
     }
 
-    /// Notes that a group was written, whose entries are those of a level.
+    /// Notes that a group was written whose entries are those of a level.
     #[inline]
     pub fn behind(&mut self, groups: &'static Groups, level: u32) {
         self.last.0 = groups.at(level);
     }
 
-    /// Demands a group: the message has the fault [`EncodeError::GroupMissing`] until
+    /// Demands a group. The message has the fault [`EncodeError::GroupMissing`] until
     /// [`Body::supply`] is called with the same tag.
     #[inline]
     pub fn demand(&mut self, tag: u32) {
         self.out.fail(EncodeError::GroupMissing { tag });
     }
 
-    /// Returns the writer, for the group that was demanded last.
+    /// Returns the writer for the group that was demanded last.
     #[inline]
     pub fn supply(&mut self, tag: u32) -> &mut FieldWriter<'b> {
         self.out.forgive(EncodeError::GroupMissing { tag });
@@ -82,11 +84,11 @@ impl<'w, 'b, const WORDS: usize> Body<'w, 'b, WORDS> {
     }
 }
 
-/// An entry of a group that a builder writes: fields in the order of the definition.
+/// An entry of a group that a builder writes. Its fields come in the order of the definition.
 #[derive(Debug)]
 pub struct Ordered<'w, 'b> {
     out: &'w mut FieldWriter<'b>,
-    /// The place behind that of the field written last.
+    /// The place after that of the field written last.
     next: u32,
     last: Last,
 }
@@ -102,8 +104,8 @@ impl<'w, 'b> Ordered<'w, 'b> {
         }
     }
 
-    /// Returns the writer, for the field at a place of the definition. At the same place or behind
-    /// a later one the message has the fault [`EncodeError::Order`].
+    /// Returns the writer for the field at a place of the definition. A call for the same or an
+    /// earlier place than the last one gives the message the fault [`EncodeError::Order`].
     #[inline]
     pub fn reach(&mut self, place: u32, tag: u32) -> &mut FieldWriter<'b> {
         if place < self.next {
@@ -114,14 +116,14 @@ impl<'w, 'b> Ordered<'w, 'b> {
         self.out
     }
 
-    /// Notes that a group was written, whose entries are those of a level.
+    /// Notes that a group was written whose entries are those of a level.
     #[inline]
     pub fn behind(&mut self, groups: &'static Groups, level: u32) {
         self.last.0 = groups.at(level);
     }
 }
 
-/// Writes the count field and the entries of a group: `entry` writes one for each of `items`.
+/// Writes the count field and the entries of a group. `entry` writes one entry for each of `items`.
 #[inline]
 pub fn write_group<'b, I: ExactSizeIterator>(
     out: &mut FieldWriter<'b>,
@@ -142,7 +144,7 @@ pub fn write_group<'b, I: ExactSizeIterator>(
     }
 }
 
-/// Writes a field with a time: in milliseconds, or in microseconds or nanoseconds where it has
+/// Writes a field with a time, in milliseconds, or in microseconds or nanoseconds if the time has
 /// such digits.
 #[inline]
 pub fn write_timestamp(out: &mut FieldWriter<'_>, tag: u32, time: UtcTimestamp) {
@@ -155,7 +157,7 @@ pub fn write_timestamp(out: &mut FieldWriter<'_>, tag: u32, time: UtcTimestamp) 
     out.timestamp(tag, time, precision);
 }
 
-/// Writes a data field behind its length field. Without bytes the message has the fault
+/// Writes a length field and its data field. An empty value gives the message the fault
 /// [`EncodeError::Empty`].
 #[inline]
 pub fn write_data(out: &mut FieldWriter<'_>, length_tag: u32, tag: u32, value: &[u8]) {
@@ -174,7 +176,7 @@ pub fn write_values<'v, T: Listed<'v>>(out: &mut FieldWriter<'_>, tag: u32, valu
 mod tests {
     use super::*;
 
-    /// The fault of a message that `write` writes, in words.
+    /// Returns the fault of a message that `write` writes, in words.
     fn fault(write: impl FnOnce(&mut FieldWriter<'_>)) -> String {
         let mut room = [0; 64];
         let mut out = FieldWriter::new(&mut room);

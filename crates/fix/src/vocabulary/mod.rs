@@ -1,5 +1,5 @@
-//! The words of the standard as constants: tags, MsgTypes and listed values of all versions, made
-//! by `cargo xtask dict` from the tables that the built-in dictionaries are read from.
+//! The words of the standard as constants: tags, MsgTypes and listed values of all versions. `cargo
+//! xtask dict` makes them from the tables of the built-in dictionaries.
 
 pub mod tag {
     //! Tag numbers by the standard's names, of FIX.4.0 to FIX.5.0SP2 and FIXT.1.1.
@@ -15,7 +15,7 @@ pub mod tag {
 
     include!("tag.generated");
 
-    /// FanoutID(20001), Fanfare's own mark: to all consumers.
+    /// The tag FanoutID(20001), Fanfare's own mark of a message to all consumers.
     pub const FANOUT_ID: u32 = 20001;
 
     /// Returns whether the tag belongs to the standard header, in any version of FIX
@@ -29,8 +29,8 @@ pub mod tag {
         )
     }
 
-    /// Returns whether the tag belongs to the standard trailer: SignatureLength(93), Signature(89),
-    /// CheckSum(10).
+    /// Returns whether the tag belongs to the standard trailer: SignatureLength(93), Signature(89)
+    /// or CheckSum(10).
     #[inline]
     pub const fn is_trailer(tag: u32) -> bool {
         matches!(tag, 10 | 89 | 93)
@@ -49,8 +49,9 @@ pub mod msg_type {
 
     include!("msg_type.generated");
 
-    /// Returns whether the message belongs to the session layer (in 4.0 to FIXT.1.1): Heartbeat,
-    /// TestRequest, ResendRequest, Reject, SequenceReset, Logout, Logon.
+    /// Returns whether the message belongs to the session layer of FIX.4.0 to FIXT.1.1:
+    /// Heartbeat(0), TestRequest(1), ResendRequest(2), Reject(3), SequenceReset(4), Logout(5) or
+    /// Logon(A).
     #[inline]
     pub const fn is_session(msg_type: &[u8]) -> bool {
         matches!(msg_type, [b'0'..=b'5' | b'A'])

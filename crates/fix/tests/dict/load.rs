@@ -1,10 +1,11 @@
 //! The loaders of QuickFIX-style and FIX Orchestra XML.
 
-use fanfare_fix::codec::Decoder;
+use fanfare_fix::codec::{Decoder, FrameFinder};
 use fanfare_fix::codegen;
 use fanfare_fix::dict::{
     Cause, DataType, Dictionary, DictionaryValidator, Switches, Version, schema_from_xml,
 };
+use fanfare_wire::{DataFields, FieldIndex, Kernel};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -211,11 +212,202 @@ fn data_fields_are_found_with_their_lengths() {
     assert_eq!(validator.data_fields(), [(5010, 5011), (5013, 5009)]);
 }
 
+/// Fields, or references to them, name the lengths, wherever these are.
+#[test]
+fn data_fields_of_orchestra_are_found_with_the_lengths_that_they_name() {
+    let text = ORCHESTRA
+        .replace(
+            "</fixr:fields>",
+            "<fixr:field id='5010' name='Before' type='Length'/>
+             <fixr:field id='5011' name='Blob' type='data' lengthId='5014'/>
+             <fixr:field id='5012' name='Seal' type='data'/>
+             <fixr:field id='5013' name='SealBytes' type='Length'/>
+             <fixr:field id='5014' name='BlobBytes' type='Length'/></fixr:fields>",
+        )
+        .replace(
+            "<fixr:groupRef id='1012'/>",
+            "<fixr:fieldRef id='5013'/><fixr:fieldRef id='5014'/><fixr:groupRef id='1012'/>
+             <fixr:fieldRef id='5010'/><fixr:fieldRef id='5011'/>
+             <fixr:fieldRef id='5012' lengthId='5013'/>",
+        );
+    let pairs = Dictionary::from_xml(&text).unwrap().data_fields();
+    assert_eq!(pairs, [(5013, 5012), (5014, 5011)]);
+    let mut data = DataFields::standard();
+    for (length, tag) in pairs {
+        data = data.with(length, tag);
+    }
+    let index = FieldIndex::with(data, Kernel::best());
+    let bytes = message("FIX.4.4", "35=D|11=1|54=1|5014=8|5011=a|5012=b|");
+    let mut decoder = Decoder::with(FrameFinder::default(), index);
+    let decoded = decoder.decode(&bytes).unwrap();
+    assert_eq!(decoded.get(5011), Some(&b"a\x015012=b"[..]));
+}
+
+/// A `lengthId` that names no length field is as good as none: 1 is not declared, 11 is text.
+#[test]
+fn placeholders_for_lengths_in_orchestra_name_none() {
+    let text = ORCHESTRA
+        .replace(
+            "</fixr:fields>",
+            "<fixr:field id='5010' name='BlobLen' type='Length'/>
+             <fixr:field id='5011' name='Blob' type='data' lengthId='1'/>
+             <fixr:field id='5012' name='Before' type='Length'/>
+             <fixr:field id='5013' name='Seal' type='data' lengthId='11'/>
+             <fixr:field id='5014' name='Note' type='data' lengthId='1'/>
+             <fixr:field id='5015' name='NoteSize' type='int'/></fixr:fields>",
+        )
+        .replace(
+            "<fixr:groupRef id='1012'/>",
+            "<fixr:fieldRef id='5015'/><fixr:fieldRef id='5010'/><fixr:groupRef id='1012'/>
+             <fixr:fieldRef id='5011' lengthId='1'/><fixr:fieldRef id='5012'/>
+             <fixr:fieldRef id='5013'/><fixr:fieldRef id='5014' lengthId='5015'/>",
+        );
+    let dictionary = Dictionary::from_xml(&text).unwrap();
+    let pairs = [(5010, 5011), (5012, 5013), (5015, 5014)];
+    assert_eq!(dictionary.data_fields(), pairs);
+    let code = codegen::generate(&[(&dictionary, &[])]).unwrap();
+    for (length, tag) in pairs {
+        let write = format!("write_data(out, {length}, {tag}, ");
+        assert!(code.contains(&write), "{write}");
+    }
+}
+
 #[test]
 fn before_four_two_char_is_any_text() {
     let text = QUICKFIX.replace("minor='4'", "minor='1'");
     let dictionary = Dictionary::from_xml(&text).unwrap();
     assert_eq!(dictionary.data_type(54), Some(DataType::String));
+}
+
+#[test]
+fn required_may_be_a_small_letter() {
+    let small = QUICKFIX.replace("required='Y'", "required='y'");
+    assert_eq!(schema_from_xml(&small), schema_from_xml(QUICKFIX));
+}
+
+#[test]
+fn a_code_set_has_an_attribute_of_its_own_since_orchestra_1_1() {
+    let newer = ORCHESTRA.replace("type='SideCodeSet'", "codeSet='SideCodeSet'");
+    assert_ne!(newer, ORCHESTRA);
+    assert_eq!(schema_from_xml(&newer), schema_from_xml(ORCHESTRA));
+}
+
+#[test]
+fn only_header_and_trailer_of_the_standard_are_no_part_of_messages() {
+    let text = ORCHESTRA
+        .replace(
+            "<fixr:fieldRef id='11' presence='required'/>",
+            "<fixr:componentRef id='1026' presence='required'/>",
+        )
+        .replace(
+            "</fixr:components>",
+            "<fixr:component id='1026' name='StandardParties'>
+              <fixr:fieldRef id='11' presence='required'/></fixr:component></fixr:components>",
+        );
+    let dictionary = Dictionary::from_xml(&text).unwrap();
+    assert_eq!(found(&dictionary, "35=D|11=1|54=1|"), "");
+    assert_eq!(
+        found(&dictionary, "35=D|54=1|"),
+        "Required tag missing (11)"
+    );
+}
+
+#[test]
+fn the_base_scenario_takes_precedence_in_any_order() {
+    let parts = |section: &str| match section {
+        "codeSets" => "<fixr:codeSet name='SideCodeSet' id='54' scenario='short' type='int'/>",
+        "fields" => "<fixr:field id='54' name='Side' scenario='short' type='SideCodeSet'/>",
+        "groups" => {
+            "<fixr:group id='1012' name='Parties' scenario='short'>
+              <fixr:numInGroup id='453'/><fixr:fieldRef id='448'/></fixr:group>"
+        }
+        _ => {
+            "<fixr:message id='14' name='Order' scenario='short' msgType='D'>
+              <fixr:structure><fixr:fieldRef id='54'/></fixr:structure></fixr:message>
+             <fixr:message id='14' name='Order' scenario='bare' msgType='D'/>"
+        }
+    };
+    let base = schema_from_xml(ORCHESTRA).unwrap();
+    for in_front in [true, false] {
+        let mut text = ORCHESTRA.to_owned();
+        for section in ["codeSets", "fields", "groups", "messages"] {
+            let (part, slash) = (parts(section), if in_front { "" } else { "/" });
+            let tag = format!("<{slash}fixr:{section}>");
+            let with_part = match in_front {
+                true => format!("{tag}{part}"),
+                false => format!("{part}{tag}"),
+            };
+            text = text.replace(&tag, &with_part);
+        }
+        let schema = schema_from_xml(&text).unwrap();
+        assert_eq!(schema.fields, base.fields);
+        assert_eq!(schema.messages, base.messages);
+        let group = "group Parties#base";
+        assert_eq!(schema.components[group], base.components[group]);
+        assert!(Dictionary::new(schema).is_ok());
+    }
+}
+
+/// Two scenarios of a message, of its group, and of a field and its code set; none is the base.
+fn without_a_base() -> Dictionary {
+    let text = ORCHESTRA
+        .replace("id='54' type='char'", "id='54' scenario='a' type='char'")
+        .replace("name='Side'", "name='Side' scenario='a'")
+        .replace("name='Parties'", "name='Parties' scenario='a'")
+        .replace("groupRef id='1012'", "groupRef id='1012' scenario='a'")
+        .replace("msgType='D'", "scenario='a' msgType='D'")
+        .replace(
+            "</fixr:codeSets>",
+            "<fixr:codeSet name='SideCodeSet' id='54' scenario='b' type='char'>
+              <fixr:code name='SELL' id='2' value='2'/><fixr:code name='SHORT' id='5' value='5'/>
+             </fixr:codeSet></fixr:codeSets>",
+        )
+        .replace(
+            "</fixr:fields>",
+            "<fixr:field id='54' name='Side' scenario='b' type='SideCodeSet'/>
+             <fixr:field id='5001' name='Note' type='String'/>
+             <fixr:field id='5002' name='Memo' type='String'/></fixr:fields>",
+        )
+        .replace(
+            "</fixr:groups>",
+            "<fixr:group id='1012' name='Parties' scenario='b'><fixr:numInGroup id='453'/>
+              <fixr:fieldRef id='448' presence='required'/><fixr:fieldRef id='5001'/>
+             </fixr:group></fixr:groups>",
+        )
+        .replace(
+            "</fixr:messages>",
+            "<fixr:message id='14' name='Order' scenario='bare' msgType='D'/>
+             <fixr:message id='14' name='Order' scenario='b' msgType='D'><fixr:structure>
+              <fixr:fieldRef id='11' presence='required'/>
+              <fixr:groupRef id='1012' scenario='b'/>
+              <fixr:fieldRef id='5002' presence='required'/>
+             </fixr:structure></fixr:message></fixr:messages>",
+        );
+    Dictionary::from_xml(&text).unwrap()
+}
+
+#[test]
+fn without_a_base_scenario_all_scenarios_are_valid() {
+    let dictionary = without_a_base();
+    for valid in [
+        "35=D|11=1|54=1|",
+        "35=D|11=1|54=5|",
+        "35=D|11=1|5002=x|",
+        "35=D|11=1|453=2|448=A|452=1|448=B|5001=x|5002=x|",
+    ] {
+        assert_eq!(found(&dictionary, valid), "", "{valid}");
+    }
+    let check = |fields: &str, expected: &str| {
+        assert_eq!(found(&dictionary, fields), expected, "{fields}");
+    };
+    check("35=D|54=1|", "Required tag missing (11)");
+    check("35=D|11=1|453=1|452=1|54=1|", "Required tag missing (448)");
+    check(
+        "35=D|11=1|54=9|",
+        "Value is incorrect (out of range) for this tag (54)",
+    );
+    check("35=D|11=1|55=X|", "Invalid tag number (55)");
+    assert_eq!(dictionary.value_name(54, b"2"), Some("SELL"));
 }
 
 /// The error after a change, as `line:column cause`.
@@ -312,6 +504,53 @@ fn errors_in_orchestra_xml_name_line_and_cause() {
         "",
         "line 29, column 3: <numInGroup> is missing",
     );
+    check(
+        "</fixr:messages>",
+        "<fixr:message id='15' name='Other' msgType='E'/></fixr:messages>",
+        "line 44, column 2: <structure> is missing",
+    );
+    check(
+        "type='SideCodeSet'",
+        "codeSet='Sides'",
+        "line 14, column 3: code set Sides is not declared",
+    );
+    check(
+        "id='11' name",
+        "id='11' lengthId='11' name",
+        "line 12, column 3: invalid value lengthId=\"11\"",
+    );
+}
+
+#[test]
+fn what_orchestra_xml_declares_twice_is_refused() {
+    let check = |from: &str, to: &str, expected: &str| {
+        assert_eq!(error(ORCHESTRA, from, to), expected);
+    };
+    check(
+        "</fixr:codeSets>",
+        "<fixr:codeSet name='SideCodeSet' id='55' type='char'/></fixr:codeSets>",
+        "line 7, column 2: code set SideCodeSet is declared twice",
+    );
+    check(
+        "name='BodyLength'",
+        "name='BeginString'",
+        "line 10, column 3: field BeginString is declared twice",
+    );
+    check(
+        "name='StandardTrailer'",
+        "name='StandardHeader'",
+        "line 24, column 3: component StandardHeader is declared twice",
+    );
+    check(
+        "id='1025' name",
+        "id='1024' name",
+        "line 24, column 3: component 1024 is declared twice",
+    );
+    check(
+        "</fixr:messages>",
+        "<fixr:message id='15' name='Other' msgType='D'/></fixr:messages>",
+        "line 44, column 2: message D is declared twice",
+    );
 }
 
 #[test]
@@ -322,6 +561,30 @@ fn what_is_no_dictionary_is_refused() {
     let entities = "<!DOCTYPE fix [<!ENTITY a 'aaaa'>]><fix major='4' minor='4'>&a;</fix>";
     let error = Dictionary::from_xml(entities).unwrap_err();
     assert!(matches!(error.cause, Cause::Syntax(_)), "{error}");
+}
+
+#[test]
+fn elements_with_too_many_attributes_or_namespaces_are_refused() {
+    let header = |count: usize, attribute: &dyn Fn(usize) -> String| {
+        let attributes: String = (0..count).map(attribute).collect();
+        QUICKFIX.replace("<header>", &format!("<header{attributes}>"))
+    };
+    let attributes = |count| header(count, &|i| format!(" x{i}='>'"));
+    let namespaces = |count| header(count, &|i| format!(" xmlns:x{i}='u'"));
+    for fits in [attributes(256), namespaces(64)] {
+        assert_eq!(schema_from_xml(&fits), schema_from_xml(QUICKFIX));
+    }
+    for (exceeds, expected) in [
+        (
+            attributes(257),
+            "line 2, column 2: an element with more than 256 attributes",
+        ),
+        (namespaces(65), "line 2, column 2: more than 64 namespaces"),
+    ] {
+        let error = Dictionary::from_xml(&exceeds).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(schema_from_xml(&exceeds), Err(error));
+    }
 }
 
 /// Forty components that each name the next one twice would unfold to 2^40 fields, or, with
@@ -349,6 +612,37 @@ fn components_that_unfold_without_end_are_refused() {
             "{error}"
         );
     }
+}
+
+/// A byte for each field in each message would be 64 MiB.
+#[test]
+fn many_messages_with_many_fields_are_refused() {
+    let messages = (0..8192).map(|i| format!("<message name='m' msgtype='{i}'/>"));
+    let fields = (1..=8192).map(|i| format!("<field number='{i}' name='f{i}' type='INT'/>"));
+    let text = format!(
+        "<fix major='4' minor='4'><messages>{}</messages><fields>{}</fields></fix>",
+        messages.collect::<String>(),
+        fields.collect::<String>()
+    );
+    let error = Dictionary::from_xml(&text).unwrap_err().to_string();
+    assert_eq!(error, "more than 67108864 pairs of a message and a field");
+}
+
+/// Each of 1,000 fields would have the 2,000 values of the code set.
+#[test]
+fn many_fields_with_many_values_are_refused() {
+    let codes = (0..2000).map(|i| format!("<fixr:code name='c{i}' id='{i}' value='{i}'/>"));
+    let fields = (0..1000).map(|i| {
+        let id = 6000 + i;
+        format!("<fixr:field id='{id}' name='f{i}' type='SideCodeSet'/>")
+    });
+    let codes = codes.collect::<String>() + "</fixr:codeSet>";
+    let fields = fields.collect::<String>() + "</fixr:fields>";
+    let text = ORCHESTRA
+        .replace("</fixr:codeSet>", &codes)
+        .replace("</fixr:fields>", &fields);
+    let error = Dictionary::from_xml(&text).unwrap_err().to_string();
+    assert!(error.contains("more than 1048576 values"), "{error}");
 }
 
 #[test]

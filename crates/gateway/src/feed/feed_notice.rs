@@ -16,6 +16,15 @@ pub enum FeedNotice {
         /// The finding.
         what: TemplateNotice,
     },
+    /// A dictionary is of another version than the messages for which the configuration names it.
+    Dictionary {
+        /// The file.
+        dictionary: String,
+        /// The version of the dictionary.
+        found: &'static str,
+        /// The version of the messages.
+        version: String,
+    },
     /// The exchange's session on the feed has changed.
     Exchange(ExchangeState),
     /// Something happened to the market of a feed.
@@ -89,6 +98,14 @@ impl fmt::Display for FeedNotice {
                 template,
                 what,
             } => what.write(f, version, template),
+            Self::Dictionary {
+                dictionary,
+                found,
+                version,
+            } => write!(
+                f,
+                "feed: {dictionary}: the dictionary is of {found}, the messages are of {version}"
+            ),
             Self::Market { channel, what } => write!(f, "feed {channel}: {what}"),
             Self::Exchange(state) => match state {
                 ExchangeState::LoggedOn => f.write_str("feed: the exchange has logged on"),

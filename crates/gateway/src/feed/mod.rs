@@ -34,13 +34,15 @@ use fanfare_dds::fast::{Mapping, MappingError, TemplateType};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::feed::{OpenError, Receiver};
 use fanfare_engine::poll::Waker;
+use fanfare_engine::settings::read_dictionary;
 use fanfare_fast::template::limits::MAX_BYTES;
 use fanfare_fast::{Decoder, Program, TemplateError};
 use fanfare_feed::Gap;
 use fanfare_feed::channel::{Delivered, Event, Fault};
-use fanfare_fix::dict::{Dictionary, LoadError};
+use fanfare_fix::dict::{Dictionary, LoadError, Version};
 use fanfare_fix::session::Now;
 use fanfare_history::Source;
+use feed_notice::FeedNotice;
 pub(crate) use fix::Tally;
 use meters::{LineMeters, Use};
 use publish::SampleRing;
@@ -55,9 +57,6 @@ use watermarks::Watermarks;
 
 /// The longest template file, in bytes: in UTF-16, the longest document allowed.
 const MOST_TEMPLATES: u64 = 2 * MAX_BYTES as u64 + 2;
-
-/// The longest dictionary, in bytes.
-const MOST_DICTIONARY: u64 = 64 << 20;
 
 /// The number of parts of the ring. A turn needs two of them free, or three with several versions.
 const PARTS: usize = 8;
@@ -186,7 +185,8 @@ impl FeedSource {
         market: Option<MarketFeed>,
         plan: Plan<'_>,
     ) -> Result<Self, FeedError> {
-        let fan = Fan::new(feed, &program, dictionaries(feed)?, outlets.versions, plan);
+        let own = dictionaries(feed, plan.notices)?;
+        let fan = Fan::new(feed, &program, own, outlets.versions, plan);
         let receiver = Receiver::open(feed.receiver(), Decoder::new(program))?;
         if let Some(small) = receiver.small_buffer() {
             plan.notices.send(Notice::SmallBuffer(small));
@@ -225,12 +225,12 @@ impl FeedSource {
 
 /// Reads the templates and dictionaries that a feed names, and makes the types of its topics.
 pub(crate) fn check(feed: &Feed) -> Result<(), FeedError> {
-    // What a lenient reading ignores is reported at the start.
+    // What a lenient reading ignores and dictionaries of other versions are reported at the start.
     let (notices, _) = notice::channel();
     let program = Arc::new(templates(feed, &notices)?);
     let checked = feed.receiver().channel.check(&program);
     checked.map_err(OpenError::from)?;
-    dictionaries(feed)?;
+    dictionaries(feed, &notices)?;
     if feed.mapping.is_some() {
         market::check(feed, &program)?;
     }
@@ -290,15 +290,27 @@ pub(crate) fn templates(feed: &Feed, notices: &Notices) -> Result<Program, FeedE
     Ok(program)
 }
 
-/// Reads the dictionaries of the configuration, by version.
-fn dictionaries(feed: &Feed) -> Result<HashMap<&str, Arc<Dictionary>>, FeedError> {
+/// Reads the dictionaries of the configuration, by version. One of another built-in version is
+/// used, with a notice.
+fn dictionaries<'a>(
+    feed: &'a Feed,
+    notices: &Notices,
+) -> Result<HashMap<&'a str, Arc<Dictionary>>, FeedError> {
     let mut all = HashMap::new();
     for (version, file) in &feed.dictionaries {
         let name = file.display().to_string();
-        let text = read(file, MOST_DICTIONARY)
-            .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
-            .map_err(|e| FeedError::ReadDictionary(name.clone(), e))?;
-        let dictionary = Dictionary::from_xml(&text).map_err(|e| FeedError::Dictionary(name, e))?;
+        let text = read_dictionary(file).map_err(|e| FeedError::ReadDictionary(name.clone(), e))?;
+        let dictionary =
+            Dictionary::from_xml(&text).map_err(|e| FeedError::Dictionary(name.clone(), e))?;
+        let found = Version::from_name(dictionary.version()).map(Version::name);
+        // Not every file of FIX.5.0 names its service pack.
+        if let Some(found) = found.filter(|found| !version.starts_with(found)) {
+            notices.send(Notice::Feed(FeedNotice::Dictionary {
+                dictionary: name,
+                found,
+                version: version.clone(),
+            }));
+        }
         all.insert(version.as_str(), Arc::new(dictionary));
     }
     Ok(all)
@@ -631,5 +643,33 @@ impl Agent for Feeds {
         let all = feeds.flatten().chain(edges).chain(files);
         let watermark = self.watermarks.as_ref().map(Watermarks::next_timer);
         all.chain(replay).chain(watermark).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn a_dictionary_of_another_version_is_used_and_named() {
+        let file = format!("fanfare-dictionary-{}.xml", std::process::id());
+        let file = std::env::temp_dir().join(file);
+        std::fs::write(&file, "<fix major='4' minor='2'><fields/><messages/></fix>").unwrap();
+        let text = format!(
+            "[feed]\ntemplates = \"builtin:simple\"\nlines = [\"224.1.2.133:13014\"]\n\
+             [feed.dictionaries]\n\"FIX.4.2\" = {file:?}\n\"FIX.4.4\" = {file:?}\n"
+        );
+        let config = Config::from_toml(&text).unwrap();
+        let (notices, received) = notice::channel();
+        let own = dictionaries(&config.feeds[0], &notices).unwrap();
+        assert_eq!(own["FIX.4.4"].version(), "FIX.4.2");
+        let told: Vec<_> = received.iter().map(|notice| notice.to_string()).collect();
+        let expected = format!(
+            "feed: {}: the dictionary is of FIX.4.2, the messages are of FIX.4.4",
+            file.display()
+        );
+        assert_eq!(told, [expected]);
+        std::fs::remove_file(file).unwrap();
     }
 }

@@ -119,6 +119,7 @@ impl Builder<'_> {
         reader.measure(self.stages().outlet(&of, End::Socket));
         let config = ServiceConfig {
             books: events.books.clone(),
+            feeds: events.run.feeds.clone(),
             users: self.users.clone(),
             audit: self.audit.clone(),
             queue_bytes: self.config.slow_consumer.queue_bytes,

@@ -3,6 +3,7 @@
 use super::config::{self, Kafka, KafkaFormat};
 use super::topic::{Message, To, TopicError, What};
 use crate::service::Pattern;
+use fanfare_history::Run;
 use fanfare_market::book::{BookConfig, ConfigError};
 use fanfare_market::dbn::live::{Batch, Encoder, LiveSchemas, SystemCode};
 use fanfare_market::dbn::{DbnConfig, Schemas};
@@ -24,6 +25,7 @@ pub(super) struct Form {
 
 struct Dbn {
     encoder: Encoder,
+    books: Vec<BookConfig>,
     schemas: LiveSchemas,
     batch: Batch,
     room: Vec<u8>,
@@ -58,7 +60,7 @@ impl Chosen {
 }
 
 impl Form {
-    pub(super) fn new(config: &Kafka, books: &[BookConfig]) -> Result<Self, ConfigError> {
+    pub(super) fn new(config: &Kafka, books: Vec<BookConfig>) -> Result<Self, ConfigError> {
         let schemas = config
             .schemas
             .iter()
@@ -66,18 +68,13 @@ impl Form {
         let schemas = schemas.fold(LiveSchemas::NONE, |all, one| all.with(one.alone()));
         let dbn = match config.format {
             KafkaFormat::Json => None,
-            KafkaFormat::Dbn => {
-                let record = DbnConfig {
-                    names: false,
-                    ..DbnConfig::new(Schemas::MIXED)
-                };
-                Some(Dbn {
-                    encoder: Encoder::new(books.to_vec(), record)?,
-                    schemas,
-                    batch: Batch::default(),
-                    room: Vec::new(),
-                })
-            }
+            KafkaFormat::Dbn => Some(Dbn {
+                encoder: encoder_of(&books)?,
+                books,
+                schemas,
+                batch: Batch::default(),
+                room: Vec::new(),
+            }),
         };
         let patterns = config.instruments.iter();
         Ok(Self {
@@ -107,6 +104,25 @@ impl Form {
         if let Some(dbn) = &mut self.dbn {
             dbn.encoder.want(dbn.schemas, table);
         }
+    }
+
+    /// Continues with the books of a run of the plant if they differ from those before, which are
+    /// forgotten.
+    pub(super) fn begin_run(
+        &mut self,
+        run: Option<&Run>,
+        table: &Directory,
+    ) -> Result<(), ConfigError> {
+        let (Some(dbn), Some(run)) = (&mut self.dbn, run) else {
+            return Ok(());
+        };
+        let is_same = run.feeds.iter().map(|feed| &feed.book).eq(&dbn.books);
+        if !run.feeds.is_empty() && !is_same {
+            dbn.books = run.books();
+            dbn.encoder = encoder_of(&dbn.books)?;
+            dbn.encoder.want(dbn.schemas, table);
+        }
+        Ok(())
     }
 
     /// Converts an event. `is_new` is set if the topic does not have it.
@@ -204,6 +220,15 @@ impl Form {
     }
 }
 
+/// Creates an encoder of books of these kinds.
+fn encoder_of(books: &[BookConfig]) -> Result<Encoder, ConfigError> {
+    let record = DbnConfig {
+        names: false,
+        ..DbnConfig::new(Schemas::MIXED)
+    };
+    Encoder::new(books.to_vec(), record)
+}
+
 impl Dbn {
     /// Makes one message of all records of an event and an instrument.
     fn event(
@@ -218,6 +243,7 @@ impl Dbn {
             schemas,
             batch,
             room,
+            ..
         } = self;
         batch.clear();
         encoder.event(event, table, batch);

@@ -1,14 +1,14 @@
 //! The agent that copies the log to a topic.
 
 use super::LogEnd;
-use super::config::{Kafka, KafkaBegin};
+use super::config::{Kafka, KafkaBegin, KafkaFormat};
 use super::form::Form;
 use super::topic::{Held, Topic, TopicError};
 use crate::counts::KafkaCounts;
 use crate::notice::{Limit, Notice, Notices};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_fix::session::Now;
-use fanfare_history::{At, Log, LogError, Reader, Start};
+use fanfare_history::{At, Log, LogError, Reader, Run, Start};
 use fanfare_market::Delivery;
 use fanfare_market::book::{BookConfig, ConfigError};
 use std::mem;
@@ -47,6 +47,7 @@ enum SinkError {
 /// The source of a sink.
 pub(crate) struct Source {
     pub(crate) log: LogEnd,
+    /// The books of a log that does not name its feeds.
     pub(crate) books: Vec<BookConfig>,
     pub(crate) notices: Notices,
 }
@@ -123,15 +124,21 @@ impl<T: Topic> KafkaSink<T> {
             let next = reader.next_number();
             self.unsent = held.last.map_or(next, |last| next.max(last + 1));
         }
-        let mut form = Form::new(&self.config, &self.source.books)?;
         // The last event that the topic has is read again, so that a restart after it is not
         // missed.
         let books_at = held.last.unwrap_or_else(|| reader.next_number() - 1);
-        if let Some(encoder) = form.encoder()
+        let is_seeded = matches!(self.config.format, KafkaFormat::Dbn)
             && gone.as_ref().is_none_or(Range::is_empty)
-            && books_at > 0
-        {
-            let books = log.as_of(At::Before(books_at + 1))?;
+            && books_at > 0;
+        let before = match is_seeded {
+            true => Some(log.as_of(At::Before(books_at + 1))?),
+            false => None,
+        };
+        let run = before
+            .as_ref()
+            .map_or_else(|| reader.run(), |books| Some(&books.run));
+        let mut form = Form::new(&self.config, self.books_of(run))?;
+        if let (Some(encoder), Some(books)) = (form.encoder(), &before) {
             books.show(|event| encoder.seed(event));
             books.lost().for_each(|lost| encoder.seed_lost(lost));
         }
@@ -152,6 +159,14 @@ impl<T: Topic> KafkaSink<T> {
             self.say_gone(&gone, &mut running)?;
         }
         Ok(running)
+    }
+
+    /// Returns the books of a run of the plant.
+    fn books_of(&self, run: Option<&Run>) -> Vec<BookConfig> {
+        match run {
+            Some(run) if !run.feeds.is_empty() => run.books(),
+            _ => self.source.books.clone(),
+        }
     }
 
     /// Returns a reader of the events that the topic lacks, and the numbers that the log no longer
@@ -284,6 +299,8 @@ impl Running {
             };
         })?;
         done?;
+        // A read ends where another run begins.
+        form.begin_run(reader.run(), reader.directory())?;
         Ok(read)
     }
 }

@@ -8,11 +8,13 @@ use crate::counts::KafkaCounts;
 use crate::notice;
 use fanfare_engine::agent::Agent;
 use fanfare_engine::counters::Counters;
+use fanfare_feed::recovery::State;
 use fanfare_fix::session::Now;
 use fanfare_history::{FeedInfo, Log, Writer, WriterConfig};
 use fanfare_market::book::BookConfig;
-use fanfare_market::event::{Event, Flags, InstrumentId, Kind};
+use fanfare_market::event::{Event, Flags, InstrumentId, Kind, entry};
 use fanfare_market::instruments::{Definition, Instrument, Name};
+use fanfare_market::{Action, Price, state};
 use fanfare_wire::UtcTimestamp;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -116,10 +118,15 @@ fn books() -> BookConfig {
 
 /// Begins a run of the plant.
 fn open(folder: &Folder, start: u64) -> Writer {
+    open_with(folder, start, books())
+}
+
+/// Begins a run of the plant whose feed has these books.
+fn open_with(folder: &Folder, start: u64, book: BookConfig) -> Writer {
     let feed = FeedInfo {
         name: "feed".to_owned(),
         base: 0,
-        book: books(),
+        book,
     };
     let config = WriterConfig {
         segment_bytes: 1 << 20,
@@ -161,6 +168,60 @@ fn instrument(symbol: &str) -> Vec<u8> {
     let mut out = Vec::new();
     instrument.write(&mut out);
     out
+}
+
+/// Writes a run whose feed has this number of levels: as many, then one above them. Their events
+/// begin with `first`.
+fn write_levels(folder: &Folder, levels: u32, first: u64, start: u64) {
+    let mut writer = open_with(folder, start, BookConfig::by_level(levels).unwrap());
+    writer.instrument(&instrument("RIU3")).unwrap();
+    let live = Event {
+        number: first,
+        instrument: InstrumentId(7),
+        source: 1,
+        ts_recv: first,
+        flags: Flags::LAST,
+        ..state::to_event(State::Live)
+    };
+    writer.events(&[live.to_bytes()]).unwrap();
+    for at in 0..=levels {
+        let event = Event {
+            number: first + 1 + u64::from(at),
+            kind: Kind::Level,
+            instrument: InstrumentId(7),
+            source: 1,
+            entry: entry::BID,
+            action: Action::New,
+            level: 1,
+            price: Price::from_units(100 + i64::from(at)),
+            size: 1,
+            rpt_seq: at + 1,
+            ts_recv: first + 1 + u64::from(at),
+            flags: Flags::LAST,
+            ..Event::EMPTY
+        };
+        writer.events(&[event.to_bytes()]).unwrap();
+    }
+    writer.close().unwrap();
+}
+
+/// Returns the number of bids in each record of mbp-10 of a topic.
+fn bids(topic: &Fake) -> Vec<usize> {
+    let broker = topic.broker.lock().unwrap();
+    let mut counts = Vec::new();
+    for (_, _, value) in &broker.messages {
+        let mut rest = &value[..];
+        while let [length, kind, ..] = rest {
+            let (record, behind) = rest.split_at(usize::from(*length) * 4);
+            if *kind == 10 {
+                let levels = record[48..].chunks(32);
+                let is_there = |level: &&[u8]| level[..8] != i64::MAX.to_le_bytes();
+                counts.push(levels.filter(is_there).count());
+            }
+            rest = behind;
+        }
+    }
+    counts
 }
 
 /// Writes a run of the plant with events of these numbers.
@@ -408,6 +469,27 @@ fn a_topic_that_begins_now_has_all_events_since_the_start_wherever_it_fails() {
     sink.on_close(at(14));
     sent.extend(numbers(&topic, What::Event));
     assert!(sent.iter().copied().eq(10..40), "{sent:?}");
+}
+
+#[test]
+fn levels_are_those_of_the_books_of_each_run_wherever_the_topic_ends() {
+    let folder = Folder::new("levels");
+    let topic = Fake::default();
+    let config = || Kafka {
+        format: KafkaFormat::Dbn,
+        schemas: vec!["mbp-10".to_owned()],
+        ..config()
+    };
+    write_levels(&folder, 4, 1, 1);
+    write_levels(&folder, 2, 7, 2);
+    run_as(config(), &folder, &topic, 20, true);
+    let whole = topic.broker.lock().unwrap().messages.len();
+    for kept in 0..=whole {
+        topic.broker.lock().unwrap().messages.truncate(kept);
+        let told = run_as(config(), &folder, &topic, 20, true);
+        let counts = bids(&topic);
+        assert_eq!(counts, [0, 1, 2, 3, 4, 4, 0, 1, 2, 2], "{kept}: {told:?}");
+    }
 }
 
 #[test]

@@ -72,7 +72,7 @@ pub(crate) struct Class {
     /// Whether its next update is scheduled.
     pub(crate) is_due: bool,
     /// Whether the book was cleared since the last update, which no entry of an order expresses, or
-    /// an order exceeded the capacity.
+    /// a class of orders exceeded its capacity. It holds no orders until a snapshot has them.
     pub(crate) is_cleared: bool,
 }
 
@@ -110,7 +110,7 @@ impl Class {
     pub(crate) fn hold(&mut self, event: &Event, seen: &Seen) {
         let is_wanted = self.spec.entries.has(event.entry);
         if event.kind == Kind::Order {
-            if self.spec.by_order && is_wanted {
+            if self.spec.by_order && is_wanted && !self.is_cleared {
                 self.push(&of_order(event, seen));
             }
         } else if is_wanted {
@@ -121,14 +121,32 @@ impl Class {
     fn push(&mut self, event: &Event) {
         match self.held.len() < MOST_HELD {
             true => self.held.push(*event),
-            // A book of orders that lacks one is wrong, so a snapshot replaces all of its changes.
-            false if event.kind == Kind::Order => self.is_cleared = true,
-            false => self.left_out += 1,
+            false => self.exceed(event),
+        }
+    }
+
+    /// Handles an event that exceeds the capacity. A book of orders that lacks one is wrong, so a
+    /// snapshot replaces all of its changes, which leaves room for trades and statistics.
+    #[cold]
+    fn exceed(&mut self, event: &Event) {
+        self.clear_orders();
+        match event.kind {
+            Kind::Order => {}
+            _ if self.held.len() < MOST_HELD => self.held.push(*event),
+            _ => self.left_out += 1,
+        }
+    }
+
+    /// Drops the changes of orders that it holds, which a snapshot replaces.
+    pub(crate) fn clear_orders(&mut self) {
+        if self.spec.by_order && !self.is_cleared {
+            self.is_cleared = true;
+            self.held.retain(|event| event.kind != Kind::Order);
         }
     }
 
     /// Adopts the current book, for a snapshot to all subscribers. The numbers continue, and trades
-    /// that are held follow the snapshot, or are announced if they exceeded the capacity.
+    /// and statistics that are held remain for the next update.
     pub(crate) fn restart(
         &mut self,
         seen: &Seen,
@@ -142,7 +160,7 @@ impl Class {
         let (number, updates, left_out) = (self.rpt_seq, self.updates, self.left_out);
         self.update(seen, last, room, out);
         (self.rpt_seq, self.updates, self.held) = (number, updates, trades);
-        self.left_out = left_out;
+        (self.left_out, self.is_cleared) = (left_out, false);
     }
 
     /// Writes to `out` the entries since the last update, numbered. Returns `None` if there are

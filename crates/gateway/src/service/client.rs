@@ -4,6 +4,7 @@ use super::bodies::BodyId;
 use super::class::Spec;
 use super::classes::Place;
 use super::contract::Contract;
+use super::feeds::OfFeed;
 use super::list::List;
 use super::patterns::Pattern;
 use crate::users::Names;
@@ -120,6 +121,8 @@ pub(crate) struct Subscription {
     pub(crate) patterns: Vec<Pattern>,
     /// The lists, whose prefixes are in `patterns`, too.
     pub(crate) lists: Vec<Arc<Names>>,
+    /// The feed whose instruments belong to it.
+    pub(crate) feed: OfFeed,
     /// The pattern whose instruments are being added, and the last symbol that was.
     pub(crate) growing: Option<(usize, Option<Box<[u8]>>)>,
     /// The number of parts without a snapshot yet, in a subscription without updates.
@@ -160,6 +163,7 @@ impl Subscription {
             named: named.into(),
             patterns: Vec::new(),
             lists: Vec::new(),
+            feed: OfFeed::default(),
             growing: None,
             unserved: 0,
             trades: Vec::new(),

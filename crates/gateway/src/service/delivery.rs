@@ -35,10 +35,10 @@ enum Next {
 }
 
 /// A message with trades that a subscription holds, or with the number of those that it does not.
-struct Held {
-    body: BodyId,
+pub(super) struct Held {
+    pub(super) body: BodyId,
     /// The number of trades, or 0 for those that exceeded the capacity.
-    trades: usize,
+    pub(super) trades: usize,
 }
 
 /// The sender of messages to the sessions.
@@ -487,16 +487,18 @@ impl Core {
         let client = self.clients.get(session as usize)?.as_deref()?;
         let own = client.get(part.subscription)?;
         let writer = self.writers.get(client.version)?;
+        let feed = self.feeds.told(self.view.get(instrument));
         let body = self.bodies.put(NEWS, (0, 0), |out| {
+            messages::put_feed(feed, out);
             messages::missing(writer, directory, instrument, own.request(), hole, out);
             Ok(())
         });
         body.ok()
     }
 
-    /// Encodes what a subscription that is behind has to be sent before the snapshot: the number
-    /// of trades that exceeded the capacity, and the trades that are queued.
-    fn held(
+    /// Encodes what a subscription that is behind has to be sent before the snapshot: the trades
+    /// that are queued, and the number of those that exceeded the capacity.
+    pub(super) fn held(
         &mut self,
         session: u32,
         part: Part,
@@ -504,27 +506,41 @@ impl Core {
         nanos: i64,
         directory: &Directory,
     ) -> Option<Held> {
-        let client = self.clients.get(session as usize)?.as_deref()?;
-        let own = client.get(part.subscription)?;
-        let left_out = own.trades_left_out;
-        if left_out > 0 {
-            let hole = Hole::new(Missing::Trades, left_out, nanos);
-            let body = self.missing(session, part, instrument, &hole, directory)?;
-            return Some(Held { body, trades: 0 });
+        if let Some(held) = self.held_trades(session, part, directory) {
+            return Some(held);
         }
+        let own = self.client_mut(session)?.get(part.subscription)?;
+        let left_out = own.trades_left_out;
+        if left_out == 0 {
+            return None;
+        }
+        let hole = Hole::new(Missing::Trades, left_out, nanos);
+        let body = self.missing(session, part, instrument, &hole, directory)?;
+        Some(Held { body, trades: 0 })
+    }
+
+    /// Encodes the next trades that a subscription holds, as many as fit into a message. One that
+    /// does not fit is counted with those that exceeded the capacity.
+    fn held_trades(&mut self, session: u32, part: Part, directory: &Directory) -> Option<Held> {
         let Self {
             clients,
             writers,
             bodies,
+            feeds,
+            view,
             scratch,
             ..
         } = self;
         let client = clients.get_mut(session as usize)?.as_deref_mut()?;
         let writer = writers.get(client.version)?;
         let own = client.get_mut(part.subscription)?;
+        let mut most = TRADES;
         while !own.trades.is_empty() {
-            let trades = own.trades.get(..TRADES).unwrap_or(&own.trades);
+            let trades = own.trades.get(..most).unwrap_or(&own.trades);
+            let (trades, feed) = feeds.alike(view, trades);
+            let count = trades.len();
             let write = |events: &[Event], out: &mut FieldWriter<'_>| {
+                messages::put_feed(feed, out);
                 writer.to_fix.changes(directory, b"", events, out)
             };
             let sayable = &mut scratch.sayable;
@@ -533,10 +549,13 @@ impl Core {
             if !sayable.is_empty()
                 && let Ok(body) = bodies.put(b"X", (0, 0), |out| write(sayable, out))
             {
-                let trades = trades.len();
+                let trades = count;
                 return Some(Held { body, trades });
             }
-            let count = trades.len();
+            if sayable.len() > 1 {
+                most = count / 2;
+                continue;
+            }
             own.trades_left_out += sayable.len() as u64;
             own.trades.drain(..count);
         }
@@ -544,7 +563,7 @@ impl Core {
     }
 
     /// Records that what a subscription held was sent.
-    fn sent_held(&mut self, session: u32, part: Part, held: &Held) {
+    pub(super) fn sent_held(&mut self, session: u32, part: Part, held: &Held) {
         let client = self.client_mut(session);
         let Some(own) = client.and_then(|client| client.get_mut(part.subscription)) else {
             return;

@@ -15,7 +15,6 @@ impl Core {
         if event.instrument == InstrumentId::ALL {
             return self.session_status(event);
         }
-        let had_picture = self.has_picture(event.instrument);
         let sided;
         let event = match event.kind {
             Kind::Order if event.entry == 0 => {
@@ -29,14 +28,10 @@ impl Core {
         if event.kind == Kind::Status {
             self.keep_status(event);
         }
-        let Some(seen) = self.view.get_mut(event.instrument) else {
-            return;
-        };
-        if seen.own.classes.is_empty() {
-            if event.kind == Kind::State {
-                // Subscriptions from now on begin with this state.
-                seen.own.told = Some(seen.state);
-            }
+        let seen = self.view.get(event.instrument);
+        let is_wanted = seen.is_some_and(|seen| !seen.own.classes.is_empty());
+        // Later subscriptions begin with the state.
+        if !is_wanted && event.kind != Kind::State {
             return;
         }
         match event.kind {
@@ -45,7 +40,7 @@ impl Core {
             // It is shown again for a reader that lost it.
             Kind::Statistic | Kind::Status if is_known => {}
             Kind::Trade | Kind::Statistic | Kind::Order => self.hold(event),
-            Kind::State => self.state(event, had_picture, directory),
+            Kind::State => self.state(event, directory),
             Kind::Status => self.tell(event, Untold::Status(event.instrument), directory),
             Kind::Clear => self.clear(event.instrument),
             Kind::Level | Kind::Definition => {}
@@ -121,7 +116,7 @@ impl Core {
         };
         for number in &seen.own.classes {
             if let Some(class) = self.classes.get_mut(*number) {
-                class.is_cleared |= class.spec.by_order;
+                class.clear_orders();
             }
         }
     }
@@ -169,11 +164,10 @@ impl Core {
         let (Some(seen), Some(class)) = (view.get(last.instrument), classes.get_mut(number)) else {
             return;
         };
-        let entries = &mut scratch.entries;
-        if std::mem::take(&mut class.is_cleared) {
-            class.restart(seen, last, &mut scratch.levels, entries);
-            return (0..self.links(number)).for_each(|at| self.fall_behind(number, at));
+        if class.is_cleared {
+            return self.renew(number, last, directory);
         }
+        let entries = &mut scratch.entries;
         let Some(update) = class.update(seen, last, &mut scratch.levels, entries) else {
             return self.queue_delayed(number);
         };
@@ -207,6 +201,9 @@ impl Core {
                 }
             };
             let Some(body) = body else {
+                if has_trades {
+                    self.hold_trades(link);
+                }
                 self.fall_behind(number, at);
                 continue;
             };
@@ -219,6 +216,26 @@ impl Core {
         if update.left_out > 0 {
             self.tell_left_out(number, update.left_out);
         }
+    }
+
+    /// Queues snapshots of the current book for all subscribers of a class. The trades that it
+    /// holds come before them.
+    #[cold]
+    fn renew(&mut self, number: u32, last: &Event, directory: &Directory) {
+        let Self {
+            view,
+            classes,
+            scratch,
+            ..
+        } = self;
+        let (Some(seen), Some(class)) = (view.get(last.instrument), classes.get_mut(number)) else {
+            return;
+        };
+        class.restart(seen, last, &mut scratch.levels, &mut scratch.entries);
+        for at in 0..self.links(number) {
+            self.fall_behind(number, at);
+        }
+        self.update(number, last, directory);
     }
 
     /// Queues the snapshots of a class of orders that were delayed until its update. A snapshot has
@@ -245,7 +262,9 @@ impl Core {
             let Some(&link) = link else {
                 return;
             };
-            if let Some(client) = self.client_mut(link.session)
+            // A part without its first snapshot lacks none.
+            if link.is_served
+                && let Some(client) = self.client_mut(link.session)
                 && let Some(own) = client.get_mut(link.subscription)
             {
                 own.trades_left_out += count;
@@ -288,11 +307,12 @@ impl Core {
         let seen = self.view.get(class.instrument)?;
         let checksum = update.has_checksum.then(|| messages::checksum(class, seen));
         let numbers = (update.first, class.rpt_seq);
+        let feed = self.feeds.told(Some(seen));
         let entries = &self.scratch.entries;
         let fill = |entries: &[Event], out: &mut FieldWriter<'_>| {
-            writer.to_fix.changes(directory, b"", entries, out)?;
+            messages::put_feed(feed, out);
             messages::put_checksum(checksum, out);
-            Ok(())
+            writer.to_fix.changes(directory, b"", entries, out)
         };
         let mut put = self.bodies.put(b"X", numbers, |out| fill(entries, out));
         if put.is_err() {
@@ -329,11 +349,12 @@ impl Core {
         class.picture(seen, entries);
         let checksum = (class.spec.checksum_every != 0).then(|| messages::checksum(class, seen));
         let (numbers, instrument) = ((class.rpt_seq, class.rpt_seq), class.instrument);
+        let feed = self.feeds.told(Some(seen));
         let fill = |entries: &[Event], out: &mut FieldWriter<'_>| {
             let to_fix = &writer.to_fix;
-            to_fix.picture(directory, b"", instrument, entries, out)?;
+            messages::put_feed(feed, out);
             messages::put_checksum(checksum, out);
-            Ok(())
+            to_fix.picture(directory, b"", instrument, entries, out)
         };
         let mut put = self.bodies.put(b"W", numbers, |out| fill(entries, out));
         if put.is_err() {
@@ -362,20 +383,43 @@ impl Core {
     }
 
     /// Sends the state of an instrument if it has changed or is repeated.
-    fn state(&mut self, event: &Event, had_picture: bool, directory: &Directory) {
+    fn state(&mut self, event: &Event, directory: &Directory) {
         let instrument = event.instrument;
-        let has_picture = self.has_picture(instrument);
-        let is_news = self.view.get_mut(instrument).is_some_and(|seen| {
-            let before = seen.own.told.replace(seen.state);
-            before != Some(seen.state)
-        });
-        if is_news {
+        let Some(seen) = self.view.get_mut(instrument) else {
+            return;
+        };
+        // A lost book that is shown again may precede its state.
+        let has_picture = seen.has_picture();
+        let had_picture = std::mem::replace(&mut seen.own.has_picture, has_picture);
+        if seen.own.told.replace(seen.state) != Some(seen.state) {
             self.tell(event, Untold::State(instrument), directory);
         }
         match (had_picture, has_picture) {
             (true, false) => self.put_behind(instrument),
-            (false, true) => self.come_back(instrument),
+            (false, true) => self.come_back(instrument, directory),
             _ => {}
+        }
+    }
+
+    /// Records a restart of the plant: no book is known, of which subscribers are told.
+    #[cold]
+    pub(super) fn restart(&mut self) {
+        self.lose_all();
+        self.view.restart();
+        let all: Vec<InstrumentId> = self.view.numbers().collect();
+        for instrument in all {
+            let Some(seen) = self.view.get_mut(instrument) else {
+                continue;
+            };
+            if seen.own.told.replace(seen.state) == Some(seen.state) {
+                continue;
+            }
+            for (session, _) in self.subscriptions_to(instrument) {
+                if let Some(client) = self.client_mut(session) {
+                    client.untold.insert(Untold::State(instrument));
+                }
+                self.wait(session);
+            }
         }
     }
 
@@ -432,8 +476,13 @@ impl Core {
         let writer = self.writers.get(version)?;
         let put = match what {
             Untold::State(instrument) => {
-                let state = self.view.get(instrument)?.state;
+                let seen = self.view.get_mut(instrument)?;
+                let state = seen.state;
+                // After a loss, the others were told another one: the next state is news.
+                seen.own.told = seen.own.told.filter(|told| *told == state);
+                let feed = self.feeds.told(Some(&*seen));
                 self.bodies.put(NEWS, (0, 0), |out| {
+                    messages::put_feed(feed, out);
                     messages::state(writer, directory, instrument, state, out);
                     Ok(())
                 })
@@ -447,8 +496,11 @@ impl Core {
                 })
             }
             Untold::Status(instrument) => {
-                let event = self.view.get(instrument)?.status?;
+                // It is known also where events were lost.
+                let seen = self.view.get(instrument)?;
+                let (event, feed) = (seen.own.status?, self.feeds.told(Some(seen)));
                 self.bodies.put(b"f", (0, 0), |out| {
+                    messages::put_feed(feed, out);
                     writer.to_fix.status(directory, b"", &event, out)
                 })
             }
@@ -458,9 +510,10 @@ impl Core {
 
     /// Marks all subscriptions to an instrument as in need of a snapshot.
     pub(super) fn put_behind(&mut self, instrument: InstrumentId) {
-        let Some(seen) = self.view.get(instrument) else {
+        let Some(seen) = self.view.get_mut(instrument) else {
             return;
         };
+        seen.own.has_picture = false;
         for number in &seen.own.classes {
             if let Some(class) = self.classes.get_mut(*number) {
                 class
@@ -472,33 +525,20 @@ impl Core {
     }
 
     /// Queues all subscriptions to an instrument whose snapshot is available again.
-    fn come_back(&mut self, instrument: InstrumentId) {
-        let Self {
-            view,
-            classes,
-            scratch,
-            ..
-        } = self;
-        let Some(seen) = view.get(instrument) else {
-            return;
-        };
+    fn come_back(&mut self, instrument: InstrumentId, directory: &Directory) {
         let last = Event {
             instrument,
             ..Event::EMPTY
         };
-        for number in &seen.own.classes {
-            if let Some(class) = classes.get_mut(*number) {
-                class.restart(seen, &last, &mut scratch.levels, &mut scratch.entries);
-            }
-        }
+        let Some(seen) = self.view.get(instrument) else {
+            return;
+        };
         for class in 0..seen.own.classes.len() {
             let seen = self.view.get(instrument);
             let Some(&number) = seen.and_then(|seen| seen.own.classes.get(class)) else {
                 return;
             };
-            for at in 0..self.links(number) {
-                self.fall_behind(number, at);
-            }
+            self.renew(number, &last, directory);
         }
     }
 

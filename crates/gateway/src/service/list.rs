@@ -1,6 +1,8 @@
 //! Lists of instruments: SecurityList(y), and a series of SecurityDefinitions(d).
 
 use super::bodies::{Bodies, BodyError, BodyId, Writer};
+use super::feeds::{Feeds, OfFeed};
+use super::messages::put_feed;
 use super::patterns::Pattern;
 use super::request::NONE_MATCHES;
 use crate::users::grant::Grant;
@@ -58,6 +60,7 @@ pub(crate) struct Filter {
     pub(crate) segment: Option<Box<[u8]>>,
     /// UnderlyingSymbol(311): the product of a derivative.
     pub(crate) underlying: Option<Box<[u8]>>,
+    pub(crate) feed: OfFeed,
 }
 
 impl Filter {
@@ -70,7 +73,7 @@ impl Filter {
             &self.segment,
             &self.underlying,
         ];
-        self.symbol.is_none() && texts.iter().all(|text| text.is_none())
+        self.symbol.is_none() && self.feed.is_all() && texts.iter().all(|text| text.is_none())
     }
 
     fn fits(&self, instrument: &Instrument<'_>) -> bool {
@@ -79,6 +82,7 @@ impl Filter {
             |own: &Option<Box<[u8]>>, value: &[u8]| own.as_ref().is_none_or(|own| **own == *value);
         let symbol = self.symbol.as_ref();
         symbol.is_none_or(|own| own.fits(of.name.symbol))
+            && self.feed.has(instrument.instrument)
             && is(&self.security_type, of.security_type)
             && self.cfi.as_ref().is_none_or(|own| of.cfi.starts_with(own))
             && is(&self.market, of.market)
@@ -206,7 +210,7 @@ impl List {
         writer: &Writer,
         bodies: &mut Bodies,
         grant: &Grant,
-        directory: &Directory,
+        (directory, feeds): (&Directory, &Feeds),
         looks: &mut usize,
     ) -> Option<(Option<BodyId>, bool)> {
         let mut page = self.page(directory, grant, looks)?;
@@ -214,7 +218,7 @@ impl List {
         let msg_type: &'static [u8] = if self.definitions { b"d" } else { b"y" };
         let mut put = |list: &Self, page: Result<&Page, u8>| {
             bodies.put(msg_type, (0, 0), |out| match page {
-                Ok(page) => list.write(writer, directory, page, out),
+                Ok(page) => list.write(writer, (directory, feeds), page, out),
                 Err(why) => {
                     list.write_none(why, out);
                     Ok(())
@@ -255,7 +259,7 @@ impl List {
     pub(crate) fn write(
         &self,
         writer: &Writer,
-        directory: &Directory,
+        (directory, feeds): (&Directory, &Feeds),
         page: &Page,
         out: &mut FieldWriter<'_>,
     ) -> Result<(), WriteError> {
@@ -267,12 +271,15 @@ impl List {
             is_last: page.is_last,
         };
         let to_fix = &writer.to_fix;
-        match (self.definitions, page.instruments.first()) {
-            (true, Some(only)) => to_fix.definition(directory, &request, *only, out).map(drop),
-            _ => to_fix
-                .list(directory, &request, &page.instruments, out)
-                .map(drop),
+        if let (true, Some(only)) = (self.definitions, page.instruments.first()) {
+            put_feed(feeds.name(directory, *only), out);
+            to_fix.definition(directory, &request, *only, out)?;
+            return Ok(());
         }
+        let (all, text) = (&page.instruments, |id| feeds.text(directory, id));
+        to_fix
+            .list_with(directory, &request, all, text, out)
+            .map(drop)
     }
 
     /// Counts a message before it is written. The count is its SecurityResponseID(322).
@@ -330,7 +337,8 @@ mod tests {
         loop {
             let grant = Grant::everything();
             let mut looks = LOOKED_AT;
-            let encoded = list.encode(writer, &mut bodies, &grant, directory, &mut looks);
+            let of = (directory, &Feeds::default());
+            let encoded = list.encode(writer, &mut bodies, &grant, of, &mut looks);
             let Some((body, is_last)) = encoded else {
                 continue;
             };

@@ -2,7 +2,7 @@
 
 use super::bodies::{NEWS, Writer};
 use super::class::Class;
-use super::request::BOOK_CHECKSUM;
+use super::request::{BOOK_CHECKSUM, FEED};
 use super::view::Seen;
 use crate::hole::Hole;
 use fanfare_feed::recovery::{Lack, State};
@@ -136,7 +136,8 @@ pub(crate) fn checksum(class: &Class, seen: &Seen) -> u64 {
     }
 }
 
-/// Writes a checksum, if there is one.
+/// Writes a checksum, if there is one. Groups follow it, because some parsers take a user-defined
+/// field behind a group for one of its last entry.
 pub(crate) fn put_checksum(checksum: Option<u64>, out: &mut FieldWriter<'_>) {
     let Some(checksum) = checksum else {
         return;
@@ -144,6 +145,14 @@ pub(crate) fn put_checksum(checksum: Option<u64>, out: &mut FieldWriter<'_>) {
     let mut text = Cursor::new([0; TEXT]);
     let _ = write!(text, "{checksum:016X}");
     out.field(BOOK_CHECKSUM, written(&text));
+}
+
+/// Writes the name of an instrument's feed, if there is one, in front of groups as
+/// [`put_checksum`] does.
+pub(crate) fn put_feed(feed: Option<&[u8]>, out: &mut FieldWriter<'_>) {
+    if let Some(feed) = feed {
+        out.field(FEED, feed);
+    }
 }
 
 /// Writes to `out` the events that `write` can write, each on its own, because versions lack

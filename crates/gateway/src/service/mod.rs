@@ -13,6 +13,7 @@ mod client;
 mod contract;
 mod delivery;
 mod entry_types;
+mod feeds;
 mod flow;
 mod inspect;
 mod ladder;
@@ -46,8 +47,10 @@ use client::Client;
 use delivery::Sender;
 use fanfare_engine::host::{Peer, Peers, SessionKey};
 use fanfare_fix::session::AppMessage;
+use fanfare_history::FeedInfo;
 use fanfare_market::book::{BookConfig, Level};
 use fanfare_market::{Delivery, Event, InstrumentId};
+use feeds::Feeds;
 use inspect::Inspection;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -69,6 +72,8 @@ pub(crate) struct Service {
 pub(crate) struct ServiceConfig {
     /// The books of the feeds, in their order.
     pub(crate) books: Vec<BookConfig>,
+    /// The feeds, in their order.
+    pub(crate) feeds: Vec<FeedInfo>,
     pub(crate) users: UserBook,
     pub(crate) audit: Audit,
     /// The most bytes that may be queued for one session.
@@ -96,6 +101,7 @@ struct Core {
     clients: Vec<Option<Box<Client>>>,
     writers: Writers,
     bodies: Bodies,
+    feeds: Feeds,
     book: UserBook,
     audit: Audit,
     /// The users and named lists, as of this version of the book.
@@ -152,6 +158,7 @@ impl Service {
                 classes: Classes::default(),
                 clients: Vec::new(),
                 writers: Writers::new(),
+                feeds: Feeds::new(&config.feeds),
                 // One fits wherever half of a queue is free.
                 bodies: Bodies::new((config.queue_bytes / 2).saturating_sub(ENVELOPE)),
                 users: (config.users.version(), config.users.read()),
@@ -303,10 +310,7 @@ impl Core {
                     None => *lost = Some(hole),
                 }
             }
-            Delivery::Restart => {
-                self.lose_all();
-                self.view.restart();
-            }
+            Delivery::Restart => self.restart(),
             Delivery::Watermark(_) => {}
         })
     }

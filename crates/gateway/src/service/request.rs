@@ -21,6 +21,8 @@ pub(crate) const INTERVAL: u32 = 20011;
 pub(crate) const CHECKSUM_EVERY: u32 = 20012;
 /// User-defined field of W and X.
 pub(crate) const BOOK_CHECKSUM: u32 = 20013;
+/// User-defined field of requests, and of messages about an instrument that several feeds have.
+pub(crate) const FEED: u32 = 20014;
 
 /// The longest interval, in milliseconds.
 const LONGEST_INTERVAL: u32 = 3_600_000;
@@ -55,6 +57,8 @@ pub(crate) struct Wanted<'m> {
     pub(crate) by_order: bool,
     pub(crate) entries: EntryTypes,
     pub(crate) instruments: Vec<Named<'m>>,
+    /// The name of the feed that has them, or `None` for any feed.
+    pub(crate) feed: Option<&'m [u8]>,
     pub(crate) contract: Option<Contract>,
     /// The milliseconds between two updates.
     pub(crate) interval: u32,
@@ -236,6 +240,7 @@ impl<'m> Fields<'_, 'm> {
             by_order,
             entries: self.entries()?,
             instruments: self.instruments()?,
+            feed: self.message.get(FEED),
             contract: contract.transpose()?,
             interval: self.number(INTERVAL, LONGEST_INTERVAL)?.unwrap_or(0),
             checksum_every: self.number(CHECKSUM_EVERY, u32::MAX)?.unwrap_or(0),

@@ -7,10 +7,11 @@ use super::class::Spec;
 use super::client::{Client, Subscription, Untold, lead};
 use super::contract::Contract;
 use super::entry_types::EntryTypes;
+use super::feeds::OfFeed;
 use super::list::{Filter, List, Page};
 use super::messages::{self, DAY};
 use super::patterns::Pattern;
-use super::request::{Fault, Named, gone, id, named};
+use super::request::{FEED, Fault, Named, gone, id, named};
 use fanfare_engine::host::Peer;
 use fanfare_fix::codec::{FieldWriter, Message};
 use fanfare_fix::session::{BusinessReason, RejectReason, SendError};
@@ -85,10 +86,12 @@ impl Core {
         if !is_known || goes_on {
             return empty_list(peer, request, UNSUPPORTED);
         }
+        let feed = self.feed_of(message)?;
         let filter = match kind {
             b"4" => Filter::default(),
             _ => filter(message)?,
         };
+        let filter = Filter { feed, ..filter };
         self.begin_list(peer, List::new(request, false, filter), directory)
     }
 
@@ -100,31 +103,40 @@ impl Core {
         directory: &Directory,
     ) -> Result<(), Fault> {
         let request = id(message, 320)?;
+        let feed = self.feed_of(message)?;
         let is_list = message.get(321) == Some(b"3");
         let Some(named) = named(message)?.filter(|_| !is_list) else {
-            let list = List::new(request, true, filter(message)?);
+            let filter = filter(message)?;
+            let list = List::new(request, true, Filter { feed, ..filter });
             return self.begin_list(peer, list, directory);
         };
-        let found = self.find(peer, &named, directory)?;
+        let found = self.find(peer, (&named, feed), directory)?;
         let mut list = List::new(request, true, Filter::default());
         list.total = Some(found.len() as u64);
         let (_, writer) = self.of(peer)?;
+        let of = (directory, &self.feeds);
         for instrument in found {
             list.count();
             let page = Page {
                 instruments: vec![instrument],
                 is_last: true,
             };
-            answer(peer, b"d", |out| list.write(writer, directory, &page, out))?;
+            answer(peer, b"d", |out| list.write(writer, of, &page, out))?;
         }
         Ok(())
+    }
+
+    /// Returns the feed that a request names.
+    fn feed_of(&self, message: &Message<'_>) -> Result<OfFeed, Fault> {
+        let feed = self.feeds.of_name(message.get(FEED));
+        feed.map_err(|text| Fault::Business(BusinessReason::UnknownId, text))
     }
 
     /// Returns the instruments of a name that the session may see.
     fn find(
         &self,
         peer: &Peer<'_>,
-        named: &Named<'_>,
+        (named, feed): (&Named<'_>, OfFeed),
         directory: &Directory,
     ) -> Result<Vec<InstrumentId>, Fault> {
         let (client, _) = self.of(peer)?;
@@ -133,6 +145,7 @@ impl Core {
             Named::Id(id, source) => directory.of_id(*id, *source).collect(),
             Named::Symbols(Pattern::Prefix(_)) | Named::List(_) => Vec::new(),
         };
+        found.retain(|id| feed.has(*id));
         if found.is_empty() {
             return Err(business(BusinessReason::UnknownSecurity));
         }
@@ -178,12 +191,14 @@ impl Core {
             clients,
             writers,
             bodies,
+            feeds,
             ..
         } = self;
         let client = clients.get_mut(session as usize)?.as_deref_mut()?;
         let writer = writers.get(client.version)?;
         let list = client.lists.front_mut()?;
-        let (body, is_last) = list.encode(writer, bodies, &client.grant, directory, looks)?;
+        let of = (directory, &*feeds);
+        let (body, is_last) = list.encode(writer, bodies, &client.grant, of, looks)?;
         if is_last {
             client.lists.pop_front();
         }
@@ -206,7 +221,7 @@ impl Core {
             return Ok(());
         }
         let name = named(message)?.ok_or(Fault::Reject(RejectReason::RequiredTagMissing, 55))?;
-        let found = self.find(peer, &name, directory)?;
+        let found = self.find(peer, (&name, self.feed_of(message)?), directory)?;
         let (client, writer) = self.of(peer)?;
         if purpose == Purpose::Begin {
             let fits = client.check_one_more(found.len());
@@ -214,7 +229,9 @@ impl Core {
         }
         for instrument in &found {
             let status = self.last_status(*instrument, directory);
+            let feed = self.feeds.name(directory, *instrument);
             answer(peer, b"f", |out| {
+                messages::put_feed(feed, out);
                 writer.to_fix.status(directory, request, &status, out)
             })?;
         }
@@ -391,6 +408,7 @@ fn filter(message: &Message<'_>) -> Result<Filter, Fault> {
         market: text(1301).or_else(|| text(207)),
         segment: text(1300),
         underlying: text(311),
+        feed: OfFeed::default(),
     })
 }
 

@@ -3,6 +3,7 @@
 use super::class::{Link, Spec};
 use super::classes::{NOWHERE, Place};
 use super::client::{Client, Part, Subscription, Untold, lead};
+use super::feeds::OfFeed;
 use super::patterns::Pattern;
 use super::request::{
     Fault, MarketDataRequest, NONE_MATCHES, Named, Wanted, What, gone, reason, what,
@@ -32,6 +33,7 @@ struct Granted {
     named: Vec<InstrumentId>,
     patterns: Vec<Pattern>,
     lists: Vec<Arc<Names>>,
+    feed: OfFeed,
 }
 
 /// Text(58) of the refusal of a request for past messages.
@@ -170,7 +172,11 @@ impl Core {
     ) -> Result<Granted, Fault> {
         let grant = &client.grant;
         allow(grant, wanted)?;
-        let mut granted = Granted::default();
+        let feed = self.feeds.of_name(wanted.feed);
+        let mut granted = Granted {
+            feed: feed.map_err(|text| Fault::refused(reason::UNKNOWN_SYMBOL, text))?,
+            ..Granted::default()
+        };
         for named in &wanted.instruments {
             self.add(named, grant, directory, &mut granted)?;
         }
@@ -200,16 +206,21 @@ impl Core {
         directory: &Directory,
         granted: &mut Granted,
     ) -> Result<(), Fault> {
-        let before = granted.named.len();
+        let (before, feed) = (granted.named.len(), granted.feed);
         match named {
             Named::Symbols(Pattern::Symbol(symbol)) => {
-                granted.named.extend(directory.of_symbol(symbol));
-                let name = symbol.escape_ascii();
-                check_named(grant, directory, granted, before, &name.to_string())
+                let found = directory.of_symbol(symbol).filter(|id| feed.has(*id));
+                granted.named.extend(found);
+                let name = symbol.escape_ascii().to_string();
+                check_named(grant, directory, granted, before, &name)?;
+                self.check_unique(directory, granted, before, &name)
             }
             Named::Id(id, source) => {
-                granted.named.extend(directory.of_id(*id, *source));
-                check_named(grant, directory, granted, before, &id.to_string())
+                let found = directory.of_id(*id, *source).filter(|id| feed.has(*id));
+                granted.named.extend(found);
+                let name = id.to_string();
+                check_named(grant, directory, granted, before, &name)?;
+                self.check_unique(directory, granted, before, &name)
             }
             Named::Symbols(pattern) => {
                 granted.patterns.push(pattern.clone());
@@ -228,11 +239,34 @@ impl Core {
                 // out.
                 let seen = list.symbols().filter(|symbol| grant.may_see(symbol));
                 let found = seen.flat_map(|symbol| directory.of_symbol(symbol));
-                granted.named.extend(found);
+                granted.named.extend(found.filter(|id| feed.has(*id)));
                 let prefixes = list.prefixes();
                 let prefixes = prefixes.map(|prefix| Pattern::Prefix(prefix.into()));
                 granted.patterns.extend(prefixes);
                 Ok(())
+            }
+        }
+    }
+
+    /// Checks that no instrument named one by one is in several feeds, unless the request names the
+    /// feed.
+    fn check_unique(
+        &self,
+        directory: &Directory,
+        granted: &Granted,
+        before: usize,
+        name: &str,
+    ) -> Result<(), Fault> {
+        let mut found = granted.named.iter().skip(before);
+        let feeds = match granted.feed.is_all() {
+            true => found.find_map(|id| self.feeds.several(directory, *id)),
+            false => None,
+        };
+        match feeds {
+            None => Ok(()),
+            Some(feeds) => {
+                let text = format!("{name} is in the feeds {feeds}: Feed(20014) must name one");
+                Err(Fault::refused(reason::UNKNOWN_SYMBOL, text))
             }
         }
     }
@@ -280,7 +314,7 @@ impl Core {
         let has_patterns = !granted.patterns.is_empty();
         let may_grow = has_patterns || !granted.lists.is_empty();
         let mut own = Subscription::new(lead, spec, contract, wanted.changes, &granted.named);
-        (own.patterns, own.lists) = (granted.patterns, granted.lists);
+        (own.patterns, own.lists, own.feed) = (granted.patterns, granted.lists, granted.feed);
         own.growing = has_patterns.then_some((0, None));
         let number = client.add(own);
         for instrument in granted.named {
@@ -445,6 +479,7 @@ impl Core {
     /// belong to. Returns the number of instruments examined.
     pub(super) fn grow(&mut self, added: &[InstrumentId], directory: &Directory) -> usize {
         let mut work = 0;
+        self.feeds.tell_apart(&mut self.view, directory, added);
         for instrument in added {
             work += 1;
             let Some(known) = directory.instrument(*instrument) else {
@@ -482,7 +517,7 @@ impl Core {
     }
 
     /// Returns the subscriptions that have an instrument, in order.
-    fn subscriptions_to(&self, instrument: InstrumentId) -> Vec<(u32, u32)> {
+    pub(super) fn subscriptions_to(&self, instrument: InstrumentId) -> Vec<(u32, u32)> {
         let seen = self.view.get(instrument);
         let classes = seen.into_iter().flat_map(|seen| &seen.own.classes);
         let links = classes
@@ -529,7 +564,10 @@ impl Core {
             None if own.lists.iter().any(|list| list.fits(symbol)) => false,
             None => return false,
         };
-        !comes_yet && client.grant.may_see(symbol) && own.named.binary_search(&id).is_err()
+        !comes_yet
+            && own.feed.has(id)
+            && client.grant.may_see(symbol)
+            && own.named.binary_search(&id).is_err()
     }
 
     /// Adds the instruments of the next symbol of a subscription's patterns. Returns whether there
@@ -576,8 +614,8 @@ impl Core {
         if is_there || !grant.may_see(symbol) {
             return true;
         }
-        let named = Arc::clone(&own.named);
-        for instrument in instruments {
+        let (named, feed) = (Arc::clone(&own.named), own.feed);
+        for instrument in instruments.filter(|id| feed.has(*id)) {
             if named.binary_search(&instrument).is_err()
                 && !self.has_renamed(session, number, instrument)
             {
@@ -634,3 +672,6 @@ fn allow(grant: &Grant, wanted: &Wanted<'_>) -> Result<(), Fault> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Tests that need no connection.
 
 use super::class::{Link, Spec};
-use super::client::{Subscription, Untold, lead};
+use super::client::{Part, Subscription, Untold, lead};
 use super::*;
 use crate::market::ring::EventRing;
 use crate::users::Names;
@@ -13,7 +13,7 @@ use fanfare_market::event::entry;
 use fanfare_market::instruments::{Definition, Instrument, Name};
 use fanfare_market::{Action, Flags, Kind, Price, state};
 
-const VERSION: usize = crate::versions::COUNT - 1;
+pub(super) const VERSION: usize = crate::versions::COUNT - 1;
 
 /// Each change of everything.
 const EVERYTHING: Spec = Spec {
@@ -26,13 +26,19 @@ const EVERYTHING: Spec = Spec {
 };
 
 /// The service, and a ring from which it reads.
-fn service(book: BookConfig) -> (EventRing, Service) {
+pub(super) fn service(book: BookConfig) -> (EventRing, Service) {
+    service_with(book, 1 << 20)
+}
+
+/// The service whose sessions have queues of this many bytes, and a ring from which it reads.
+fn service_with(book: BookConfig, queue_bytes: usize) -> (EventRing, Service) {
     let mut ring = EventRing::new(1 << 20, 1, Waker::detached().unwrap(), 1);
     let config = ServiceConfig {
         books: vec![book],
+        feeds: Vec::new(),
         users: UserBook::new(UserSet::default()),
         audit: Audit::default(),
-        queue_bytes: 1 << 20,
+        queue_bytes,
     };
     let reader = ring.reader(Waker::detached().unwrap()).unwrap();
     let mut service = Service::new(config, reader);
@@ -77,7 +83,7 @@ impl Handler for Nobody {
 }
 
 /// Adds a session that may see everything. Returns its index.
-fn log_on(service: &mut Service) -> u32 {
+pub(super) fn log_on(service: &mut Service) -> u32 {
     let config = session::Config::new(SessionId::new(Version::Fix44, "C", "PLANT"));
     let mut host = Host::new(Nobody).unwrap();
     let key = host.initiate(Initiator::new(config, Vec::new())).unwrap();
@@ -97,8 +103,39 @@ fn join(service: &mut Service, session: u32, spec: Spec) -> u32 {
     number
 }
 
+/// Subscribes a session to the instrument, as one that has its first snapshot and has nothing to
+/// catch up with. Returns the subscription.
+fn join_served(service: &mut Service, session: u32, spec: Spec) -> u32 {
+    let number = join(service, session, spec);
+    let core = &mut service.core;
+    let link = &mut core.classes.get_mut(0).unwrap().links[0];
+    (link.is_behind, link.is_queued, link.is_served) = (false, false, true);
+    core.waiting.clear();
+    let client = core.client_mut(session).unwrap();
+    client.is_waiting = false;
+    client.behind.clear();
+    client.untold.clear();
+    number
+}
+
+/// Returns the number of trades that a subscription holds, and of those that it does not.
+fn held(service: &mut Service, session: u32, number: u32) -> (usize, u64) {
+    let client = service.core.client_mut(session).unwrap();
+    let own = client.get(number).unwrap();
+    (own.trades.len(), own.trades_left_out)
+}
+
+/// Returns whether the first subscription is queued for a snapshot.
+fn is_queued(service: &Service) -> bool {
+    service.core.classes.get(0).unwrap().links[0].is_queued
+}
+
 /// Processes events, and returns the bodies that they make, with `|` for SOH.
-fn take(ring: &mut EventRing, service: &mut Service, events: &mut [Event]) -> Vec<String> {
+pub(super) fn take(
+    ring: &mut EventRing,
+    service: &mut Service,
+    events: &mut [Event],
+) -> Vec<String> {
     ring.put(events);
     let Service { events, core, .. } = service;
     core.bodies.clear();
@@ -120,7 +157,7 @@ fn live() -> Event {
     }
 }
 
-fn in_state(state: State) -> Event {
+pub(super) fn in_state(state: State) -> Event {
     Event {
         flags: Flags::LAST,
         source: 1,
@@ -132,6 +169,22 @@ fn level(size: i64) -> Event {
     Event {
         kind: Kind::Level,
         ..order(Action::New, 0, entry::BID, size)
+    }
+}
+
+fn clear() -> Event {
+    Event {
+        source: 1,
+        ..Event::EMPTY
+    }
+}
+
+/// A trade within a message.
+pub(super) fn trade() -> Event {
+    Event {
+        kind: Kind::Trade,
+        flags: Flags::NONE,
+        ..order(Action::New, 0, entry::TRADE, 1)
     }
 }
 
@@ -158,11 +211,7 @@ fn a_change_of_an_order_without_a_side_has_the_side_of_the_order() {
         by_order: true,
         ..EVERYTHING
     };
-    let clear = Event {
-        source: 1,
-        ..Event::EMPTY
-    };
-    take(&mut ring, &mut service, &mut [clear, live()]);
+    take(&mut ring, &mut service, &mut [clear(), live()]);
     subscribe(&mut service, spec);
     let mut text = |event| take(&mut ring, &mut service, &mut [event]).concat();
     let added = text(order(Action::New, 5, entry::OFFER, 3));
@@ -182,9 +231,8 @@ fn a_change_of_an_order_without_a_side_has_the_side_of_the_order() {
 /// Returns a book of this many orders, as it is shown to readers that lost it.
 fn shown(orders: u64) -> Vec<Event> {
     let clear = Event {
-        source: 1,
         flags: Flags::SNAPSHOT,
-        ..Event::EMPTY
+        ..clear()
     };
     let orders = (1..=orders).map(|id| Event {
         price: Price::from_units(id.cast_signed()),
@@ -255,13 +303,9 @@ fn values_that_are_shown_again_are_known_unless_they_are_news() {
 fn a_state_is_told_to_those_that_know_another_one() {
     let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
     let session = log_on(&mut service);
-    let clear = Event {
-        source: 1,
-        ..Event::EMPTY
-    };
     let text = |state| format!("|58=state={state}|");
     let mut tell = |service: &mut Service, state| {
-        take(&mut ring, service, &mut [clear, in_state(state)]).concat()
+        take(&mut ring, service, &mut [clear(), in_state(state)]).concat()
     };
     tell(&mut service, State::Live);
     let first = join(&mut service, session, EVERYTHING);
@@ -299,22 +343,200 @@ fn the_state_of_a_book_that_is_not_live_is_told_first() {
 
 #[test]
 fn trades_beyond_the_capacity_of_a_recovery_are_announced_after_it() {
-    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
-    subscribe(&mut service, EVERYTHING);
-    let trade = Event {
-        kind: Kind::Trade,
-        ..order(Action::New, 0, entry::TRADE, 1)
+    for (is_served, expected) in [(true, (1_024, 476)), (false, (0, 0))] {
+        let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+        let session = log_on(&mut service);
+        let number = match is_served {
+            true => join_served(&mut service, session, EVERYTHING),
+            // Its first snapshot has the last trade.
+            false => join(&mut service, session, EVERYTHING),
+        };
+        take(&mut ring, &mut service, &mut [trade(); 1_500]);
+        let mut ends = [level(3), in_state(State::Live)];
+        take(&mut ring, &mut service, &mut ends);
+        assert_eq!(held(&mut service, session, number), expected);
+    }
+}
+
+#[test]
+fn trades_of_a_recovery_come_before_its_snapshot() {
+    for interval in [0, 1_000] {
+        let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+        let session = log_on(&mut service);
+        take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+        let spec = Spec {
+            interval,
+            ..EVERYTHING
+        };
+        let number = join_served(&mut service, session, spec);
+        let late = Event {
+            flags: Flags::LAST,
+            ..trade()
+        };
+        let lacks = in_state(State::Recovering(Lack::Picture));
+        take(&mut ring, &mut service, &mut [lacks, late]);
+        assert_eq!(held(&mut service, session, number), (0, 0));
+        let mut ends = [clear(), level(3), in_state(State::Live)];
+        take(&mut ring, &mut service, &mut ends);
+        assert_eq!(held(&mut service, session, number), (1, 0));
+        assert!(is_queued(&service));
+        let Core { view, classes, .. } = &mut service.core;
+        let (seen, class) = (view.get(InstrumentId(0)), classes.get_mut(0));
+        let (mut room, mut out) = (Vec::new(), Vec::new());
+        let update = class
+            .unwrap()
+            .update(seen.unwrap(), &level(4), &mut room, &mut out);
+        assert_eq!(update, None, "the class holds nothing");
+    }
+}
+
+#[test]
+fn trades_of_an_update_that_is_too_long_come_before_the_snapshot() {
+    let (mut ring, mut service) = service_with(BookConfig::by_price(8).unwrap(), 8_192);
+    let session = log_on(&mut service);
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    let number = join_served(&mut service, session, EVERYTHING);
+    let long = Event {
+        id: u64::MAX,
+        ..trade()
     };
-    take(&mut ring, &mut service, &mut [trade; 1_500]);
-    let mut ends = [level(3), in_state(State::Live)];
-    take(&mut ring, &mut service, &mut ends);
-    let Core { view, classes, .. } = &mut service.core;
-    let (seen, class) = (view.get(InstrumentId(0)), classes.get_mut(0));
-    let (mut room, mut out) = (Vec::new(), Vec::new());
-    let update = class
-        .unwrap()
-        .update(seen.unwrap(), &level(4), &mut room, &mut out);
-    assert_eq!((out.len(), update.unwrap().left_out), (1_024, 476));
+    let sent = take(&mut ring, &mut service, &mut [long; 100]);
+    assert_eq!(sent, [""; 0]);
+    assert_eq!(held(&mut service, session, number), (100, 0));
+    assert!(is_queued(&service));
+    let Service { events, core, .. } = &mut service;
+    let part = Part {
+        subscription: number,
+        entry: 0,
+    };
+    let mut sent = Vec::new();
+    while let Some(next) = core.held(session, part, InstrumentId(0), 0, events.directory()) {
+        core.sent_held(session, part, &next);
+        sent.push(next.trades);
+    }
+    assert_eq!(sent.iter().sum::<usize>(), 100, "{sent:?}");
+    assert!(!sent.contains(&0), "none is left out: {sent:?}");
+}
+
+#[test]
+fn a_trade_that_fits_into_no_message_is_announced_before_the_snapshot() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    let session = log_on(&mut service);
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    let number = join_served(&mut service, session, EVERYTHING);
+    let Service { events, core, .. } = &mut service;
+    let client = core.client_mut(session).unwrap();
+    client.get_mut(number).unwrap().trades.push(Event {
+        id: u64::MAX,
+        size: i64::MAX,
+        price: Price::from_units(999_999_999_999_999_999),
+        ts_event: 1,
+        ..trade()
+    });
+    let part = Part {
+        subscription: number,
+        entry: 0,
+    };
+    // The News(B) fits.
+    core.bodies = Bodies::new(100);
+    let next = core.held(session, part, InstrumentId(0), 0, events.directory());
+    assert_eq!(next.unwrap().trades, 0);
+    assert_eq!(held(&mut service, session, number), (0, 1));
+}
+
+#[test]
+fn trades_of_a_book_of_orders_that_is_cleared_come_before_the_snapshot() {
+    let within = Event {
+        flags: Flags::NONE,
+        ..order(Action::New, 5, entry::BID, 3)
+    };
+    let cleared = Event {
+        flags: Flags::LAST,
+        ..clear()
+    };
+    // More changes than are held leave room for trades.
+    for (orders, last) in [(1, cleared), (1_000, trade())] {
+        let (mut ring, mut service) = service(BookConfig::by_order(8, 8).unwrap());
+        let session = log_on(&mut service);
+        take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+        let spec = Spec {
+            by_order: true,
+            ..EVERYTHING
+        };
+        let number = join_served(&mut service, session, spec);
+        let mut events = vec![within; orders];
+        events.extend([trade(); 100]);
+        events.push(last);
+        assert_eq!(take(&mut ring, &mut service, &mut events), [""; 0]);
+        let trades = events.iter().filter(|event| event.kind == Kind::Trade);
+        let expected = (trades.count(), 0);
+        assert_eq!(held(&mut service, session, number), expected, "{orders}");
+        assert!(is_queued(&service));
+    }
+}
+
+#[test]
+fn a_restart_is_told_and_so_is_the_book_after_it() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    let session = log_on(&mut service);
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    join_served(&mut service, session, EVERYTHING);
+    ring.put_restart(1);
+    let Service { events, core, .. } = &mut service;
+    core.read(events, 0, &mut None);
+    let state = Untold::State(InstrumentId(0));
+    let client = core.client_mut(session).unwrap();
+    assert_eq!(std::mem::take(&mut client.untold), BTreeSet::from([state]));
+    assert_eq!(core.waiting, [session]);
+    let told = core.news(state, VERSION, events.directory()).unwrap();
+    let (_, body) = core.bodies.get(told).unwrap();
+    let told = String::from_utf8_lossy(body.fields()).into_owned();
+    assert!(
+        told.contains("58=state=recovering lacks=picture"),
+        "{told}"
+    );
+    let told = take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    assert!(told.concat().contains("|58=state=live|"), "{told:?}");
+    assert!(is_queued(&service));
+}
+
+#[test]
+fn an_instrument_whose_state_precedes_its_lost_book_comes_back() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    let session = log_on(&mut service);
+    for state in [State::Live, State::Stale] {
+        take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+        let number = join_served(&mut service, session, EVERYTHING);
+        service.core.lose_all();
+        take(&mut ring, &mut service, &mut [in_state(state)]);
+        assert!(!is_queued(&service), "its book is not known");
+        let mut shown = [clear(), level(3), in_state(state)];
+        take(&mut ring, &mut service, &mut shown);
+        assert!(is_queued(&service), "{state:?}");
+        service.core.stop(session, number);
+    }
+}
+
+#[test]
+fn what_was_to_be_told_when_events_were_lost_is_told() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    let session = log_on(&mut service);
+    let status = Event {
+        kind: Kind::Status,
+        ..order(Action::New, 17, 0, 0)
+    };
+    let mut begins = [status, in_state(State::Live)];
+    take(&mut ring, &mut service, &mut begins);
+    join_served(&mut service, session, EVERYTHING);
+    let Service { events, core, .. } = &mut service;
+    core.lose_all();
+    let mut news = |what| core.news(what, VERSION, events.directory());
+    assert!(news(Untold::Status(InstrumentId(0))).is_some());
+    assert!(news(Untold::State(InstrumentId(0))).is_some());
+    // It was told that the book is recovering.
+    let mut shown = [clear(), in_state(State::Live)];
+    let told = take(&mut ring, &mut service, &mut shown).concat();
+    assert!(told.contains("|58=state=live|"), "{told}");
 }
 
 #[test]

@@ -14,8 +14,12 @@ pub(crate) type View = view::View<Own>;
 pub(crate) struct Own {
     /// The state that subscribers were sent last.
     pub(crate) told: Option<State>,
+    /// Whether it could be shown as of its last state, and no events were lost after it.
+    pub(crate) has_picture: bool,
     /// The last event of its trading status.
     pub(crate) status: Option<Event>,
+    /// The index of its feed, if other feeds have an instrument of the same name.
+    pub(crate) feed: Option<u16>,
     /// The classes of subscriptions to it.
     pub(crate) classes: Vec<u32>,
 }

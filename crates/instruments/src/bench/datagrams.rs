@@ -53,10 +53,10 @@ pub struct Run {
 
 /// Adds the figures of the raw baseline and of the measured program, which alternate until `stop`
 /// is raised; `ratio_rate` is the program's rate divided by the baseline's. `ours` runs the
-/// program, with the number of the run from 1.
+/// program, with the number of the run from 1. The turn in which `stop` is raised does not count.
 ///
 /// # Errors
-/// Those of the raw baseline, of `groups` and of `ours`.
+/// Those of the raw baseline and of `groups`, and of `ours` unless `stop` is raised.
 pub fn add_turns<E: From<io::Error>>(
     figures: &mut Figures,
     packets: &[Vec<u8>],
@@ -72,9 +72,14 @@ pub fn add_turns<E: From<io::Error>>(
             break;
         }
         let raw = raw_pair(groups()?, packets)?;
+        let run = ours(run);
+        // It fails, or has only a part of the datagrams.
+        if stop.is_raised() {
+            break;
+        }
+        let run = run?;
         raw_rates.push(raw.rate());
         raw_lost += (raw.sent - raw.received) as u64;
-        let run = ours(run)?;
         rates.push(run.rate);
         lost += run.lost;
         kernel_drops += run.kernel_drops;
@@ -183,19 +188,60 @@ mod tests {
         SocketAddrV4::new(Ipv4Addr::new(239, 255, 80, last), port)
     }
 
+    const RUN: Run = Run {
+        rate: 1e15,
+        lost: 0,
+        kernel_drops: 0,
+        errors: 0,
+    };
+
     #[test]
     fn the_ratio_is_that_of_the_program_to_the_baseline() {
-        let run = Run {
-            rate: 1e15,
-            lost: 0,
-            kernel_drops: 0,
-            errors: 0,
-        };
         let mut figures = Figures::new("bench feed");
         let packets = vec![vec![7; 66]; 10];
         let groups = || Ok::<_, io::Error>([group(3), group(4)]);
-        add_turns(&mut figures, &packets, 1, &Stop::new(), groups, |_| Ok(run)).unwrap();
+        add_turns(&mut figures, &packets, 1, &Stop::new(), groups, |_| Ok(RUN)).unwrap();
         assert!(figures.value("ratio_rate").unwrap() > 1.0);
+    }
+
+    #[test]
+    fn a_turn_that_is_cut_short_does_not_count() {
+        let packets = vec![vec![7; 66]; 10];
+        let groups = || Ok::<_, io::Error>([group(5), group(6)]);
+        for fails in [true, false] {
+            let stop = Stop::new();
+            let mut figures = Figures::new("bench feed");
+            let ours = |turn: u32| {
+                if turn == 1 {
+                    return Ok(Run { lost: 3, ..RUN });
+                }
+                stop.raise();
+                match fails {
+                    true => Err(io::Error::other("interrupted")),
+                    false => Ok(Run {
+                        rate: 1.0,
+                        lost: 5,
+                        ..RUN
+                    }),
+                }
+            };
+            add_turns(&mut figures, &packets, 3, &stop, groups, ours).unwrap();
+            assert_eq!(figures.value("rate_per_s"), Some(RUN.rate));
+            assert!(figures.value("raw_rate_per_s").is_some());
+            assert_eq!(figures.value("lost"), Some(3.0));
+        }
+    }
+
+    #[test]
+    fn without_a_turn_there_are_no_rates() {
+        let (stop, mut figures) = (Stop::new(), Figures::new("bench feed"));
+        stop.raise();
+        let groups = || Ok::<_, io::Error>([group(7), group(8)]);
+        add_turns(&mut figures, &[], 3, &stop, groups, |_| Ok(RUN)).unwrap();
+        for name in ["raw_rate_per_s", "rate_per_s", "ratio_rate"] {
+            assert_eq!(figures.value(name), None, "{name}");
+        }
+        assert!(!figures.is_ok());
     }
 
     #[test]

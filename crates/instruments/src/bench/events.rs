@@ -10,6 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use fanfare_engine::ring::{Broadcast, Policy};
+use fanfare_engine::stop::Stop;
 use fanfare_fast::{CodecError, Decoder, Options, Program, Record};
 use fanfare_feed::recovery::{Numbering, RecoveryConfig};
 use fanfare_market::event::{Event, Flags, InstrumentId};
@@ -104,17 +105,24 @@ struct Bench<'f> {
 /// mapped and written into a ring, and ordered by a market in between; `map_above_ns`,
 /// `ring_above_ns` and `market_above_ns`, their differences to decoding; `ring_ratio`, `ring_ns` to
 /// `decode_ns`; `messages`, `events` and `faults` (values that no event can represent) of a pass,
-/// and `left_out`, the changes that were applied to no book.
+/// and `left_out`, the changes that were applied to no book. Ends before the next pass once `stop`
+/// is raised; kinds of which no pass was made have no figures.
 ///
 /// # Errors
 /// A packet cannot be decoded, or a message cannot be mapped.
-pub fn add_figures(figures: &mut Figures, feed: &Feed, rounds: u32) -> Result<(), EventsError> {
+pub fn add_figures(
+    figures: &mut Figures,
+    feed: &Feed,
+    rounds: u32,
+    stop: &Stop,
+) -> Result<(), EventsError> {
     let mut bench = Bench::new(feed)?;
     bench.take_packets()?;
     bench.take_pictures()?;
     let mut least: [Vec<u64>; 4] = Default::default();
     for _ in 0..rounds {
-        for (how, least) in ALL.into_iter().zip(&mut least) {
+        let passes = ALL.into_iter().zip(&mut least);
+        for (how, least) in passes.take_while(|_| !stop.is_raised()) {
             bench.pass(how, least)?;
         }
     }
@@ -124,12 +132,17 @@ pub fn add_figures(figures: &mut Figures, feed: &Feed, rounds: u32) -> Result<()
     if bench.messages == 0 {
         return Err(EventsError::Empty);
     }
-    let each = |least: &Vec<u64>| least.iter().sum::<u64>() as f64 / bench.messages as f64;
+    let each = |least: &Vec<u64>| match least.is_empty() {
+        true => f64::NAN,
+        false => least.iter().sum::<u64>() as f64 / bench.messages as f64,
+    };
     let [decode, map, ring, market] = least.each_ref().map(each);
     figures.count("messages", bench.messages);
     figures.count("events", counts.events - before.events);
     figures.count("faults", counts.faults - before.faults);
-    figures.count("left_out", bench.left_out);
+    if market.is_finite() {
+        figures.count("left_out", bench.left_out);
+    }
     figures.add("decode_ns", decode);
     for (name, nanos) in [("map", map), ("ring", ring), ("market", market)] {
         figures.add(&format!("{name}_ns"), nanos);
@@ -376,7 +389,7 @@ mod tests {
             depth: 5,
         };
         let mut figures = Figures::new("bench events");
-        add_figures(&mut figures, &feed, 2).unwrap();
+        add_figures(&mut figures, &feed, 2, &Stop::new()).unwrap();
         let names = ["decode_ns", "map_ns", "ring_ns", "market_ns", "events"];
         for name in names {
             let value = figures.value(name);
@@ -385,6 +398,11 @@ mod tests {
         assert_eq!(figures.value("faults"), Some(0.0));
         // Each message follows a Reset, and Done is the last.
         assert_eq!(figures.value("messages"), Some(602.0));
+        let (mut figures, stop) = (Figures::new("bench events"), Stop::new());
+        stop.raise();
+        add_figures(&mut figures, &feed, 2, &stop).unwrap();
+        let found: Vec<_> = figures.iter().map(|(name, _)| name).collect();
+        assert_eq!(found, ["messages", "events", "faults"]);
     }
 
     #[test]
@@ -398,7 +416,7 @@ mod tests {
             options: Options::default(),
             depth: 5,
         };
-        let found = add_figures(&mut Figures::new("bench events"), &feed, 1);
+        let found = add_figures(&mut Figures::new("bench events"), &feed, 1, &Stop::new());
         assert!(matches!(found, Err(EventsError::Packet { packet: 1, .. })));
     }
 }

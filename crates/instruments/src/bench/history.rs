@@ -229,15 +229,13 @@ impl HistoryBench<'_> {
         let mut feed = Feed::new(Kind::Spectra)?;
         let folder = self.folder.join("memory");
         let (early, read) = (AtomicU64::new(0), AtomicU64::new(0));
-        let is_over = AtomicBool::new(false);
+        let (is_written, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
         let whole = std::thread::scope(|scope| {
-            let follow = || self.follow(&folder, (&early, &read), (&is_over, stop));
+            let follow = || self.follow(&folder, (&early, &read), (&is_written, stop));
             let all: Vec<_> = (1..readers).map(|_| scope.spawn(follow)).collect();
             let stopped = scope.spawn(|| stand_still(&folder, &is_over));
             let appended = self.append_kept(&folder, &mut feed, stop);
-            if !matches!(appended, Ok(Some(_))) {
-                is_over.store(true, Ordering::Release);
-            }
+            is_written.store(true, Ordering::Release);
             let followed: Result<Vec<_>, _> = all.into_iter().map(join).collect();
             let late = resident();
             is_over.store(true, Ordering::Release);
@@ -257,36 +255,43 @@ impl HistoryBench<'_> {
         Ok(whole)
     }
 
-    /// Reads a log that is being written, up to its last event. Returns whether each event came
-    /// once.
+    /// Reads a log that is being written, up to its last event, or to its end once nothing more is
+    /// written. Returns whether each event came once.
     fn follow(
         &self,
         folder: &Path,
         (early, read): (&AtomicU64, &AtomicU64),
-        (is_over, stop): (&AtomicBool, &Stop),
+        (is_written, stop): (&AtomicBool, &Stop),
     ) -> Result<bool, BenchError> {
-        let Some(log) = wait_for_log(folder, is_over) else {
+        let Some(log) = wait_for_log(folder, is_written) else {
             return Ok(false);
         };
         let mut reader = log.reader(Start::First).map_err(of_log)?;
-        let (mut next, mut is_whole) = (1, true);
-        while next <= self.events && !stop.is_raised() && !is_over.load(Ordering::Acquire) {
+        let (mut next, mut came, mut is_whole) = (1, 0, true);
+        while next <= self.events && !stop.is_raised() {
+            let was_written = is_written.load(Ordering::Acquire);
             let count = reader.read(TURN, |delivery| match delivery {
                 Delivery::Event(event, _) => {
                     is_whole &= event.number == next;
                     next += 1;
+                    came += 1;
                 }
-                Delivery::Lost { .. } => is_whole = false,
+                Delivery::Lost { last, .. } => {
+                    is_whole = false;
+                    next = last.saturating_add(1);
+                }
                 Delivery::End(_) | Delivery::Restart | Delivery::Watermark(_) => {}
             });
-            if count.map_err(of_log)? == 0 {
-                std::thread::sleep(Duration::from_millis(1));
+            match count.map_err(of_log)? {
+                0 if was_written => break,
+                0 => std::thread::sleep(Duration::from_millis(1)),
+                _ => {}
             }
             if next > self.events / 5 && early.load(Ordering::Relaxed) == 0 {
                 early.store(resident()?, Ordering::Relaxed);
             }
         }
-        read.fetch_add(next - 1, Ordering::Relaxed);
+        read.fetch_add(came, Ordering::Relaxed);
         Ok(is_whole && next > self.events)
     }
 
@@ -462,6 +467,36 @@ mod tests {
         let whole = bench.add(&mut figures, "", Kind::Spectra, &stop).unwrap();
         let memory = bench.add_memory(&mut figures, 3, &stop).unwrap();
         assert_eq!((whole, memory, figures.iter().count()), (false, false, 0));
+    }
+
+    #[test]
+    fn nothing_waits_for_events_that_are_lost() {
+        let folder = Folder::new("bench-hole");
+        let (mut writer, _) =
+            Writer::open(folder.path(), WriterConfig::default(), Vec::new(), 1).unwrap();
+        for number in 1..=1_000 {
+            let event = Event {
+                number,
+                ..Event::EMPTY
+            };
+            writer.events(&[event.to_bytes()]).unwrap();
+            if number % 250 == 0 {
+                writer.roll().unwrap();
+            }
+        }
+        writer.close().unwrap();
+        let bench = bench(folder.path());
+        // A segment in the middle is removed, then all but the first two.
+        for (segments, left) in [(3..=3, 750), (4..=5, 500)] {
+            for segment in segments {
+                let name = format!("{segment:010}.log");
+                std::fs::remove_file(folder.path().join(name)).unwrap();
+            }
+            let (early, read) = (AtomicU64::new(0), AtomicU64::new(0));
+            let ends = (&AtomicBool::new(true), &Stop::new());
+            let whole = bench.follow(folder.path(), (&early, &read), ends);
+            assert_eq!((whole.unwrap(), read.into_inner()), (false, left));
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use fanfare_fix::tag::FANOUT_ID;
 use fanfare_wire::int;
 
 use super::LoadError;
-use super::order::{OrderCheck, OrderCounts};
+use super::order::{OrderCheck, OrderCounts, Reached};
 use super::sessions::{Refused, SessionOptions, Sessions, Task};
 use crate::figures::{Figures, rate};
 
@@ -24,6 +24,9 @@ const HEAVY: usize = 8 << 10;
 const READ: usize = 256;
 /// The time after the last expected message in which an excess one would come.
 const GRACE: u64 = SECOND / 5;
+/// The time after the last mark that a session lacked at the end of the run, in which a further one
+/// would come.
+const BEHIND: u64 = 2 * SECOND;
 /// `Text(58)`.
 const TEXT: u32 = 58;
 
@@ -74,7 +77,8 @@ pub struct ConsumerReport {
     pub told_missing: u64,
     /// News(B) that announce missing messages without a number.
     pub told_unknown: u64,
-    /// The results of the check of the marks, all sessions together.
+    /// The results of the check of the marks, all sessions together. `missing` includes the last
+    /// marks, or all, that a session has not received although another one has.
     pub order: OrderCounts,
     /// Fewest and most messages of a session: equal unless something was lost.
     pub per_session: (u64, u64),
@@ -132,6 +136,21 @@ impl ConsumerReport {
 pub struct Consumers {
     options: ConsumerOptions,
     sessions: Sessions<Tally>,
+    due: Due,
+}
+
+/// The marks that all sessions should have.
+#[derive(Default)]
+struct Due {
+    /// The last ones of any session when all were logged on: a session may have logged on after
+    /// them. None are in it if the first number of each producer is due.
+    from: Option<Reached>,
+    /// The last ones of any session when the run was over.
+    to: Option<Reached>,
+    /// The fewest that the sessions have lacked since then.
+    lacking: u64,
+    /// The time until which these are waited for.
+    until: u64,
 }
 
 /// The counts so far.
@@ -167,7 +186,11 @@ impl Consumers {
             clients,
             ..options.clone()
         };
-        Ok(Self { options, sessions })
+        Ok(Self {
+            options,
+            sessions,
+            due: Due::default(),
+        })
     }
 
     /// Returns the number of sessions logged on.
@@ -181,8 +204,9 @@ impl Consumers {
     }
 
     /// Receives until `stop` is raised, until the expected number has come, or until all sessions
-    /// have ended; then logs out. `progress` is called with the total each time it passes a
-    /// multiple of [`ConsumerOptions::progress`].
+    /// have ended. Then waits for sessions that lack marks which others have, and logs out.
+    /// `progress` is called with the total each time it passes a multiple of
+    /// [`ConsumerOptions::progress`].
     ///
     /// # Errors
     /// The host failed. Sessions that end are not an error: the report has them.
@@ -195,9 +219,10 @@ impl Consumers {
         let (mut first, mut last, mut timed) = (0, 0, 0);
         let mut done_at = None;
         let mut told = 0;
-        while !stop.is_raised() && self.sessions.ended() < self.options.clients {
+        while self.sessions.ended() < self.options.clients {
             let before = self.sessions.task().received;
             self.look()?;
+            self.begin();
             let (now, received) = (self.sessions.now().mono, self.sessions.task().received);
             if received > before {
                 first = if timed == 0 { now } else { first };
@@ -209,20 +234,72 @@ impl Consumers {
                 .messages
                 .is_some_and(|wanted| received >= wanted)
             {
-                let end = *done_at.get_or_insert(now + GRACE);
-                if now >= end {
-                    break;
-                }
+                done_at = done_at.or(Some(now + GRACE));
+            }
+            let is_over = stop.is_raised() || done_at.is_some_and(|end| now >= end);
+            if is_over && self.is_level(now) {
+                break;
             }
             if self.sessions.task().bytes < HEAVY * self.options.clients {
                 std::thread::sleep(PAUSE);
             }
         }
         let (ended, first_ended) = (self.sessions.ended(), self.sessions.first_ended());
+        let there = self.there();
         self.sessions.close();
         self.tell(told, progress);
+        let lacking = self.lacking(&there);
         let seconds = last.saturating_sub(first) as f64 / 1e9;
-        Ok(self.report((ended, first_ended), (timed, seconds)))
+        Ok(self.report((ended, first_ended), lacking, (timed, seconds)))
+    }
+
+    /// Notes the marks so far, once: sessions may have logged on after them. What the first one
+    /// had not read when the last one logged on is read by then.
+    fn begin(&mut self) {
+        if self.due.from.is_some() {
+            return;
+        }
+        let tally = self.sessions.task();
+        for (_, check) in &mut tally.per_client {
+            check.forget_restarts();
+        }
+        self.due.from = Some(match self.options.from_start {
+            true => Reached::default(),
+            false => tally.reached(),
+        });
+    }
+
+    /// Returns whether all sessions have the marks that any had at the first call, or have received
+    /// no further ones of them for a while.
+    fn is_level(&mut self, now: u64) -> bool {
+        if self.due.to.is_none() {
+            self.due.to = Some(self.sessions.task().reached());
+            self.due.lacking = u64::MAX;
+        }
+        let there = self.there();
+        let lacking = self.lacking(&there);
+        if lacking < self.due.lacking {
+            (self.due.lacking, self.due.until) = (lacking, now + BEHIND);
+        }
+        lacking == 0 || now >= self.due.until
+    }
+
+    /// Returns the sessions that have not ended.
+    fn there(&mut self) -> Vec<usize> {
+        let members = self.sessions.members();
+        let there = members.filter(|member| !member.has_ended());
+        there.map(|member| member.key.index()).collect()
+    }
+
+    /// Returns how many marks these sessions lack.
+    fn lacking(&mut self, there: &[usize]) -> u64 {
+        let (Some(from), Some(to)) = (&self.due.from, &self.due.to) else {
+            return 0;
+        };
+        let all = &self.sessions.task().per_client;
+        let checks = there.iter().filter_map(|index| all.get(*index));
+        let lacking = checks.map(|(_, check)| to.lacking(check, from));
+        lacking.fold(0, u64::saturating_add)
     }
 
     /// Reads once from every readable connection.
@@ -250,6 +327,7 @@ impl Consumers {
     fn report(
         mut self,
         (ended, first_ended): (usize, Option<(String, String)>),
+        lacking: u64,
         (timed, seconds): (u64, f64),
     ) -> ConsumerReport {
         let let_in: Vec<usize> = self.sessions.members().map(|m| m.key.index()).collect();
@@ -266,6 +344,7 @@ impl Consumers {
         for (_, check) in per_client {
             order.add(check.counts());
         }
+        order.missing = order.missing.saturating_add(lacking);
         let counts = || let_in.iter().filter_map(|i| Some(per_client.get(*i)?.0));
         let per_session = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
         let short = self
@@ -286,6 +365,13 @@ impl Consumers {
             timed,
             seconds,
         }
+    }
+}
+
+impl Tally {
+    /// Returns the last marks that any session has.
+    fn reached(&self) -> Reached {
+        Reached::of(self.per_client.iter().map(|(_, check)| check))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Checks that each marked message comes exactly once and in order.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 
 /// The most missing numbers remembered for each producer, to distinguish late ones from duplicates;
@@ -54,9 +55,24 @@ pub struct OrderCheck {
 
 #[derive(Debug, Default)]
 struct Producer {
-    last: u64,
+    place: Place,
     missing: BTreeSet<u64>,
 }
+
+/// The place of a check in the marks of one producer.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    /// How often the producer has started anew.
+    restarts: u64,
+    /// The number before the first one expected.
+    before: u64,
+    /// The last number.
+    last: u64,
+}
+
+/// The last marks that any of several checks has, by producer.
+#[derive(Debug, Default)]
+pub(super) struct Reached(HashMap<Box<[u8]>, Place>);
 
 impl OrderCheck {
     /// Creates a check. With `from_start` the first mark of each producer must be its number 1;
@@ -80,9 +96,13 @@ impl OrderCheck {
                 self.counts.unreadable += 1;
                 return;
             }
-            let last = if self.from_start { 0 } else { number - 1 };
+            let before = if self.from_start { 0 } else { number - 1 };
             let mut producer = Producer {
-                last,
+                place: Place {
+                    restarts: 0,
+                    before,
+                    last: before,
+                },
                 missing: BTreeSet::new(),
             };
             producer.take(number, &mut self.counts);
@@ -96,29 +116,85 @@ impl OrderCheck {
     pub fn counts(&self) -> OrderCounts {
         self.counts
     }
+
+    /// Forgets how often producers have started anew: checks that began at different times count
+    /// the same from here on.
+    pub(super) fn forget_restarts(&mut self) {
+        for producer in self.producers.values_mut() {
+            producer.place.restarts = 0;
+        }
+    }
 }
 
 impl Producer {
     /// Takes a number, which is at least 1.
     fn take(&mut self, number: u64, counts: &mut OrderCounts) {
-        if number - 1 == self.last {
-            self.last = number;
+        let last = self.place.last;
+        if number - 1 == last {
+            self.place.last = number;
             counts.in_order += 1;
-        } else if number > self.last {
-            counts.missing = counts.missing.saturating_add(number - self.last - 1);
+        } else if number > last {
+            counts.missing = counts.missing.saturating_add(number - last - 1);
             let room = MAX_REMEMBERED - self.missing.len();
-            self.missing.extend((self.last + 1..number).take(room));
-            self.last = number;
+            self.missing.extend((last + 1..number).take(room));
+            self.place.last = number;
             counts.in_order += 1;
         } else if self.missing.remove(&number) {
             counts.missing -= 1;
             counts.reordered += 1;
-        } else if number == 1 && self.last > 1 {
-            (self.last, self.missing) = (1, BTreeSet::new());
+        } else if number == 1 && last > 1 {
+            self.place.restarts += 1;
+            (self.place.last, self.missing) = (1, BTreeSet::new());
             counts.in_order += 1;
         } else {
             counts.duplicates += 1;
         }
+    }
+}
+
+impl Place {
+    /// Returns the later one of both, for the checks of both.
+    fn later(self, other: Self) -> Self {
+        let (restarts, last) = (self.restarts, self.last).max((other.restarts, other.last));
+        Self {
+            restarts,
+            before: self.before.min(other.before),
+            last,
+        }
+    }
+}
+
+impl Reached {
+    /// Returns the last marks of these checks.
+    pub(super) fn of<'c>(checks: impl Iterator<Item = &'c OrderCheck>) -> Self {
+        let mut all: HashMap<Box<[u8]>, Place> = HashMap::new();
+        for (name, producer) in checks.flat_map(|check| &check.producers) {
+            match all.get_mut(name) {
+                Some(place) => *place = place.later(producer.place),
+                None => _ = all.insert(name.clone(), producer.place),
+            }
+        }
+        Self(all)
+    }
+
+    /// Returns how many marks a check lacks up to these, behind its own last one; of a producer of
+    /// which it has none, those after `from`, or all that any check has.
+    pub(super) fn lacking(&self, check: &OrderCheck, from: &Self) -> u64 {
+        let lacking = self.0.iter().map(|(name, reached)| {
+            let own = match check.producers.get(name) {
+                Some(producer) => producer.place,
+                None => Place {
+                    last: from.0.get(name).map_or(reached.before, |place| place.last),
+                    ..Place::default()
+                },
+            };
+            match own.restarts.cmp(&reached.restarts) {
+                Ordering::Less => reached.last,
+                Ordering::Equal => reached.last.saturating_sub(own.last),
+                Ordering::Greater => 0,
+            }
+        });
+        lacking.fold(0, u64::saturating_add)
     }
 }
 
@@ -179,6 +255,49 @@ mod tests {
     fn a_new_run_starts_again_at_one() {
         assert!(check(true, &["p-1", "p-2", "p-1", "p-2", "p-3"]).is_clean());
         assert_eq!(check(true, &["p-1", "p-1"]).duplicates, 1);
+    }
+
+    fn feed(checks: &mut [OrderCheck], marks: &[&str], part: usize) {
+        for (check, marks) in checks.iter_mut().zip(marks) {
+            let marks = marks.split('|').nth(part).unwrap_or_default();
+            let marks = marks.split_whitespace();
+            marks.for_each(|mark| check.mark(mark.as_bytes()));
+        }
+    }
+
+    /// Returns how many marks each check lacks of those that any has. The marks before `|` come
+    /// before all checks have begun.
+    fn lacking<const N: usize>(from_start: bool, marks: [&str; N]) -> [u64; N] {
+        let mut checks = marks.map(|_| OrderCheck::new(from_start));
+        feed(&mut checks, &marks, 0);
+        checks.iter_mut().for_each(OrderCheck::forget_restarts);
+        let from = Reached::of(checks.iter());
+        feed(&mut checks, &marks, 1);
+        let reached = Reached::of(checks.iter());
+        checks.each_ref().map(|check| reached.lacking(check, &from))
+    }
+
+    #[test]
+    fn a_check_that_is_cut_short_lacks_what_others_have() {
+        assert_eq!(lacking(true, ["|p-1 p-2 p-3 q-1", "|p-1", "|"]), [0, 3, 4]);
+        // What is missing in between is counted by the check itself.
+        assert_eq!(lacking(true, ["|p-1 p-2 p-3", "|p-3"]), [0, 0]);
+        let late = lacking(false, ["p-8 | p-9", "p-8 |", "|", "| p-9"]);
+        assert_eq!(late, [0, 1, 1, 0]);
+        assert_eq!(lacking(false, ["| p-8 p-9", "| p-8", "|"]), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_check_that_began_later_lacks_nothing() {
+        assert_eq!(lacking(false, ["p-57 p-58 |", "|"]), [0, 0]);
+        assert_eq!(lacking(false, ["p-57 | p-58", "| p-58"]), [0, 0]);
+        assert_eq!(lacking(false, ["p-2 p-1 | p-2", "p-1 | p-2"]), [0, 0]);
+    }
+
+    #[test]
+    fn a_check_lacks_a_new_run_that_it_has_nothing_of() {
+        assert_eq!(lacking(true, ["|p-1 p-2 p-1 p-2", "|p-1 p-2"]), [0, 2]);
+        assert_eq!(lacking(true, ["|p-1 p-2 p-1", "|p-1 p-2 p-1"]), [0, 0]);
     }
 
     #[test]

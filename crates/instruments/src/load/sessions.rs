@@ -160,6 +160,13 @@ pub(super) struct Member {
     ended: Option<String>,
 }
 
+impl Member {
+    /// Returns whether the session has ended.
+    pub(super) const fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+}
+
 struct Members<T> {
     all: Vec<Member>,
     /// The number of logged-on sessions that have ended.

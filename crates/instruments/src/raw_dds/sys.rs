@@ -46,8 +46,11 @@ pub struct CProgram {
     round_trips: Vec<u64>,
 }
 
-// SAFETY: the C side is used by one thread at a time (all methods with effect take `&mut self`),
-// and what its listeners touch it shares by atomics.
+// SAFETY: the C side is used by one thread at a time (all methods with effect take `&mut self`).
+// What it shares with its listeners is atomic, except for the sample, its time and the round trips
+// of a ping: `ping` sets these, and reads the sample, before the sample goes into a socket. The
+// listener uses them once the echo has come out of one, and sets `done` to the number that is
+// wanted after the last use; before that, no other ping begins.
 unsafe impl Send for CProgram {}
 
 impl CProgram {

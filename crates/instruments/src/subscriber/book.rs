@@ -146,12 +146,14 @@ impl Held {
             let entries = x.body().escape_ascii();
             return Err(format!("changes were not asked for: {entries}"));
         }
-        if self.terms.conflated && (!self.is_live || self.is_skipped) {
-            // Trades that were held back come before the snapshot.
-            self.is_doubtful = false;
-            return only_values(x);
+        let has_numbers = x.begin_string() == b"FIXT.1.1";
+        let is_waiting = !self.is_live || self.is_skipped;
+        if (is_waiting || has_numbers) && are_held_back(x)? {
+            // The next message of the instrument is a snapshot.
+            (self.is_doubtful, self.is_live) = (false, false);
+            return Ok(());
         }
-        if !self.is_live || self.is_skipped {
+        if is_waiting {
             let state = self.state.escape_ascii();
             let what = if self.is_skipped {
                 "a gap"
@@ -160,7 +162,6 @@ impl Held {
             };
             return Err(format!("changes behind {what}, state `{state}`"));
         }
-        let has_numbers = x.begin_string() == b"FIXT.1.1";
         let name = symbol_of(x);
         for fields in x.group(tag::NO_MD_ENTRIES).map_err(said)? {
             let symbol = fields.get(tag::SYMBOL);
@@ -180,10 +181,7 @@ impl Held {
         let expected = self.number.map(|number| number + 1);
         let number = fields.opt_u64(RPT_SEQ).map_err(said)?;
         if has_numbers && number.is_none() {
-            return match self.terms.conflated {
-                true => Ok(()),
-                false => Err("an entry has no RptSeq(83)".to_owned()),
-            };
+            return Err("an entry has no RptSeq(83)".to_owned());
         }
         if let (Some(expected), Some(number)) = (expected, number)
             && (number < expected || (number > expected && !self.terms.conflated))
@@ -285,14 +283,15 @@ impl Held {
     }
 }
 
-/// Fails if an entry is a bid or an offer.
-fn only_values(x: &Message<'_>) -> Result<(), String> {
+/// Returns whether the entries are trades that were held back: neither bids nor offers, and without
+/// numbers.
+fn are_held_back(x: &Message<'_>) -> Result<bool, String> {
     for fields in x.group(tag::NO_MD_ENTRIES).map_err(said)? {
-        if Entry::of(&fields)?.is_some() {
-            return Err("changes of levels in front of the snapshot".to_owned());
+        if fields.get(RPT_SEQ).is_some() || Entry::of(&fields)?.is_some() {
+            return Ok(false);
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 fn own<T>(sides: &mut [T; 2], side: usize) -> Result<&mut T, String> {

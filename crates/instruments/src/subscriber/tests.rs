@@ -423,6 +423,27 @@ fn an_instrument_that_recovers_comes_back_with_a_picture() {
     assert_eq!(subscriber.counts().states, 2);
 }
 
+/// An X with a trade that was held back.
+const TRADE: &str = "35=X|262=r1|268=1|279=0|269=2|55=RIU3|270=49|271=1|";
+
+#[test]
+fn trades_that_were_held_back_come_before_a_picture() {
+    for state in ["recovering", "live"] {
+        let (mut plant, mut subscriber) = joined("FIXT.1.1", Terms::default());
+        take(&mut subscriber, &plant.state(state));
+        take(&mut subscriber, &plant.message(TRADE));
+        plant.number += 5;
+        take(&mut subscriber, &plant.picture());
+        let changes = bid(&mut plant, 96, 2);
+        take(&mut subscriber, &changes);
+        assert_eq!(subscriber.first_fault(), None, "{state}");
+    }
+    let told = fault(Terms::default(), |plant, _| {
+        vec![plant.message(TRADE), bid(plant, 96, 2)]
+    });
+    assert!(told.contains("changes behind no snapshot"), "{told}");
+}
+
 #[test]
 fn what_is_merged_has_holes_in_its_numbers() {
     let terms = Terms {
@@ -432,8 +453,7 @@ fn what_is_merged_has_holes_in_its_numbers() {
     let (mut plant, mut subscriber) = joined("FIXT.1.1", terms);
     plant.number += 5;
     take(&mut subscriber, &bid(&mut plant, 97, 1));
-    let trade = "35=X|262=r1|268=1|279=0|269=2|55=RIU3|270=49|271=1|";
-    take(&mut subscriber, &plant.message(trade));
+    take(&mut subscriber, &plant.message(TRADE));
     let lost = "148=Messages missing|33=1|58=missing=trades request=r1 count=3 first=0 last=0|";
     take(&mut subscriber, &plant.news(lost));
     plant.number += 5;

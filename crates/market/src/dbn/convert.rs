@@ -224,6 +224,9 @@ impl ToDbn {
         let Some(known) = table.instrument(event.instrument) else {
             return false;
         };
+        if let Some(config) = self.of_feed(event) {
+            return self.books.open(event.instrument, &config).is_ok();
+        }
         let config = match (event.kind, event.level, known.definition.depth) {
             (Kind::Order, _, _) => self.by_order,
             (_, 0, _) => self.by_price,
@@ -238,6 +241,14 @@ impl ToDbn {
         };
         self.memory += book.memory();
         true
+    }
+
+    /// Returns the books of an event's feed, if they are known and have events of its kind.
+    fn of_feed(&self, event: &Event) -> Option<BookConfig> {
+        let place = usize::from(event.source).checked_sub(1)?;
+        let by_order = event.kind == Kind::Order;
+        let config = self.feeds.get(place).copied();
+        config.filter(|config| (config.kind() == BookKind::Orders) == by_order)
     }
 
     /// Converts a change of an order to records by order.
@@ -360,11 +371,14 @@ impl ToDbn {
         if event.action == Action::DeleteThru {
             return 0;
         }
-        if event.level != 0 && event.kind == Kind::Level {
+        let book = self.books.get(event.instrument);
+        // Other books ignore the number.
+        let is_numbered = book.is_some_and(|book| book.kind() == BookKind::Levels);
+        if event.level != 0 && event.kind == Kind::Level && is_numbered {
             return usize::from(event.level - 1);
         }
         let side = before.map_or(Side::of_entry(event.entry), |(side, _, _)| Some(side));
-        let (Some(side), Some(book)) = (side, self.books.get(event.instrument)) else {
+        let (Some(side), Some(book)) = (side, book) else {
             return 0;
         };
         let rank = |price: Price| {

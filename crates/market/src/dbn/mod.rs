@@ -60,7 +60,8 @@ pub const fn publisher_id(source: u16) -> u16 {
     }
 }
 
-/// The schemas that are written, and the limits of the books they are made of.
+/// The schemas that are written, and the limits of the books they are made of, of feeds whose own
+/// books are unknown ([`ToDbn::with_books`]).
 #[derive(Clone, Copy, Debug)]
 pub struct DbnConfig {
     /// The schemas that are written.
@@ -133,11 +134,13 @@ impl DbnCounts {
 #[derive(Debug)]
 pub struct ToDbn {
     config: DbnConfig,
+    /// The books of the feeds, from source 1 on.
+    feeds: Vec<BookConfig>,
     numbered: BookConfig,
     by_price: BookConfig,
     by_order: BookConfig,
     books: Books,
-    /// The bytes of the books.
+    /// The bytes of the books that are not a feed's own.
     memory: usize,
     trust: Vec<Trust>,
     /// The number of gaps of the channel.
@@ -147,7 +150,7 @@ pub struct ToDbn {
 }
 
 impl ToDbn {
-    /// Creates a converter without instruments.
+    /// Creates a converter without instruments, to which the books of feeds are unknown.
     ///
     /// # Errors
     ///
@@ -164,8 +167,18 @@ impl ToDbn {
             gaps: 0,
             counts: DbnCounts::default(),
             lost: Vec::new(),
+            feeds: Vec::new(),
             config,
         })
+    }
+
+    /// Sets the books of the feeds, in the order of [`Event::source`], from 1. They take precedence
+    /// over the definitions of instruments and over [`DbnConfig`], and their memory has no bound
+    /// but the number of instruments.
+    #[must_use]
+    pub fn with_books(mut self, feeds: Vec<BookConfig>) -> Self {
+        self.feeds = feeds;
+        self
     }
 
     /// Appends the metadata at the start of a stream: a mix of schemas from `start` on (nanoseconds

@@ -8,7 +8,7 @@ use crate::market::{Market, MarketConfig};
 use crate::relay::{Step, Steps};
 use fanfare_fast::Record;
 use fanfare_feed::channel::{self, BadPacket};
-use fanfare_feed::recovery::{Replay, ReplayConfig};
+use fanfare_feed::recovery::{Replay, ReplayConfig, State};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -151,6 +151,21 @@ impl<'a> Mapped<'a> {
             events: mapper.events(),
             faults: mapper.faults(),
             received: at,
+        }
+    }
+
+    /// Sets in the table whether the instruments that the message defined or closed are closed in
+    /// the market, which ignores a message that is repeated or precedes the last one to do so.
+    #[inline]
+    pub(super) fn settle(&self, table: &mut Instruments, market: &Market) {
+        let is_other = |outcome: &Outcome| outcome.does != Some(Does::Definition);
+        if self.outcome.as_ref().is_ok_and(is_other) {
+            return;
+        }
+        let turns = |event: &&Event| matches!(event.kind, Kind::Definition | Kind::State);
+        for event in self.events.iter().filter(turns) {
+            let is_closed = market.state(event.instrument) == Some(State::Closed);
+            table.set_closed(event.instrument, is_closed);
         }
     }
 }
@@ -581,7 +596,7 @@ impl Course {
         for event in mapped.events {
             match event.kind {
                 _ if event.is_bare_number() => {}
-                Kind::Definition | Kind::Status | Kind::Trade | Kind::Statistic => {
+                Kind::Definition | Kind::Status | Kind::State | Kind::Trade | Kind::Statistic => {
                     self.market.pass_on(mapped.received, event, send);
                 }
                 _ => self.market.fault_without_number(event.instrument, send),
@@ -634,7 +649,8 @@ impl Course {
 
     /// Passes on the definitions and states of a message of a snapshot line.
     fn pass_on(&mut self, mapped: &Mapped<'_>, send: &mut impl FnMut(&Event)) {
-        let is_passed_on = |event: &&Event| matches!(event.kind, Kind::Definition | Kind::Status);
+        let kinds = [Kind::Definition, Kind::Status, Kind::State];
+        let is_passed_on = |event: &&Event| kinds.contains(&event.kind);
         for event in mapped.events.iter().filter(is_passed_on) {
             if let Some(steps) = &mut self.steps {
                 steps.unnumbered(mapped.received, std::slice::from_ref(event));

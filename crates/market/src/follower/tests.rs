@@ -9,7 +9,7 @@ use crate::relay::{Edge, EdgeConfig};
 use fanfare_fast::{Decoder, Program};
 use fanfare_feed::arbiter::ArbiterConfig;
 use fanfare_feed::channel::{Channel, ChannelConfig, Datagram};
-use fanfare_feed::recovery::{Numbering, RecoveryConfig, ReplayConfig, State};
+use fanfare_feed::recovery::{Lack, Numbering, RecoveryConfig, ReplayConfig, State};
 use fanfare_feed::{Line, Preamble};
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ const TEMPLATES: &str = r#"<templates><template name="Change" id="1">
       <uInt32 name="SecurityID" id="48"/><uInt32 name="RptSeq" id="83"/>
       <uInt32 name="MDPriceLevel" id="1023"/><decimal name="MDEntryPx" id="270"/>
       <uInt32 name="MDEntrySize" id="271"/></sequence></template>
+    <template name="Definition" id="2"><uInt32 name="MsgSeqNum" id="34"/>
+      <uInt32 name="SecurityID" id="48"/><string name="SecurityUpdateAction" id="980"/></template>
     <template name="Reset" id="120"/></templates>"#;
 
 const MAPPING: &str = r#"
@@ -41,6 +43,13 @@ kind = "level"
 when = { 269 = "0" }
 [[message.event]]
 kind = "trade"
+[[message]]
+template = 2
+does = "definition"
+number = 34
+instrument = { id = 48 }
+[message.definition]
+closed = { 980 = "D" }
 "#;
 
 /// A message with an unknown template.
@@ -83,6 +92,12 @@ fn message(number: u8, entries: &[Entry]) -> Vec<u8> {
     bytes
 }
 
+/// Returns a definition with this SecurityUpdateAction(980).
+fn definition(number: u8, instrument: InstrumentId, action: u8) -> Vec<u8> {
+    let id = 1 + instrument.0 as u8;
+    vec![0xc0, 0x82, 0x80 | number, 0x80 | id, 0x80 | action]
+}
+
 /// Returns a packet that its preamble numbers.
 fn packet(number: u32, messages: &[&[u8]]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -102,6 +117,14 @@ fn config(numbering: Numbering) -> FollowerConfig {
         replay: Some(ReplayConfig::default()),
         ..FollowerConfig::new(market)
     }
+}
+
+fn edge() -> Edge {
+    let edge = EdgeConfig {
+        follower: config(Numbering::Instrument),
+        arbiter: ArbiterConfig::default(),
+    };
+    Edge::new(edge, Instruments::new(10))
 }
 
 /// The lines of a feed, and its follower.
@@ -170,14 +193,23 @@ impl Feed {
             flags: Flags::SNAPSHOT.with(Flags::LAST),
             ..Event::EMPTY
         };
+        self.picture(last, &[empty]);
+    }
+
+    /// Shows a snapshot as of a message.
+    fn picture(&mut self, last: u32, events: &[Event]) {
         let market = &mut self.follower.course.market;
-        market.snapshot((0, 0), Some(last), &[empty], &mut |event| {
+        market.snapshot((0, 0), Some(last), events, &mut |event| {
             self.trades += u32::from(event.kind == Kind::Trade);
         });
     }
 
     fn is_live(&self, instrument: InstrumentId) -> bool {
-        self.follower.market().state(instrument) == Some(State::Live)
+        self.state(instrument) == Some(State::Live)
+    }
+
+    fn state(&self, instrument: InstrumentId) -> Option<State> {
+        self.follower.market().state(instrument)
     }
 
     /// Returns the missing numbers: the first of each range, and that behind it.
@@ -339,11 +371,7 @@ fn a_packet_that_is_read_in_part_is_missing_for_edges_too() {
     feed.bring(Line::A, &packet(3, &[&message(3, &[trade(SECOND, 2)])]));
     assert!(!feed.is_live(FIRST) && feed.is_live(SECOND));
 
-    let edge = EdgeConfig {
-        follower: config(Numbering::Instrument),
-        arbiter: ArbiterConfig::default(),
-    };
-    let mut edge = Edge::new(edge, Instruments::new(10));
+    let mut edge = edge();
     for instrument in [FIRST, SECOND] {
         let mut bytes = Vec::new();
         let named = feed.follower.instruments().get(instrument).unwrap();
@@ -358,4 +386,103 @@ fn a_packet_that_is_read_in_part_is_missing_for_edges_too() {
     assert_eq!(missing(edge.market()), [(2, 3)]);
     assert_ne!(edge.market().state(FIRST), Some(State::Live));
     assert_eq!(edge.market().state(SECOND), Some(State::Live));
+}
+
+#[test]
+fn a_definition_closes_an_instrument_and_the_next_one_opens_it_for_edges_too() {
+    let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
+    let (mut edge, mut sent) = (edge(), Vec::new());
+    let mut states = |feed: &mut Feed| {
+        let mut send = |event: &Event| {
+            if matches!(event.kind, Kind::Definition | Kind::State) {
+                sent.push(event.kind);
+            }
+        };
+        let mut bytes = Vec::new();
+        let named = feed.follower.instruments().get(FIRST).unwrap();
+        named.write(&mut bytes);
+        edge.instrument(PLANT, &bytes, &mut send).unwrap();
+        let steps = feed.follower.steps().unwrap();
+        steps.parts(100, |steps, events| {
+            edge.steps(0, PLANT, steps, events, &mut send);
+        });
+        steps.clear();
+        let market = feed.follower.market();
+        [market, edge.market()].map(|market| market.state(FIRST))
+    };
+    feed.bring(Line::A, &definition(1, FIRST, b'A'));
+    feed.bring(Line::A, &message(2, &[bid(0, FIRST, 1, 50)]));
+    assert_eq!(states(&mut feed), [Some(State::Live); 2]);
+    feed.bring(Line::A, &definition(3, SECOND, b'D'));
+    feed.bring(Line::A, &definition(4, FIRST, b'D'));
+    assert_eq!(states(&mut feed), [Some(State::Closed); 2]);
+    let counts = feed.follower.mapper().counts();
+    assert_eq!(counts.unknown_instrument, 1);
+    assert_eq!(feed.follower.instruments().len(), 1);
+    feed.bring(Line::A, &definition(5, FIRST, b'A'));
+    assert_eq!(states(&mut feed), [RECOVERING; 2]);
+    feed.bring(Line::A, &message(6, &[bid(0, FIRST, 1, 60)]));
+    assert_eq!(states(&mut feed), [Some(State::Live); 2]);
+    assert_eq!(feed.bids(FIRST), [60]);
+    let (definition, state) = (Kind::Definition, Kind::State);
+    let all = [definition, state, state, definition, state, state];
+    assert_eq!(sent, all);
+}
+
+const RECOVERING: Option<State> = Some(State::Recovering(Lack::Picture));
+
+#[test]
+fn a_snapshot_from_before_the_end_of_an_instrument_is_not_the_book_of_the_next_one() {
+    let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
+    feed.bring(Line::A, &definition(1, FIRST, b'A'));
+    feed.bring(Line::A, &message(2, &[bid(0, FIRST, 1, 50)]));
+    let mut picture = Vec::new();
+    let market = feed.follower.market();
+    market.picture(FIRST, &mut |event| picture.push(*event));
+    feed.bring(Line::A, &definition(3, FIRST, b'D'));
+    feed.bring(Line::A, &definition(4, FIRST, b'A'));
+    for (last, state) in [(2, RECOVERING), (4, Some(State::Live))] {
+        feed.picture(last, &picture);
+        assert_eq!(feed.state(FIRST), state);
+    }
+}
+
+#[test]
+fn a_repeated_definition_does_not_leave_an_instrument_closed() {
+    let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
+    for (number, action) in [(1, b'A'), (2, b'D'), (1, b'A')] {
+        feed.bring(Line::A, &definition(number, FIRST, action));
+    }
+    assert_eq!(feed.follower.stats().repeated, 1);
+    assert_eq!(feed.state(FIRST), Some(State::Closed));
+    feed.bring(Line::A, &definition(3, FIRST, b'A'));
+    assert_eq!(feed.state(FIRST), RECOVERING);
+}
+
+#[test]
+fn a_late_end_does_not_close_an_instrument_that_trades() {
+    let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
+    feed.bring(Line::A, &definition(1, FIRST, b'A'));
+    feed.bring(Line::A, &definition(3, FIRST, b'A'));
+    feed.bring(Line::A, &message(4, &[bid(0, FIRST, 1, 50)]));
+    assert_eq!(feed.follower.poll_request(0), Some(2..3));
+    feed.replay(2, &[definition(2, FIRST, b'D')]);
+    assert!(feed.missing().is_empty());
+    assert!(feed.is_live(FIRST));
+    feed.bring(Line::A, &definition(5, FIRST, b'A'));
+    let known = feed.follower.instruments().get(FIRST).unwrap();
+    assert_eq!(known.revision, 1);
+}
+
+#[test]
+fn a_late_definition_does_not_open_an_instrument_that_was_closed_since() {
+    let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
+    feed.bring(Line::A, &definition(1, FIRST, b'A'));
+    feed.bring(Line::A, &definition(3, FIRST, b'D'));
+    assert_eq!(feed.follower.poll_request(0), Some(2..3));
+    feed.replay(2, &[definition(2, FIRST, b'A')]);
+    assert!(feed.missing().is_empty());
+    assert_eq!(feed.state(FIRST), Some(State::Closed));
+    feed.bring(Line::A, &definition(4, FIRST, b'A'));
+    assert_eq!(feed.state(FIRST), RECOVERING);
 }

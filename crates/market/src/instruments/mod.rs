@@ -78,7 +78,7 @@ pub struct Defined {
 /// Whether a definition changes anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The instrument was not defined before.
+    /// The instrument was not defined before, or was closed since.
     New,
     /// The instrument was defined differently.
     Changed,
@@ -249,10 +249,10 @@ impl Instruments {
             (after.name.id, after.name.source) = (before.name.id, before.name.source);
         }
         let is_same = after == before;
-        let change = match old.revision {
-            0 => Change::New,
-            _ if is_same => Change::Same,
-            _ => Change::Changed,
+        let change = match is_same {
+            _ if old.revision == 0 || old.is_closed => Change::New,
+            true => Change::Same,
+            false => Change::Changed,
         };
         let mut record = old;
         if !is_new && !is_same {
@@ -266,6 +266,7 @@ impl Instruments {
         if change != Change::Same {
             record.revision = record.revision.saturating_add(1);
         }
+        record.is_closed = false;
         let revision = record.revision;
         self.records.set(instrument.0, record);
         self.tidy_up();
@@ -274,6 +275,15 @@ impl Instruments {
             change,
             revision,
         })
+    }
+
+    /// Sets whether an instrument is no longer traded, so that its next definition is new even if
+    /// it equals the last one.
+    pub fn set_closed(&mut self, instrument: InstrumentId, is_closed: bool) {
+        if let Some(mut record) = self.records.get(instrument.0).copied() {
+            record.is_closed = is_closed;
+            self.records.set(instrument.0, record);
+        }
     }
 
     /// Sets SecurityTradingStatus(326). Returns true if it has changed.

@@ -25,6 +25,8 @@ pub(super) struct Record {
     depth: u16,
     book_type: u8,
     has_number: bool,
+    /// Whether it is no longer traded.
+    pub(super) is_closed: bool,
 }
 
 const _: () = assert!(size_of::<Record>() <= 88);
@@ -53,6 +55,7 @@ impl Record {
             status: 0,
             depth: of.depth,
             book_type: of.book_type,
+            is_closed: false,
         }
     }
 

@@ -61,6 +61,10 @@ fn a_definition_that_says_nothing_new_is_no_revision() {
     assert_eq!(table.get(again.instrument).unwrap().definition, definition);
     assert!(table.set_status(again.instrument, 17));
     assert!(!table.set_status(again.instrument, 17));
+    // One that was closed is defined anew.
+    table.set_closed(again.instrument, true);
+    let anew = table.define(&definition).unwrap();
+    assert_eq!((anew.change, anew.revision), (Change::New, 3));
     // By its symbol alone it is the same instrument, and keeps its ID.
     definition.name.id = SecurityId::None;
     assert_eq!(table.define(&definition).unwrap().change, Change::Same);

@@ -35,6 +35,9 @@ pub(super) struct FieldRef {
 /// Alternative fields, of which the first that is present is used.
 pub(super) type Refs = Vec<FieldRef>;
 
+/// Fields, each with the values that it may have.
+pub(super) type Conditions = Vec<(FieldRef, Vec<String>)>;
+
 /// The purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
@@ -127,6 +130,8 @@ pub(super) struct MessageMap {
     /// The fields by the columns of instrument files.
     pub(super) definition: Vec<(&'static str, Refs)>,
     pub(super) maturity: Option<TimeMap>,
+    /// The values with which a definition closes its instrument.
+    pub(super) closed: Conditions,
 }
 
 /// The selection of messages.
@@ -163,7 +168,7 @@ pub(super) struct TimeMap {
 pub(super) struct EventMap {
     /// The kind of event, or `None` if the entry is ignored.
     pub(super) kind: Option<Kind>,
-    pub(super) when: Vec<(FieldRef, Vec<String>)>,
+    pub(super) when: Conditions,
     pub(super) with: Vec<Refs>,
     pub(super) without: Vec<Refs>,
     /// The fields by [`EVENT_KEYS`], including those of `[message.entry]`.
@@ -323,6 +328,7 @@ fn message(mut table: Table<'_>, zone: i32) -> Result<MessageMap, Problem> {
         events: Vec::new(),
         definition: Vec::new(),
         maturity: None,
+        closed: Vec::new(),
     };
     for key in MESSAGE_KEYS {
         let belongs = match key {
@@ -478,7 +484,7 @@ fn events(table: &mut Table<'_>, message: &mut MessageMap, zone: i32) -> Result<
         let hashes_id = choice(&mut event, "id-text", &ids)?;
         message.events.push(EventMap {
             kind,
-            when: when(&mut event)?,
+            when: conditions(&mut event, "when")?,
             with: each(&mut event, "with")?,
             without: each(&mut event, "without")?,
             fields,
@@ -520,9 +526,9 @@ fn entry_type(table: &mut Table<'_>) -> Result<Option<u8>, Problem> {
     }
 }
 
-/// Parses `when = { 269 = ["0", "1"] }`.
-fn when(event: &mut Table<'_>) -> Result<Vec<(FieldRef, Vec<String>)>, Problem> {
-    let Some(mut table) = event.table("when")? else {
+/// Parses `{ 269 = ["0", "1"] }`.
+fn conditions(parent: &mut Table<'_>, key: &str) -> Result<Conditions, Problem> {
+    let Some(mut table) = parent.table(key)? else {
         return Ok(Vec::new());
     };
     let mut conditions = Vec::new();
@@ -550,6 +556,7 @@ fn definition(table: &mut Table<'_>, message: &mut MessageMap, zone: i32) -> Res
         }
     }
     message.maturity = maturity(&mut fields, zone)?;
+    message.closed = conditions(&mut fields, "closed")?;
     fields.finish()
 }
 

@@ -4,12 +4,10 @@ use super::cells::{Cells, Raw, Ref};
 use super::document::{Does, Unknown};
 use super::fault::{Flaw, MapError, Why};
 use super::outcome::{Counts, Fragment, Outcome, Picture};
-use super::plan::{Condition, Expected, Plan, Rule, TimePlan};
+use super::plan::{Plan, Rule, TimePlan};
 use super::time::date;
 use crate::event::{Action, Event, Flags, InstrumentId, Kind};
 use crate::instruments::{Change, IdSource, Instruments, Refused, SecurityId};
-use core::cmp::Ordering;
-use fanfare_wire::Decimal;
 
 /// The most faults of a message that are kept. Beyond them, the whole message is withheld.
 const FAULTS: usize = 32;
@@ -311,20 +309,6 @@ impl Engine {
         Ok(None)
     }
 
-    fn is_so(&self, condition: &Condition, texts: &[u8]) -> bool {
-        let Some((_, raw)) = self.cells.find(condition.field) else {
-            return false;
-        };
-        let number = match raw {
-            Raw::Unsigned(value) => i64::try_from(*value).ok().map(|v| Decimal::new(v, 0)),
-            Raw::Signed(value) => Some(Decimal::new(*value, 0)),
-            Raw::Decimal(value) => Some(*value),
-            _ => None,
-        };
-        let mut room = [0; 24];
-        is_one_of(&condition.values, number, raw.text(texts, &mut room))
-    }
-
     /// Returns the instrument that an entry or a message names. Returns `None`, and counts it, if
     /// there is none.
     #[inline]
@@ -489,7 +473,7 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn push(&mut self, mut event: Event) {
+    pub(super) fn push(&mut self, mut event: Event) {
         event.ts_recv = self.message.ts_recv;
         event.source = self.feed;
         self.events.push(event);
@@ -663,6 +647,10 @@ impl Engine {
         let source = self.id_source(plan, texts)?;
         let name = super::define::name(&self.cells, plan, source, texts, &mut room)?;
         self.message.instrument = table.find(&name);
+        if self.is_closing(plan, texts) {
+            self.close(table, self.message.instrument, sent?);
+            return Ok(());
+        }
         let read = super::define::read(&self.cells, plan, texts, (name, &mut rooms))?;
         let (mut definition, status) = read;
         definition.maturity = maturity?.unwrap_or(Event::NO_TIME);
@@ -681,7 +669,7 @@ impl Engine {
         };
         let instrument = defined.instrument;
         self.message.instrument = Some(instrument);
-        if defined.change == Change::Changed {
+        if defined.change != Change::Same && defined.revision > 1 {
             // It may have had another ID.
             self.known.fill(Known::NONE);
         }
@@ -769,17 +757,6 @@ impl Engine {
             }
         }
     }
-}
-
-/// Returns whether a number, or a text that is not a number, equals one of some values.
-pub(super) fn is_one_of(values: &[Expected], number: Option<Decimal>, text: &[u8]) -> bool {
-    values.iter().any(|expected| match number {
-        None => *expected.text == *text,
-        Some(number) => {
-            let same = |other: Decimal| other.value_cmp(number) == Ordering::Equal;
-            expected.number.is_some_and(same)
-        }
-    })
 }
 
 /// Returns MDUpdateAction(279).

@@ -4,36 +4,13 @@
 //! checked in itself when it is parsed, and against templates or a FIX dictionary when it is
 //! compiled to a mapper.
 //!
-//! ```
-//! use fanfare_fast::{Decoder, Program, Record};
-//! use fanfare_market::{Instruments, Mapping};
-//! use std::sync::Arc;
-//!
-//! let program = Arc::new(Program::parse(
-//!     r#"<template name="Trade" id="1"><string name="Symbol" id="55"/>
-//!          <decimal name="LastPx" id="31"/><uInt32 name="LastQty" id="32"/></template>"#,
-//! )?);
-//! let mapping = Mapping::parse(
-//!     "trades.toml",
-//!     r#"[[message]]
-//!        template = "Trade"
-//!        does = "changes"
-//!        instrument = { symbol = 55 }
-//!        event = [{ kind = "trade", price = 31, size = 32, entry-type = "2" }]"#,
-//! )?;
-//! let mut mapper = mapping.for_templates(&program, 0)?;
-//! let (mut table, mut record) = (Instruments::new(1000), Record::new());
-//! let bytes = [0xc0, 0x81, b'X' | 0x80, 0xfe, 0x00, 0xfb, 0x8a];
-//! Decoder::new(program).decode_record(&bytes, &mut record)?;
-//! mapper.record(&mut table, 0, &record)?;
-//! let trade = mapper.events()[0];
-//! assert_eq!((trade.price.to_string(), trade.size), ("1.23".to_owned(), 10));
-//! assert_eq!(table.by_symbol(b"X"), Some(trade.instrument));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+//! [The crate](crate) has one as an example.
 
 mod cells;
 mod check;
+#[cfg(test)]
+mod closing;
+mod conditions;
 mod define;
 mod document;
 mod engine;
@@ -60,7 +37,7 @@ pub use outcome::{Counts, Fragment, Outcome, Picture};
 use document::Document;
 use fanfare_fast::Program;
 
-/// Standard FIX: W, X, d, f, h and y by their tags.
+/// Standard FIX: W, X, d, f, h, y, BP and BK by their tags.
 pub const FIX: &str = include_str!("../../mappings/fix.toml");
 /// MOEX SPECTRA: templates 74, 75, 79, 78 and 66.
 pub const SPECTRA: &str = include_str!("../../mappings/spectra.toml");

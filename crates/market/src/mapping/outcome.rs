@@ -109,7 +109,7 @@ pub struct Counts {
     /// Entries, snapshots and definitions that name no instrument.
     pub without_instrument: u64,
     /// Entries and snapshots of instruments that were never defined, if the mapping does not add
-    /// them.
+    /// them, and the ends of unknown instruments.
     pub unknown_instrument: u64,
     /// Entries and definitions of instruments that the table refused.
     pub table_full: u64,

@@ -32,6 +32,8 @@ pub(super) struct Plan {
     pub(super) rules: Box<[Rule]>,
     pub(super) definition: Vec<(&'static str, Ref)>,
     pub(super) maturity: Option<TimePlan>,
+    /// The conditions under which a definition closes its instrument, or none if it never does.
+    pub(super) closed: Box<[Condition]>,
     /// Whether each entry is mapped on its own.
     pub(super) has_entries: bool,
     /// The cells that keep their largest value.
@@ -229,7 +231,16 @@ impl<'c, F: Fields> Compiler<'c, F> {
             compiler.plan.definition.push((key, found));
         }
         compiler.plan.maturity = compiler.time(map.maturity.as_ref(), "definition: maturity")?;
+        compiler.plan.closed = compiler.closed(map)?;
         Ok(compiler.plan)
+    }
+
+    fn closed(&mut self, map: &MessageMap) -> Result<Box<[Condition]>, Problem> {
+        let conditions = map.closed.iter().map(|(field, values)| {
+            let found = self.one(field, Want::Value, "definition: closed")?;
+            Ok(Condition::new(found, values))
+        });
+        conditions.collect()
     }
 
     fn message(&mut self, map: &MessageMap) -> Result<(), Problem> {
@@ -560,6 +571,7 @@ impl Plan {
             rules: Box::new([]),
             definition: Vec::new(),
             maturity: None,
+            closed: Box::new([]),
             has_entries: false,
             largest: 0,
             names: Vec::new(),

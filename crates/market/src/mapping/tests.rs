@@ -277,7 +277,7 @@ fn unknown_instruments_are_added_up_to_the_limit_or_counted() {
 }
 
 /// Returns the error of loading a mapping against [`QUOTES`].
-fn refused(text: &str) -> String {
+pub(super) fn refused(text: &str) -> String {
     let mapping = match Mapping::parse("m.toml", text) {
         Ok(mapping) => mapping,
         Err(error) => return error.to_string(),
@@ -538,14 +538,14 @@ fn fix(version: &str, fields: &str) -> Vec<u8> {
     bytes
 }
 
-struct FixRig {
-    mapper: FixMapper,
-    table: Instruments,
+pub(super) struct FixRig {
+    pub(super) mapper: FixMapper,
+    pub(super) table: Instruments,
     decoder: FixDecoder,
 }
 
 impl FixRig {
-    fn new(version: Version) -> Self {
+    pub(super) fn new(version: Version) -> Self {
         let mapping = Mapping::parse("fix.toml", FIX).unwrap_or_else(|error| panic!("{error}"));
         let dictionary = Dictionary::built_in(version);
         let transport = Dictionary::built_in(Version::Fixt11);
@@ -561,7 +561,7 @@ impl FixRig {
         }
     }
 
-    fn play(&mut self, fields: &str) -> Result<Outcome, MapError> {
+    pub(super) fn play(&mut self, fields: &str) -> Result<Outcome, MapError> {
         let bytes = fix("FIX.4.4", fields);
         let message = self.decoder.decode(&bytes).unwrap();
         self.mapper.message(&mut self.table, 5, &message)

@@ -1,13 +1,16 @@
 //! The market of a feed that other plants receive.
 
+use super::coverage::{Coverage, is_before};
 use super::{Step, What, is_fault, packets};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::follower::{Course, FollowerConfig, FollowerStats, Mapped};
 use crate::instruments::{Change, Instrument, Instruments};
 use crate::mapping::{Does, Outcome, Picture};
 use crate::market::Market;
+use crate::state;
 use fanfare_feed::arbiter::{self, Arbiter, ArbiterConfig, ArbiterStats, Unit, Verdict};
 use fanfare_feed::channel;
+use fanfare_feed::recovery::State;
 use fanfare_feed::{Line, LineStats};
 use std::collections::VecDeque;
 
@@ -89,98 +92,6 @@ struct Plant {
     covered: u32,
     generation: u32,
     is_silent: bool,
-}
-
-/// The instruments that each plant knows.
-#[derive(Debug, Default)]
-struct Coverage {
-    /// A bit for each line, by the edge's number of the instrument.
-    masks: Vec<u8>,
-    /// The number of instruments that at least one plant knows.
-    known: u32,
-    /// Whether the last plant is gone and none has delivered since, so that its instruments are as
-    /// it left them.
-    is_left: bool,
-    /// The last number that each line has delivered, followed by the one of lines that are gone.
-    brought: [Option<u32>; Line::MAX + 1],
-    /// By the edge's number of the instrument: the last number that others had delivered when the
-    /// first line that knows it named it. Those may have left out its changes, which a snapshot has
-    /// to contain.
-    floors: Vec<Option<u32>>,
-}
-
-/// Returns the later of two numbers that may have wrapped.
-fn later(a: Option<u32>, b: Option<u32>) -> Option<u32> {
-    match (a, b) {
-        (Some(a), Some(b)) if b.wrapping_sub(a).cast_signed() > 0 => Some(b),
-        (Some(a), _) => Some(a),
-        (None, b) => b,
-    }
-}
-
-impl Coverage {
-    /// Adds an instrument to those that a line knows. Returns true if it was not one of them.
-    fn add(&mut self, line: Line, instrument: u32) -> bool {
-        let place = instrument as usize;
-        if place >= self.masks.len() {
-            self.masks.resize(place + 1, 0);
-            self.floors.resize(place + 1, None);
-        }
-        let bit = 1 << line.index();
-        let Some(mask) = self.masks.get_mut(place).filter(|mask| **mask & bit == 0) else {
-            return false;
-        };
-        if *mask == 0 {
-            self.known += 1;
-            let others = self.brought.iter().enumerate();
-            let others = others.filter(|(other, _)| *other != line.index());
-            let floor = others.fold(None, |last, (_, number)| later(last, *number));
-            self.floors[place] = floor;
-        }
-        *mask |= bit;
-        true
-    }
-
-    /// Records that a line delivers a packet with this number.
-    fn bring(&mut self, line: Line, number: u32) {
-        let own = &mut self.brought[line.index()];
-        *own = later(*own, Some(number));
-    }
-
-    /// Returns whether a snapshot as of message `last` contains all changes that may have been left
-    /// out.
-    fn suffices(&self, instrument: InstrumentId, last: u32) -> bool {
-        let floor = self.floors.get(instrument.0 as usize).copied().flatten();
-        floor.is_none_or(|floor| last.wrapping_sub(floor).cast_signed() >= 0)
-    }
-
-    /// Restarts the numbers.
-    fn restart(&mut self) {
-        self.brought = Default::default();
-        self.floors.fill(None);
-    }
-
-    /// Returns the instruments that no line knows.
-    fn unknown(&self) -> impl Iterator<Item = InstrumentId> + use<'_> {
-        let all = (0..).zip(&self.masks);
-        all.filter_map(|(number, mask)| (*mask == 0).then_some(InstrumentId(number)))
-    }
-
-    /// Removes a line, and calls `lost` with the instruments that no other line knows.
-    fn remove(&mut self, line: Line, mut lost: impl FnMut(InstrumentId)) {
-        let gone = self.brought[line.index()].take();
-        self.brought[Line::MAX] = later(self.brought[Line::MAX], gone);
-        let bit = 1 << line.index();
-        for (number, mask) in (0..).zip(&mut self.masks) {
-            if *mask & bit != 0 {
-                *mask &= !bit;
-                if *mask == 0 {
-                    self.known -= 1;
-                    lost(InstrumentId(number));
-                }
-            }
-        }
-    }
 }
 
 impl Edge {
@@ -534,7 +445,7 @@ impl Edge {
     /// Returns whether this number is that of the next message, or a later one.
     fn is_ahead(&self, number: u32) -> bool {
         let expected = self.arbiter.expected();
-        expected.is_none_or(|expected| number.wrapping_sub(expected).cast_signed() >= 0)
+        expected.is_none_or(|expected| !is_before(number, expected))
     }
 
     /// Processes the events of the arbiter after a unit.
@@ -610,16 +521,25 @@ impl Edge {
         events: &mut Vec<Event>,
         send: &mut impl FnMut(&Event),
     ) {
-        let mut faults = Vec::new();
-        events.retain(|event| {
-            if event.kind == Kind::Status {
-                self.table.set_status(event.instrument, event.id as u16);
+        let (mut faults, mut ended) = (Vec::new(), Vec::new());
+        events.retain_mut(|event| {
+            let id = event.instrument;
+            match event.kind {
+                Kind::Status => _ = self.table.set_status(id, event.id as u16),
+                Kind::Definition => {
+                    // Others preceded it, with the instrument.
+                    let state = self.course.market.state(id);
+                    let is_closed = state == Some(State::Closed) || ended.contains(&id);
+                    let Some(known) = self.table.get(id).filter(|_| is_closed) else {
+                        return false;
+                    };
+                    event.id = known.revision.into();
+                }
+                Kind::State if state::closes(event) => ended.push(id),
+                Kind::State => faults.push(id),
+                _ => {}
             }
-            if is_fault(event) {
-                faults.push(event.instrument);
-            }
-            // Definitions preceded it, with the instrument.
-            !is_fault(event) && event.kind != Kind::Definition
+            !is_fault(event)
         });
         let picture = events.first().filter(|_| step.what == What::Picture);
         let picture = picture.map(|first| Picture {
@@ -722,19 +642,8 @@ impl Edge {
         if !self.is_of_this_time(line) {
             return;
         }
-        let status = Instrument::read(picture.instrument).map_or(0, |new| new.status);
-        if status != 0 && self.leader() == Some(line) && self.table.set_status(id, status) {
-            let event = Event {
-                instrument: id,
-                kind: Kind::Status,
-                id: status.into(),
-                flags: Flags::LAST,
-                ..Event::EMPTY
-            };
-            self.course.market.pass_on(picture.received, &event, send);
-        }
-        if picture.is_closed {
-            self.course.market.close(id, send);
+        if self.leader() == Some(line) {
+            self.adopt(id, picture, send);
         }
         let Some(last) = picture.last.filter(|_| !picture.events.is_empty()) else {
             return;
@@ -751,6 +660,31 @@ impl Edge {
         let times = (now, picture.received);
         let market = &mut self.course.market;
         market.snapshot(times, Some(last), &self.events, send);
+    }
+
+    /// Adopts the status of an instrument at a plant, and whether it is closed there.
+    fn adopt(&mut self, id: InstrumentId, picture: &Relayed<'_>, send: &mut impl FnMut(&Event)) {
+        let status = Instrument::read(picture.instrument).map_or(0, |new| new.status);
+        if status != 0 && self.table.set_status(id, status) {
+            let event = Event {
+                instrument: id,
+                kind: Kind::Status,
+                id: status.into(),
+                flags: Flags::LAST,
+                ..Event::EMPTY
+            };
+            self.course.market.pass_on(picture.received, &event, send);
+        }
+        // An earlier snapshot may be of the time before the instrument was closed or opened.
+        let is_as_of = |own: u32| picture.last.is_some_and(|last| !is_before(last, own));
+        let own = self.last_number();
+        if picture.is_closed && own.is_none_or(is_as_of) {
+            self.course.market.close(id, send);
+        }
+        let has_book = !picture.is_closed && !picture.events.is_empty();
+        if has_book && own.is_some_and(is_as_of) {
+            self.course.market.open(id, send);
+        }
     }
 
     /// Removes a plant that is gone. Instruments that only it knew recover.

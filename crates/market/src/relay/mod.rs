@@ -9,6 +9,7 @@
 //! Snapshots of the instruments ([`Pictures`]) restore an edge that joins late, or that has lost
 //! something.
 
+mod coverage;
 mod edge;
 mod pictures;
 #[cfg(test)]
@@ -293,5 +294,5 @@ fn packets(steps: &[Step]) -> impl Iterator<Item = &[Step]> {
 
 /// Returns whether an event marks a lost change of the instrument in its message.
 fn is_fault(event: &Event) -> bool {
-    event.kind == Kind::State
+    event.kind == Kind::State && !state::closes(event)
 }

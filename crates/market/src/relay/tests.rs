@@ -133,7 +133,7 @@ impl Plant {
         }
         let picture = Relayed {
             instrument: &bytes,
-            is_closed: false,
+            is_closed: state == Some(State::Closed),
             last: self.course.last_number(),
             received: now,
             events: &events,
@@ -651,4 +651,36 @@ fn a_packet_that_lacks_several_messages_has_no_steps() {
     assert_eq!(steps.steps.len(), 1);
     steps.changes(6, 0, &[]);
     assert_eq!(steps.steps.len(), 2);
+}
+
+#[test]
+fn the_end_of_an_instrument_comes_with_the_snapshots_of_the_first_plant() {
+    let mut world = whole(Numbering::Instrument);
+    let id = world.edge.instruments().by_symbol(b"A").unwrap();
+    let number = InstrumentId(world.plants[0].number(0));
+    let show = |world: &mut World, at: usize| {
+        world.plants[at].show(world.now, 0, &mut world.edge);
+        world.edge.market().state(id)
+    };
+    world.plants[0].course.market.close(number, &mut |_| {});
+    assert_eq!(show(&mut world, 0), Some(State::Closed));
+    assert_eq!(show(&mut world, 1), Some(State::Closed));
+    world.plants[0].course.market.open(number, &mut |_| {});
+    let closed = show(&mut world, 0);
+    assert_eq!(closed, Some(State::Closed), "the plant has no book of it");
+    world.act(&Act::Snapshot(0));
+    assert_eq!(show(&mut world, 0), Some(State::Live));
+    let (plant, mut bytes) = (&world.plants[0], Vec::new());
+    plant.table.get(number).unwrap().write(&mut bytes);
+    let before = Relayed {
+        instrument: &bytes,
+        is_closed: true,
+        last: plant.course.last_number().map(|last| last - 1),
+        received: world.now,
+        events: &[],
+    };
+    let edge = &mut world.edge;
+    edge.picture(world.now, plant.origin, &before, &mut |_| {});
+    assert_eq!(edge.market().state(id), Some(State::Live));
+    assert_eq!(world.check().unwrap(), INSTRUMENTS);
 }

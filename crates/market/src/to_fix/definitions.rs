@@ -64,6 +64,23 @@ impl ToFix {
         instruments: &[InstrumentId],
         out: &mut FieldWriter<'_>,
     ) -> Result<u32, WriteError> {
+        self.list_with(table, request, instruments, |_| None, out)
+    }
+
+    /// Writes the body of y as [`ToFix::list`] does, with the Text(58) of each instrument for which
+    /// `text` returns one.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`ToFix::list`].
+    pub fn list_with<'t>(
+        &self,
+        table: &impl Lookup,
+        request: &Request<'_>,
+        instruments: &[InstrumentId],
+        text: impl Fn(InstrumentId) -> Option<&'t [u8]>,
+        out: &mut FieldWriter<'_>,
+    ) -> Result<u32, WriteError> {
         let body = self.body(b"y")?;
         let entry = body.group(146).ok_or(WriteError::NoMessage)?;
         out.field(320, request.id).field(322, request.response);
@@ -82,6 +99,8 @@ impl ToFix {
                 .ok_or(WriteError::Instrument)?;
             let mut fields = Fields::new(self, entry);
             fields.ordered(&known, out);
+            // It is behind all others.
+            fields.text(58, text(*instrument).unwrap_or_default(), out);
             left_out += fields.left_out;
         }
         Ok(left_out)

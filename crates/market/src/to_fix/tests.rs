@@ -130,6 +130,12 @@ fn definitions_lists_and_states_are_valid_in_each_version() {
             Version::Fix42 => assert_eq!(list, Err(WriteError::NoMessage)),
             _ => _ = validated(version, b"y", &list.unwrap()),
         }
+        let text = |id: InstrumentId| (id.0 == 1).then_some(&b"feed=two"[..]);
+        let list = write(|out| to.list_with(&table, &request, &all, text, out).map(drop));
+        if let Ok(list) = list {
+            let (_, text) = validated(version, b"y", &list);
+            assert!(text.ends_with("|58=feed=two|"), "{text}");
+        }
         let mut status = Event {
             kind: Kind::Status,
             id: 2,

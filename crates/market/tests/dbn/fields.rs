@@ -4,10 +4,10 @@ use crate::{Stream, event, schemas, table};
 use dbn::{
     InstrumentDefMsg, MboMsg, Mbp1Msg, Mbp10Msg, StatMsg, StatusMsg, SymbolMappingMsg, TradeMsg,
 };
-use fanfare_market::dbn::{DbnConfig, Schema, Schemas, Why};
+use fanfare_market::dbn::{DbnConfig, Schema, Schemas, ToDbn, Why};
 use fanfare_market::event::entry;
 use fanfare_market::instruments::{Definition, IdSource, Name, SecurityId};
-use fanfare_market::{Action, Event, Flags, InstrumentId, Kind, Price, state};
+use fanfare_market::{Action, BookConfig, Event, Flags, InstrumentId, Kind, Price, state};
 
 const BAD_TS_RECV: u8 = dbn::flags::BAD_TS_RECV;
 const MAYBE_BAD: u8 = dbn::flags::MAYBE_BAD_BOOK;
@@ -451,6 +451,12 @@ fn books_have_a_limit() {
     assert_eq!(stream.to_dbn.lost()[0].why, Why::NoBook);
     assert_eq!(stream.write(&level(1_000_000)), 0, "not in the table");
     assert_eq!(stream.to_dbn.lost()[0].why, Why::NoBook);
+    // The books of known feeds have none.
+    let feeds = vec![BookConfig::by_price(5).unwrap(); 3];
+    stream.to_dbn = ToDbn::new(config).unwrap().with_books(feeds);
+    for instrument in 0..2 {
+        assert_eq!(stream.write(&level(instrument)), 2);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Live streams: records of all schemas, read with the crate `dbn`.
 
 use dbn::decode::{DbnDecoder, DbnMetadata, DecodeRecordRef};
-use dbn::{ErrorMsg, MboMsg, Mbp1Msg, RecordRef, SystemMsg};
+use dbn::{ErrorMsg, MboMsg, Mbp1Msg, Mbp10Msg, RecordRef, SystemMsg};
 use fanfare_market::book::BookConfig;
 use fanfare_market::dbn::live::{
     Batch, Encoder, ErrorCode, LiveSchema, LiveSchemas, SystemCode, error, metadata, with_ts_out,
@@ -16,8 +16,13 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// Returns an encoder of one feed with orders, and a table of two instruments.
 pub(crate) fn encoder() -> (Encoder, Instruments) {
-    let books = vec![BookConfig::by_order(100, 100).unwrap()];
-    let encoder = Encoder::new(books, DbnConfig::new(Schemas::MIXED)).unwrap();
+    encoder_of(BookConfig::by_order(100, 100).unwrap(), 0)
+}
+
+/// Returns an encoder of one feed with these books, and a table of two instruments whose
+/// definitions have this MarketDepth(264).
+fn encoder_of(books: BookConfig, depth: u16) -> (Encoder, Instruments) {
+    let encoder = Encoder::new(vec![books], DbnConfig::new(Schemas::MIXED)).unwrap();
     let mut table = Instruments::new(10);
     for symbol in ["A", "B"] {
         let name = Name {
@@ -26,6 +31,7 @@ pub(crate) fn encoder() -> (Encoder, Instruments) {
         };
         let definition = Definition {
             name,
+            depth,
             ..Definition::default()
         };
         table.define(&definition).unwrap();
@@ -312,4 +318,99 @@ fn what_is_shown_again_has_a_record_only_if_it_is_news() {
     assert_eq!(shown(all(2, 90)), [0, 0, 0]);
     assert_eq!(shown(all(17, 91)), [1, 1, 1]);
     assert_eq!(shown(all(17, 91)), [0, 0, 0]);
+}
+
+/// Returns a change of a bid.
+fn bid(action: Action, number: u16, price: i64) -> Event {
+    Event {
+        action,
+        level: number,
+        entry: entry::BID,
+        price: Price::from_units(price),
+        size: 5,
+        ..event(Kind::Level, 1)
+    }
+}
+
+/// Returns the bids of the last record of `mbp-10`, and whether a book of any may be wrong.
+fn bids(batch: &Batch) -> (Vec<i64>, bool) {
+    let (mut bids, mut is_doubtful) = (Vec::new(), false);
+    read(batch, LiveSchema::Mbp10.alone(), false, |record| {
+        if let Some(book) = record.get::<Mbp10Msg>() {
+            let prices = book.levels.iter().map(|level| level.bid_px);
+            bids = prices.filter(|price| *price != dbn::UNDEF_PRICE).collect();
+            is_doubtful |= book.flags.raw() & dbn::flags::MAYBE_BAD_BOOK != 0;
+        }
+    });
+    (bids, is_doubtful)
+}
+
+#[test]
+fn levels_are_as_many_as_those_of_the_feed_whatever_the_definition_says() {
+    for is_late in [false, true] {
+        let (mut encoder, table) = encoder_of(BookConfig::by_level(5).unwrap(), 20);
+        let mut batch = Batch::default();
+        if !is_late {
+            encoder.want(LiveSchema::Mbp10.alone(), &table);
+        }
+        encoder.event(&live(), &table, &mut batch);
+        for number in 1..=5_u16 {
+            let event = bid(Action::New, number, 100 - i64::from(number));
+            encoder.event(&event, &table, &mut batch);
+        }
+        encoder.want(LiveSchema::Mbp10.alone(), &table);
+        let mut after = |action| {
+            encoder.event(&bid(action, 1, 100), &table, &mut batch);
+            bids(&batch)
+        };
+        assert_eq!(after(Action::New), (vec![100, 99, 98, 97, 96], false));
+        assert_eq!(after(Action::Delete), (vec![99, 98, 97, 96], false));
+    }
+}
+
+#[test]
+fn levels_are_as_many_as_those_of_the_feed_without_a_definition() {
+    let (mut encoder, table) = encoder_of(BookConfig::by_level(20).unwrap(), 0);
+    let mut batch = Batch::default();
+    encoder.want(LiveSchema::Mbp10.alone(), &table);
+    encoder.event(&live(), &table, &mut batch);
+    for number in 1..=12_u16 {
+        let event = bid(Action::New, number, 100 - i64::from(number));
+        encoder.event(&event, &table, &mut batch);
+    }
+    assert_eq!(bids(&batch), ((90..=99).rev().collect::<Vec<i64>>(), false));
+    encoder.event(&bid(Action::Delete, 1, 99), &table, &mut batch);
+    assert_eq!(bids(&batch), ((89..=98).rev().collect::<Vec<i64>>(), false));
+}
+
+#[test]
+fn numbers_of_levels_do_not_matter_to_books_by_price() {
+    let (mut encoder, table) = encoder_of(BookConfig::by_price(20).unwrap(), 5);
+    let mut batch = Batch::default();
+    encoder.want(LiveSchema::Mbp10.alone(), &table);
+    encoder.event(&live(), &table, &mut batch);
+    for (number, price) in [(1, 99), (30, 98), (1, 97)] {
+        encoder.event(&bid(Action::New, number, price), &table, &mut batch);
+    }
+    assert_eq!(bids(&batch), (vec![99, 98, 97], false));
+    encoder.event(&bid(Action::Delete, 30, 99), &table, &mut batch);
+    assert_eq!(bids(&batch), (vec![98, 97], false));
+}
+
+#[test]
+fn books_have_as_many_orders_as_those_of_the_feed() {
+    let books = BookConfig::by_order(2_000, 20_000).unwrap();
+    let (mut encoder, table) = encoder_of(books, 0);
+    let mut batch = Batch::default();
+    encoder.want(LiveSchema::Mbp10.alone(), &table);
+    encoder.event(&live(), &table, &mut batch);
+    for id in 1..=10_000_u64 {
+        let price = (id % 1_000) as i64;
+        encoder.event(&order(id, entry::BID, price, 5), &table, &mut batch);
+        batch.clear();
+    }
+    // One more order than by default, and one more price.
+    encoder.event(&order(10_001, entry::BID, 1_000, 5), &table, &mut batch);
+    let expected = (991..=1_000).rev().collect::<Vec<i64>>();
+    assert_eq!(bids(&batch), (expected, false));
 }

@@ -1,4 +1,4 @@
-//! The field index: where all tag=value fields of one message stand.
+//! The field index: the positions of all tag=value fields of one message.
 
 mod kernel;
 
@@ -6,39 +6,40 @@ use crate::data::DataFields;
 
 pub use kernel::Kernel;
 
-/// The separator of fields, SOH.
+/// The separator of fields.
 pub const SOH: u8 = 1;
 
-/// Marks of the separators among eight bytes, `word` being their little-endian word: not zero if
-/// there is one, and then the lowest bit set is the highest one of the first separator's byte. What
-/// is set above that may be wrong.
+/// Returns marks of the separators among eight bytes, of which `word` is the little-endian word.
+/// The result is not zero if there is a separator, and its lowest bit set is the highest bit of the
+/// first separator's byte. The bits above that may be wrong.
 #[inline]
 pub const fn separators_in(word: u64) -> u64 {
     zeros_in(word ^ 0x0101_0101_0101_0101)
 }
 
-/// Returns the mask of the bytes that are zero.
+/// Returns marks of the bytes that are zero. As in [`separators_in`], only the lowest bit set is
+/// certain.
 #[inline]
 pub(crate) const fn zeros_in(word: u64) -> u64 {
     word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080
 }
 
-/// Positions and tag numbers of all fields of one message, in reusable arrays.
+/// The positions and tag numbers of all fields of one message, in reusable arrays.
 ///
-/// A field is `tag=value` and the separator (0x01). The tag is what stands in front of the first
-/// `=`; a later `=` belongs to the value. A field whose tag is the length of a data field (see
-/// [`DataFields`]) and that is followed by that data field has the number of bytes of the latter's
-/// value, which may hold separators.
+/// A field is `tag=value` and the separator (0x01). The tag is the text before the first `=`; a
+/// later `=` belongs to the value. A field whose tag is the length of a data field (see
+/// [`DataFields`]), and which that data field follows, has the number of bytes of the value of the
+/// data field. That value may contain separators.
 ///
 /// Indexing does not allocate once the arrays are large enough for the messages at hand.
 #[derive(Clone, Debug)]
 pub struct FieldIndex {
-    /// The three columns one behind the other, in front of them what is left free so that they
-    /// begin on a page: a store over the border of two pages takes 25 cycles.
+    /// The three columns, one after the other. The entries before them are left free so that the
+    /// columns begin on a page, as a store over the border of two pages takes 25 cycles.
     room: Vec<u32>,
-    /// Where in `room` the columns begin.
+    /// The index in `room` at which the columns begin.
     first: usize,
-    /// The entries of a column.
+    /// The number of entries of a column.
     height: usize,
     pub(crate) len: usize,
     pub(crate) data: DataFields,
@@ -46,56 +47,57 @@ pub struct FieldIndex {
     max_fields: usize,
 }
 
-/// What one pass over a message found out.
+/// The result of one pass over a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Indexed {
     /// The sum of all bytes modulo 256.
     pub sum: u8,
-    /// Why the bytes are no sequence of fields, if so; the fields in front of it are indexed.
+    /// The fault if the bytes are no sequence of fields. The fields before it are indexed.
     pub fault: Option<Fault>,
-    /// Whether a value may hold a separator. If not, each separator ends a field.
+    /// Whether a value may contain a separator. If not, each separator ends a field.
     pub may_hold_data: bool,
 }
 
-/// The first place where bytes are no sequence of fields.
+/// The first place at which bytes are no sequence of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Offset of the first byte of the field at fault.
+    /// The offset of the first byte of the faulty field.
     pub offset: u32,
-    /// What is wrong with it.
+    /// The kind of fault.
     pub kind: FaultKind,
 }
 
-/// What is wrong with a field.
+/// The kind of fault of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// No `=` in front of the separator.
+    /// The field has no `=` before the separator.
     NoEquals,
-    /// No separator behind the last field.
+    /// The last field has no separator.
     Unterminated,
-    /// A data field whose length field is no number, or behind whose value no separator stands.
+    /// The length field of a data field is no number, or no separator follows the value of the data
+    /// field.
     DataLength,
-    /// More fields than the limit.
+    /// The message has more fields than the limit.
     TooManyFields,
-    /// 4 GiB or more.
+    /// The message has 4 GiB or more.
     TooLong,
 }
 
-/// The arrays of an index, all of the same height but for the spare entry.
+/// The arrays of an index, all of the same height except for a spare entry.
 pub(crate) struct Columns<'a> {
     pub(crate) tag: &'a mut [u32],
-    /// Where the values begin.
+    /// The offsets at which the values begin.
     pub(crate) begin: &'a mut [u32],
-    /// Where the values end. A spare entry in front stands for the separator in front of the first
-    /// field: field `i` begins behind `end[i]` and ends at `end[i + 1]`.
+    /// The offsets at which the values end. A spare entry at the front is that of the separator
+    /// before the first field: field `i` begins after `end[i]` and ends at `end[i + 1]`.
     pub(crate) end: &'a mut [u32],
 }
 
-/// The entries of a page of 4096 bytes.
+/// The number of entries in a page of 4096 bytes.
 const PAGE: usize = 1024;
 
 impl FieldIndex {
-    /// The default of [`FieldIndex::set_max_fields`].
+    /// The default limit of [`FieldIndex::set_max_fields`].
     pub const DEFAULT_MAX_FIELDS: usize = 65_536;
 
     /// Returns an empty index with the standard's data fields and the fastest kernel of this
@@ -104,8 +106,8 @@ impl FieldIndex {
         Self::with(DataFields::standard(), Kernel::best())
     }
 
-    /// Returns an empty index. A kernel that this processor lacks is replaced by the best that it
-    /// has.
+    /// Returns an empty index. A kernel that this processor lacks is replaced by the fastest one
+    /// that it has.
     pub fn with(data: DataFields, kernel: Kernel) -> Self {
         let kernel = if kernel.is_available() {
             kernel
@@ -125,9 +127,9 @@ impl FieldIndex {
         index
     }
 
-    /// Limits the number of fields of a message, and with it the memory: 12 bytes for each field of
-    /// the longest message, rounded up to a power of two, at least 256 and less than twice the
-    /// limit and 144 more.
+    /// Sets the limit on the number of fields of a message, and with it the limit on memory: 12
+    /// bytes for each field of the longest message, rounded up to a power of two, at least 256 and
+    /// less than twice the limit and 144 more.
     pub fn set_max_fields(&mut self, max_fields: usize) {
         self.max_fields = max_fields;
     }
@@ -137,7 +139,8 @@ impl FieldIndex {
         self.kernel
     }
 
-    /// Indexes all fields of `bytes` and sums its bytes; what was indexed before is forgotten.
+    /// Indexes all fields of `bytes` and sums its bytes. The index of the previous message is
+    /// discarded.
     #[inline]
     pub fn index(&mut self, bytes: &[u8]) -> Indexed {
         kernel::index(bytes, self)
@@ -149,13 +152,13 @@ impl FieldIndex {
         self.len
     }
 
-    /// Returns whether there is no field.
+    /// Returns whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Returns the tag numbers; 0 where the tag is not a number from 1 to 999,999,999 in at most 9
-    /// digits.
+    /// Returns the tag numbers. A tag that is not a number from 1 to 999,999,999 in at most 9
+    /// digits is 0.
     #[inline]
     pub fn tags(&self) -> &[u32] {
         self.column(0).get(..self.len).unwrap_or_default()
@@ -167,14 +170,14 @@ impl FieldIndex {
         self.column(1).get(..self.len).unwrap_or_default()
     }
 
-    /// Returns the offsets of the separators behind the values. A field's own text begins one
-    /// behind the previous one's end, the first field's at 0.
+    /// Returns the offsets of the separators after the values. The text of a field begins one byte
+    /// after the end of the previous field, and that of the first field at 0.
     #[inline]
     pub fn ends(&self) -> &[u32] {
         self.column(2).get(1..=self.len).unwrap_or_default()
     }
 
-    /// Returns tags, begins and ends of the first `N` fields, or `None` if there are fewer.
+    /// Returns the tags, begins and ends of the first `N` fields, or `None` if there are fewer.
     #[inline]
     pub fn front<const N: usize>(&self) -> Option<[&[u32; N]; 3]> {
         if self.len < N {
@@ -185,7 +188,8 @@ impl FieldIndex {
         Some([column(0)?, column(self.height)?, column(ends)?])
     }
 
-    /// Returns where the value of field `at` begins, and its end.
+    /// Returns the offsets at which the value of field `at` begins and ends, or `None` if there is
+    /// no such field.
     #[inline]
     pub fn span(&self, at: usize) -> Option<(u32, u32)> {
         if at >= self.len {
@@ -196,7 +200,7 @@ impl FieldIndex {
         Some((*self.room.get(begin)?, *self.room.get(end)?))
     }
 
-    /// From a column's first entry on: tags, begins, ends.
+    /// Returns the entries from the first one of a column on: 0 is tags, 1 begins, 2 ends.
     #[inline]
     fn column(&self, i: usize) -> &[u32] {
         self.room
@@ -204,8 +208,8 @@ impl FieldIndex {
             .unwrap_or_default()
     }
 
-    /// Returns what a kernel needs to know and the columns that it writes to; never `None`, as the
-    /// columns are in the room.
+    /// Returns the data fields that a kernel needs to know and the columns that it writes to. The
+    /// result is never `None`, as the columns are in the room.
     #[inline]
     pub(crate) fn parts(&mut self) -> Option<(&DataFields, Columns<'_>)> {
         let room = self.room.get_mut(self.first..)?;
@@ -219,7 +223,7 @@ impl FieldIndex {
         self.len = 0;
     }
 
-    /// Appends a field; false if that would exceed the limit.
+    /// Appends a field, and returns whether the limit allows that.
     pub(crate) fn push(&mut self, tag: u32, begin: usize, end: usize) -> bool {
         if self.len == self.height {
             self.grow();
@@ -239,7 +243,7 @@ impl FieldIndex {
         true
     }
 
-    /// Doubles the room, unless a message at the limit fits already.
+    /// Doubles the room unless a message at the limit fits already, and returns whether it has.
     #[cold]
     pub(crate) fn grow_within_limit(&mut self) -> bool {
         let may_grow = self.height < self.max_fields.saturating_add(kernel::SPARE);
@@ -253,7 +257,7 @@ impl FieldIndex {
         self.max_fields
     }
 
-    /// Doubles the room; the caller that adds fields keeps to their limit.
+    /// Doubles the room. A caller that adds fields keeps to their limit.
     #[cold]
     fn grow(&mut self) {
         let height = (self.height * 2).max(256);
@@ -273,7 +277,7 @@ impl Default for FieldIndex {
     }
 }
 
-/// Returns the number that a tag's text stands for: 1 to 9 digits, not zero; 0 for any other text.
+/// Returns the number of a tag of 1 to 9 digits, which is not zero. Returns 0 for any other text.
 #[inline]
 pub fn parse_tag(text: &[u8]) -> u32 {
     if text.len() > 9 {

@@ -1,10 +1,10 @@
-//! Segments of up to 24 entities in up to 32 bytes, none longer than four bytes, eight lanes at
-//! once. From the stream to their lanes entities stay in registers, since a vector that is loaded
-//! from what was stored in pieces is waited for. What is longer, or not regular, is not done.
+//! Decoding of segments of up to 24 entities in up to 32 bytes, none longer than four bytes, eight
+//! lanes at once. Entities stay in registers from the stream to their lanes, as a load of a vector
+//! that was stored in pieces waits. Longer or irregular segments are not decoded.
 //!
-//! Structs and vectors go to functions by way of memory. So what takes or returns some must be
-//! inlined, come what may; and since that cannot be asked of functions with instructions of their
-//! own, some here rely on those of their callers.
+//! Structs and vectors are passed to functions by way of memory. Functions that take or return them
+//! must therefore always be inlined. As that cannot be asked of functions with instructions of
+//! their own, some functions here rely on the instructions of their callers.
 
 use super::columns::{Block, Flags, Vector};
 use super::masks::{Masks, keep, map_of, masks, steady, word_at};
@@ -12,19 +12,20 @@ use super::{Columns, Front, Plan, Row};
 use core::arch::x86_64::*;
 use core::hint::black_box;
 
-/// Lanes of a vector.
+/// The number of lanes of a vector.
 pub(super) const EIGHT: usize = 8;
 
-/// Bytes of a window.
+/// The number of bytes of a window.
 const WINDOW: usize = 32;
 
-/// Most entities.
+/// The most entities of a segment.
 const MOST: u32 = 24;
 
 #[repr(align(32))]
 struct Pattern([u8; 32]);
 
-/// For each byte of eight entities: the first eight of sixteen, or the second eight.
+/// The number of the entity for each byte of eight entities: the first eight of sixteen, and the
+/// second eight.
 const ENTITIES: [Pattern; 2] = [entities(0), entities(EIGHT)];
 
 const fn entities(first: usize) -> Pattern {
@@ -37,11 +38,10 @@ const fn entities(first: usize) -> Pattern {
     Pattern(all)
 }
 
-/// How far a byte is from the end of its entity, the last one first: in four bytes.
+/// The distance of each of four bytes from the end of its entity, the last byte first.
 const BACK: i32 = 0x0302_0100;
 
-/// For eight lanes, the bits of which are set that are in the stream: the numbers of their
-/// entities.
+/// The numbers of the entities of eight lanes, by the mask of the lanes in the stream.
 static EXPANDED: [[u8; EIGHT]; 256] = expanded();
 
 const fn expanded() -> [[u8; EIGHT]; 256] {
@@ -68,8 +68,8 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Decodes the segment behind what is in front of it, at the beginning of these bytes: its length
-/// with the front, 0 where it is not done.
+/// Decodes the segment after its front, at the beginning of `bytes`. Returns its length with the
+/// front, or 0 if it is not decoded.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe,popcnt")]
 pub(super) fn decode(
     plan: &Plan,
@@ -120,8 +120,8 @@ unsafe fn segment<const E: usize>(
     }
 }
 
-/// Decodes entries with a presence map each, as long as they are regular, short, and have no bits
-/// left: the index behind them, and how many they are, with the number of their strings in the
+/// Decodes entries, each with a presence map, as long as they are regular, short, and have no bits
+/// left. Returns the index after them, and their count, with the number of their strings in the
 /// upper half.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe,popcnt")]
 pub(super) fn entries(
@@ -189,7 +189,8 @@ unsafe fn all_entries<const E: usize>(
     Some((at, done as u64 | texts << 32))
 }
 
-/// Notes the states behind an entry: the lanes that then have a previous value in their columns.
+/// Sets the states after an entry, and returns the lanes that then have a previous value in their
+/// columns.
 #[inline(always)]
 fn note(plan: &Plan, flags: &mut Flags, masks: &Masks, nulls: u64, ready: u64) -> u64 {
     if masks.is_steady && nulls & plan.implied == 0 {
@@ -199,8 +200,8 @@ fn note(plan: &Plan, flags: &mut Flags, masks: &Masks, nulls: u64, ready: u64) -
     (flags.assigned & !flags.outside) >> plan.shift
 }
 
-/// Returns the entry that begins at an index: its presence bits by lane, and its stop bits; `None`
-/// if it goes beyond the window, has an unusual map, or bits too many.
+/// Returns the presence bits of the entry that begins at an index, by lane, and its stop bits.
+/// Returns `None` if the entry goes beyond the window, has an unusual map, or too many bits.
 #[inline(always)]
 unsafe fn entry(plan: &Plan, window: &Window, bytes: &[u8], at: usize) -> Option<(u64, Stops)> {
     // SAFETY: the caller has the instructions.
@@ -216,10 +217,10 @@ unsafe fn entry(plan: &Plan, window: &Window, bytes: &[u8], at: usize) -> Option
     }
 }
 
-/// 32 bytes of the stream.
+/// A window of 32 bytes of the stream.
 struct Window {
     all: __m256i,
-    /// The index of the first one.
+    /// The index of the first byte.
     start: usize,
     stops: u64,
 }
@@ -235,8 +236,8 @@ impl Window {
         }
     }
 
-    /// Returns the bytes from an index on, or the last ones if there are fewer; `None` if nothing
-    /// is behind the index.
+    /// Returns the window of the bytes from an index on, or of the last bytes if there are fewer.
+    /// Returns `None` if no byte follows the index.
     #[inline(always)]
     unsafe fn at(bytes: &[u8], at: usize) -> Option<Self> {
         let Some(last) = bytes.len().checked_sub(WINDOW) else {
@@ -262,7 +263,7 @@ impl Window {
     }
 }
 
-/// Fewer bytes than a window has, zeros behind them.
+/// Returns fewer bytes than a window has, with zeros after them.
 #[cold]
 #[inline(never)]
 fn padded(rest: &[u8]) -> [u8; WINDOW] {
@@ -275,16 +276,16 @@ fn padded(rest: &[u8]) -> [u8; WINDOW] {
 
 /// The stop bits of a segment.
 struct Stops {
-    /// Those of its entities, and of the byte before its first one.
+    /// The stop bits of its entities, and of the byte before the first one.
     stops: u64,
     /// The byte before the first entity.
     before: u64,
-    /// The last one.
+    /// The last stop bit.
     last: u64,
 }
 
-/// Returns where a number of entities end, the first one beginning at `first`, from 1 to 63; `None`
-/// if the window does not have them all.
+/// Returns where `count` entities end, of which the first begins at `first`, from 1 to 63. Returns
+/// `None` if the window does not have all of them.
 #[inline(always)]
 unsafe fn stops(stops: u64, first: u32, count: u32) -> Option<Stops> {
     // SAFETY: the caller has the instructions.
@@ -303,8 +304,8 @@ unsafe fn stops(stops: u64, first: u32, count: u32) -> Option<Stops> {
     }
 }
 
-/// The lanes that are NULL, and the values of a segment, of which `vectors` are the previous ones;
-/// `None` if something is not regular.
+/// Returns the lanes that are NULL, and the values of a segment, or `None` if something is not
+/// regular. `vectors` are the previous values.
 #[inline(always)]
 unsafe fn read<const E: usize>(
     plan: &Plan,
@@ -331,8 +332,8 @@ unsafe fn read<const E: usize>(
     }
 }
 
-/// Returns the lanes that are NULL; `None` if an integer is overlong, a string has a zero preamble,
-/// or the exponent of a decimal is NULL.
+/// Returns the lanes that are NULL, or `None` if an integer is overlong, a string has a zero
+/// preamble, or the exponent of a decimal is NULL.
 #[inline(always)]
 unsafe fn irregular(plan: &Plan, stream: u64, stops: &Stops, window: &Window) -> Option<u64> {
     // SAFETY: the caller has the instructions.
@@ -362,7 +363,7 @@ unsafe fn irregular(plan: &Plan, stream: u64, stops: &Stops, window: &Window) ->
     }
 }
 
-/// Entities in the order of the stream, as integers.
+/// The entities in the order of the stream, as integers.
 struct Entities {
     first: __m256i,
     second: __m256i,
@@ -404,7 +405,7 @@ impl Entities {
         }
     }
 
-    /// Returns the values of eight lanes that are in the stream, in their lanes.
+    /// Returns the values of eight lanes that are in the stream, each in its lane.
     #[inline(always)]
     unsafe fn expanded(&self, stream: u64, eight: usize) -> __m256i {
         let lanes = (stream >> (EIGHT * eight)) as u8;
@@ -431,7 +432,8 @@ impl Entities {
     }
 }
 
-/// Returns the lanes of `second` where the topmost bit of `which` is set, else those of `first`.
+/// Returns the lanes of `second` if the topmost bit of `which` is set, and those of `first`
+/// otherwise.
 #[inline(always)]
 unsafe fn chosen(first: __m256i, second: __m256i, which: __m256i) -> __m256i {
     // SAFETY: the caller has the instructions.
@@ -441,8 +443,8 @@ unsafe fn chosen(first: __m256i, second: __m256i, which: __m256i) -> __m256i {
     }
 }
 
-/// Returns the numbers of marked bytes of 32: sixteen of them and the next sixteen, and anything
-/// behind them.
+/// Returns the numbers of the marked bytes of 32: sixteen of them, and the next sixteen. The places
+/// after them are undefined.
 #[inline(always)]
 unsafe fn numbers(marks: u64) -> [__m128i; 2] {
     // SAFETY: the caller has the instructions.
@@ -470,8 +472,8 @@ unsafe fn numbers(marks: u64) -> [__m128i; 2] {
     }
 }
 
-/// The first or second eight of sixteen entities, where it is known at which bytes they end, and
-/// the ones before them; `signed` and `nullable` are numbers of entities.
+/// Returns the first or second eight of sixteen entities as integers, from the bytes at which they
+/// and the entities before them end. `signed` and `nullable` are masks by the number of the entity.
 #[inline(always)]
 unsafe fn integers<const PART: usize>(
     (before, end): (__m128i, __m128i),
@@ -511,7 +513,8 @@ unsafe fn integers<const PART: usize>(
     }
 }
 
-/// Operators applied to eight lanes, of which those that are in the stream have this value.
+/// Returns the results of the operators of eight lanes. `value` has the values of the lanes that
+/// are in the stream.
 #[inline(always)]
 unsafe fn applied(
     plan: &Plan,
@@ -540,7 +543,7 @@ unsafe fn applied(
     }
 }
 
-/// Eight bits of a mask as eight lanes.
+/// Returns eight bits of a mask as eight lanes.
 #[inline(always)]
 pub(super) unsafe fn spread(mask: u64) -> __m256i {
     // SAFETY: the caller has the instructions.
@@ -582,7 +585,7 @@ pub(super) unsafe fn save<const E: usize>(values: &mut [Vector], vectors: &[__m2
     }
 }
 
-/// Writes the row.
+/// Writes the values and the presence of a row.
 #[inline(always)]
 unsafe fn fill<const E: usize>(
     plan: &Plan,
@@ -598,7 +601,7 @@ unsafe fn fill<const E: usize>(
     row.present = plan.all & !(masks.absent | nulls);
 }
 
-/// Returns how many entities the segment has, by its presence map.
+/// Returns the number of entities of a segment by its presence map.
 #[inline]
 #[target_feature(enable = "popcnt")]
 fn count(plan: &Plan, map: u64) -> u32 {
@@ -627,7 +630,7 @@ const fn any_long(stops: &Stops) -> bool {
     two & two >> 2 != 0
 }
 
-/// Returns the lanes whose value is one of their type.
+/// Returns the lanes whose value is in the range of their type.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn in_range(plan: &Plan, eight: usize, value: __m256i) -> __m256i {
@@ -637,7 +640,7 @@ pub(super) fn in_range(plan: &Plan, eight: usize, value: __m256i) -> __m256i {
     _mm256_cmpeq_epi32(_mm256_max_epu32(above, range), range)
 }
 
-/// Eight of some vectors' lanes.
+/// Returns a group of eight lanes, or `None` if there are not that many.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn half_of(vectors: &[Vector], eight: usize) -> Option<__m256i> {

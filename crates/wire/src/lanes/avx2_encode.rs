@@ -1,6 +1,6 @@
-//! Encoding: the way of `avx512_encode`, eight lanes at once, and the bytes of two entities.
+//! Encoding as in `avx512_encode`, eight lanes at once, and the bytes of two entities at once.
 //!
-//! As in `avx2`, helpers are inlined come what may, and rely on their callers' instructions.
+//! As in `avx2`, functions are always inlined, and rely on the instructions of their callers.
 
 use super::avx2::{EIGHT, half_of, in_range, load, save, spread};
 use super::columns::Block;
@@ -10,8 +10,8 @@ use core::arch::x86_64::*;
 use core::hint::black_box;
 
 /// Encodes segments of the same plan, each with its presence map and the first one with `front`,
-/// behind the end of `out`: how many of them. The first one that is not regular is left, with
-/// nothing changed.
+/// after the end of `out`, and returns their number. Stops before the first segment that is not
+/// regular, with nothing of it written.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe,popcnt")]
 pub(super) fn encode(
     plan: &Plan,
@@ -65,8 +65,8 @@ unsafe fn segments<const E: usize>(
     Some(done)
 }
 
-/// Writes a segment: what the columns, which are `vectors`, are afterwards, and how many bytes it
-/// has; `None` if it is not regular.
+/// Writes a segment. Returns the columns after it and the number of its bytes, or `None` if it is
+/// not regular. `vectors` are the columns before it.
 #[inline(always)]
 unsafe fn segment<const E: usize>(
     plan: &Plan,
@@ -113,14 +113,14 @@ unsafe fn segment<const E: usize>(
     }
 }
 
-/// Eight lanes that are held against what a decoder would take.
+/// Eight lanes with the values that a decoder would take.
 struct Lanes {
     present: __m256i,
     value: __m256i,
     expected: __m256i,
-    /// What is in the stream, if they are.
+    /// The entities of the lanes, as they would be in the stream.
     entity: __m256i,
-    /// Not all zeros where it is not regular.
+    /// All zeros if the lanes are regular.
     bad: __m256i,
 }
 
@@ -172,7 +172,7 @@ impl Lanes {
     }
 }
 
-/// Eight entities in four bytes each, first byte first.
+/// Returns eight entities in four bytes each, first byte first.
 #[inline(always)]
 unsafe fn bytes(entity: __m256i) -> __m256i {
     // SAFETY: the caller has the instructions.
@@ -187,7 +187,8 @@ unsafe fn bytes(entity: __m256i) -> __m256i {
     }
 }
 
-/// Returns the significant bytes of entities that have these sizes: the last one always is.
+/// Returns the significant bytes of entities that have these sizes. The last byte is always one of
+/// them.
 #[inline(always)]
 unsafe fn wanted(size: __m256i) -> __m256i {
     // SAFETY: the caller has the instructions.
@@ -202,7 +203,7 @@ unsafe fn wanted(size: __m256i) -> __m256i {
     }
 }
 
-/// Writes those bytes that are wanted from an index on; returns that behind them.
+/// Writes the wanted bytes from index `at` on, and returns the index after them.
 #[inline(always)]
 unsafe fn pack(bytes: __m256i, wanted: __m256i, room: &mut Room, mut at: usize) -> usize {
     // There are at most nine bytes in front of the values, and four of each.
@@ -220,7 +221,7 @@ unsafe fn pack(bytes: __m256i, wanted: __m256i, room: &mut Room, mut at: usize) 
     at
 }
 
-/// Bytes of two lanes each.
+/// Returns the bytes of two lanes each.
 #[inline(always)]
 unsafe fn quads(lanes: __m256i) -> [u64; 4] {
     let mut quads = Quads([0; 4]);
@@ -232,8 +233,9 @@ unsafe fn quads(lanes: __m256i) -> [u64; 4] {
 #[repr(align(32))]
 struct Quads([u64; 4]);
 
-/// Writes the presence map, and what else is in front: up to three bytes of a template identifier,
-/// the first one lowest, and above them how many they are.
+/// Writes the presence map and the template identifier after it, and returns the number of bytes.
+/// `front` has up to three bytes of the identifier, the first one lowest, and their number above
+/// them.
 #[inline]
 #[target_feature(enable = "bmi2,lzcnt")]
 fn map(plan: &Plan, given: u64, front: u32, room: &mut Room) -> usize {

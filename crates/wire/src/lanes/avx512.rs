@@ -1,31 +1,32 @@
-//! One segment of the plainest kind, all of whose previous values are there: up to 32 lanes at
-//! once, sixteen in a vector, in an order in which as little as possible waits for anything, so
-//! that several messages are under way at once. What is out of the ordinary is left to `avx2`.
+//! Decoding of a segment of a plain plan, all of whose previous values are there: up to 32 lanes at
+//! once, sixteen in a vector. The order of the instructions lets as little as possible wait, so
+//! that several messages are under way at once. All other segments are left to `avx2`.
 //!
 //! The processor overlaps the work on several segments, as far as their instructions fit into its
-//! window: so few instructions are worth more here than short ways, except for the way to the end
-//! of the segment, where the next one begins.
+//! window. Few instructions are therefore worth more here than short paths, except for the path to
+//! the end of the segment, where the next one begins.
 
 use super::columns::{Block, Vector};
 use super::{Columns, Front, Plan, Row};
 use core::arch::x86_64::*;
 
-/// `0, 1, 2, …`
+/// The indexes `0, 1, 2, …`.
 const IOTA: Bytes = bytes(Pattern::Index);
-/// How far a byte is from the end of its entity: the last one comes first.
+/// The distance of each byte from the end of its entity. The last byte comes first.
 const BACK: Bytes = bytes(Pattern::Back);
-/// The same of places one further on.
+/// The indexes `1, 2, 3, …`.
 pub(super) const NEXT: Bytes = bytes(Pattern::Next);
+/// The distance of each byte from the position after its entity. The last byte comes first.
 pub(super) const NEARER: Bytes = bytes(Pattern::Nearer);
-/// For each byte of sixteen entities, the number of a stop bit: of the first entity that of this
-/// index.
+/// The number of a stop bit for each byte of sixteen entities. The first entity has the number that
+/// is the index in this array.
 const ENDS: [Bytes; 3] = [
     bytes(Pattern::Before(0)),
     bytes(Pattern::Before(1)),
     bytes(Pattern::Before(2)),
 ];
 
-/// A matrix for bytes: without the stop bit.
+/// A bit matrix that copies a byte without its stop bit.
 pub(super) const SEVENS: i64 = 0x0102_0408_1020_4000;
 
 #[repr(align(64))]
@@ -57,13 +58,13 @@ const fn bytes(pattern: Pattern) -> Bytes {
 }
 
 /// Returns whether this processor has the instructions of the lanes that [`crate::Kernel::Avx512`]
-/// does not ask for.
+/// does not require.
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("gfni") && is_x86_feature_detected!("lzcnt")
 }
 
-/// Decodes a segment of a plain plan behind this front: its length with what is in front, 0 where
-/// it is not done. Arguments and result are such as go in registers.
+/// Decodes a segment of a plain plan after this front. Returns its length with the front, or 0 if
+/// it is not decoded. The arguments and the result are passed in registers.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,popcnt")]
 pub(super) fn decode<const G: usize>(
     plan: &Plan,
@@ -105,7 +106,7 @@ pub(super) fn decode<const G: usize>(
     last.trailing_zeros() as usize + 1
 }
 
-/// The values of the lanes, of which `values` are the previous ones; `None` if one is too large.
+/// Returns the values of the lanes, or `None` if one is too large. `values` are the previous ones.
 #[inline(always)]
 unsafe fn read<const G: usize>(
     plan: &Plan,
@@ -150,7 +151,7 @@ unsafe fn read<const G: usize>(
     }
 }
 
-/// Returns the first 64 bytes, with zeros behind the end.
+/// Returns the first 64 bytes, with zeros after the end.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
 pub(super) fn block(rest: &[u8]) -> __m512i {
@@ -165,8 +166,7 @@ pub(super) fn block(rest: &[u8]) -> __m512i {
     }
 }
 
-/// Returns the mask of the bytes in front of three others without a stop bit that have none
-/// themselves.
+/// Returns the mask of the bytes that begin a run of four bytes without a stop bit.
 #[inline(always)]
 pub(super) const fn long(stops: u64) -> u64 {
     let pairs = !stops & !stops >> 1;
@@ -191,7 +191,7 @@ fn turned(map: u64) -> u64 {
     _mm_cvtsi128_si64(bytes) as u64
 }
 
-/// Four signed digits of seven bits each, the last ones first, as integers.
+/// Returns integers of four signed digits of seven bits each, the last digit first.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(super) fn sum(sevens: __m512i) -> __m512i {
@@ -199,7 +199,7 @@ pub(super) fn sum(sevens: __m512i) -> __m512i {
     _mm512_madd_epi16(fourteens, _mm512_set1_epi32(1 << 30 | 1))
 }
 
-/// Returns the lanes whose value is not one of their type.
+/// Returns the lanes whose value is out of the range of their type.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn out_of_range(plan: &Plan, group: usize, value: __m512i) -> __mmask16 {
@@ -207,9 +207,9 @@ pub(super) fn out_of_range(plan: &Plan, group: usize, value: __m512i) -> __mmask
     _mm512_cmpgt_epu32_mask(above, vector(&plan.range[group]))
 }
 
-/// Returns the bytes of a mask, moved together, and zeros behind them. Zen 5 waits for the last
-/// content of the register even where zeros replace it, so they come from a place that the compiler
-/// does not know to be zero.
+/// Returns the bytes of a mask, moved together, with zeros after them. Zen 5 waits for the last
+/// content of the register even if zeros replace it. The zeros therefore come from a place that the
+/// compiler does not know to be zero.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vbmi2")]
 pub(super) fn compressed(mask: u64, bytes: __m512i) -> __m512i {
@@ -231,8 +231,9 @@ pub(super) fn vector(values: &Vector) -> __m512i {
     unsafe { _mm512_load_si512(values.0.as_ptr().cast()) }
 }
 
-/// Columns that may have been stored a moment ago: a masked load, which the compiler would make of
-/// a load and a blend, waits until the store is through, where a plain one takes its value.
+/// Returns columns that may have been stored a moment ago. A plain load takes its value from a
+/// store that is still under way. A masked load, which the compiler would make of a load and a
+/// blend, waits for the end of the store.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn forwarded(values: &Vector) -> __m512i {

@@ -1,5 +1,5 @@
-//! Encoding: the way of `avx512` backwards. The values of a row are held against what a decoder
-//! would take for them; what differs is written.
+//! Encoding, as the reverse of `avx512`. The values of a row are compared with those that a decoder
+//! would take, and the ones that differ are written.
 
 use super::avx512::{forwarded, store, vector};
 use super::columns::{Block, Vector};
@@ -9,12 +9,12 @@ use core::arch::x86_64::*;
 use core::hint::black_box;
 use core::mem::MaybeUninit;
 
-/// For each byte of an entity, first one first, where its seven bits are in two lanes.
+/// The position of the seven bits of each byte of an entity in two lanes, the first byte first.
 const SHIFTS: i64 = 0x2027_2e35_0007_0e15;
 
 /// Encodes segments of the same plan, each with its presence map and the first one with `front`,
-/// behind the end of `out`: how many of them. The first one that is not regular is left, with
-/// nothing changed. `PLAIN` is for plain plans, with all values there.
+/// after the end of `out`, and returns their number. Stops before the first segment that is not
+/// regular, with nothing of it written. `PLAIN` is for plain plans with all values.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn encode<const G: usize, const PLAIN: bool>(
     plan: &Plan,
@@ -72,8 +72,8 @@ unsafe fn segments<const G: usize, const PLAIN: bool>(
     Some(done)
 }
 
-/// Writes a segment: what the columns, which are `vectors`, are afterwards, and how many bytes it
-/// has; `None` if it is not regular.
+/// Writes a segment. Returns the columns after it and the number of its bytes, or `None` if it is
+/// not regular. `vectors` are the columns before it.
 #[inline(always)]
 unsafe fn segment<const G: usize, const PLAIN: bool>(
     plan: &Plan,
@@ -131,7 +131,8 @@ unsafe fn segment<const G: usize, const PLAIN: bool>(
     }
 }
 
-/// Writes those bytes of sixteen entities that are kept, of lanes that are in the stream: how many.
+/// Writes the bytes of sixteen entities that are in `keep` and whose lanes are in the stream, and
+/// returns their number.
 #[inline(always)]
 unsafe fn pack(
     bytes: __m512i,
@@ -149,8 +150,9 @@ unsafe fn pack(
     }
 }
 
-/// Writes the presence map, and what else is in front: up to three bytes of a template identifier,
-/// the first one lowest, and above them how many they are.
+/// Writes the presence map and the template identifier after it, and returns the number of bytes.
+/// `front` has up to three bytes of the identifier, the first one lowest, and their number above
+/// them.
 #[inline]
 #[target_feature(enable = "avx512f,gfni,bmi2,lzcnt")]
 fn map(plan: &Plan, given: u64, front: u32, room: &mut Room) -> usize {
@@ -170,8 +172,8 @@ fn map(plan: &Plan, given: u64, front: u32, room: &mut Room) -> usize {
     len + (front >> 24 & 3) as usize
 }
 
-/// Sixteen entities in four bytes each, first byte first; the significant bytes; and the lanes that
-/// have more.
+/// Returns sixteen entities in four bytes each, first byte first, the significant bytes, and the
+/// lanes that have more.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn bytes(entity: __m512i, signed: u16) -> (__m512i, u64, u16) {
@@ -195,14 +197,15 @@ fn bytes(entity: __m512i, signed: u16) -> (__m512i, u64, u16) {
     (bytes, from_first(some), long)
 }
 
-/// Of four bytes each, those from the first marked one on; the last one always.
+/// Returns, of four bytes each, those from the first marked one on. The last one is always among
+/// them.
 #[inline(always)]
 const fn from_first(marks: u64) -> u64 {
     let keep = marks | marks << 1 & 0xeeee_eeee_eeee_eeee;
     keep | keep << 2 & 0xcccc_cccc_cccc_cccc | 0x8888_8888_8888_8888
 }
 
-/// Returns the lanes whose expected value is beyond their type, where it begins again.
+/// Returns the lanes whose expected value is beyond their type, where it starts again.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn beyond(plan: &Plan, group: usize, lanes: u16, expected: __m512i) -> u16 {

@@ -1,6 +1,6 @@
-//! The entries of a sequence. What can be known of 64 bytes is found out once, for as many entries
-//! as they hold; previous values stay in registers from entry to entry, and what an entry's
-//! presence map says is known from the last time.
+//! Decoding of the entries of a sequence. The properties of 64 bytes are computed once, for as many
+//! entries as they hold. Previous values stay in registers from entry to entry, and the shape of an
+//! entry's presence map is known from the last time.
 
 use super::avx512::{
     NEARER, NEXT, SEVENS, block, compressed, constant, forwarded, long, map_bits, out_of_range,
@@ -12,11 +12,11 @@ use super::shapes::{Key, MAX_MAP, NOTHING, SLOTS, Shape, Shapes, found, set_stat
 use super::{Columns, MAX_LANES, Plan, Row};
 use core::arch::x86_64::*;
 
-/// A matrix for bytes: with a copy of the sign bit in the place of the stop bit.
+/// A bit matrix that copies a byte with its sign bit in the place of the stop bit.
 const SIGNED: i64 = 0x0102_0408_1020_4040;
-/// Decodes entries with a presence map each, as long as they are regular, have no integer of five
-/// bytes, and their shapes are at hand: the index behind them, and how many they are, with the
-/// number of their strings in the upper half. What is returned by way of memory is waited for.
+/// Decodes entries, each with a presence map, as long as they are regular, have no integer of five
+/// bytes, and their shapes are known. Returns the index after them, and their count, with the
+/// number of their strings in the upper half. A result by way of memory would be waited for.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,popcnt")]
 pub(super) fn decode<const G: usize>(
     plan: &Plan,
@@ -100,16 +100,16 @@ unsafe fn entries<const G: usize>(
     Some((at, done))
 }
 
-/// What is known of the next 64 bytes of the stream, zeros behind its end.
+/// The next 64 bytes of the stream, with zeros after its end, and their properties.
 struct View {
     block: __m512i,
     stops: u64,
-    /// By number of the stop bit, the place behind it.
+    /// The position after each stop bit, by the number of the stop bit.
     ends: __m512i,
-    /// First bytes that are worth a second look: of integers of more than four bytes, and those
+    /// The first bytes that may be irregular: those of integers of more than four bytes, and those
     /// that may be redundant.
     odd: u64,
-    /// Those that are 0x80.
+    /// The bytes that are 0x80.
     nulls: u64,
 }
 
@@ -133,13 +133,13 @@ impl View {
     }
 }
 
-/// Returns the last offset behind which there are eight bytes; below 0 if there is none.
+/// Returns the last offset at which there are eight bytes, which is negative if there is none.
 #[inline(always)]
 const fn last_word(rest: &[u8]) -> isize {
     rest.len() as isize - 8
 }
 
-/// The stop bits of the window that are left, and four times how many were before them.
+/// The stop bits of the window that are left, and four times the number of those before them.
 struct Left {
     stops: u64,
     number: u32,
@@ -154,7 +154,7 @@ impl Left {
         }
     }
 
-    /// Passes an entry, the first one; four times the number of its first stop bit.
+    /// Removes the first entry, and returns four times the number of its first stop bit.
     #[inline(always)]
     const fn pass(&mut self, entry: &Entry<'_>) -> u32 {
         let number = self.number;
@@ -167,23 +167,23 @@ impl Left {
 /// An entry in the window.
 struct Entry<'s> {
     shape: &'s Shape,
-    /// Its stop bits, from that of its presence map on.
+    /// The stop bits of the entry, from that of its presence map on.
     stops: u64,
     last: u64,
 }
 
-/// What an entry is besides its values.
+/// The result for an entry, besides its values.
 struct Told {
     present: u64,
-    /// As in [`Shape`].
+    /// The count of the entry: see [`Shape`].
     done: u64,
-    /// The states behind it.
+    /// The states after the entry.
     next: u64,
 }
 
 impl<'s> Entry<'s> {
-    /// The entry that begins with these bytes, `left` being the stop bits of the window from there
-    /// on; `None` if it goes beyond the window, or its shape is not there.
+    /// Returns the entry that begins with the bytes of `word`, or `None` if it goes beyond the
+    /// window, or its shape is not known. `left` has the stop bits of the window from there on.
     #[inline(always)]
     unsafe fn at(
         plan: &Plan,
@@ -211,7 +211,7 @@ impl<'s> Entry<'s> {
         }
     }
 
-    /// Returns the entry at hand, or `None` if it is not regular.
+    /// Returns the result for the entry besides its values, or `None` if it is not regular.
     #[inline(always)]
     unsafe fn told(&self, plan: &Plan, view: &View, rest: &[u8], now: u64) -> Option<Told> {
         let shape = self.shape;
@@ -233,8 +233,8 @@ impl<'s> Entry<'s> {
         })
     }
 
-    /// The values, where its first stop bit has this number, four times; `None` if one is out of
-    /// its range.
+    /// Returns the values of the entry, or `None` if one is out of its range. `number` is four
+    /// times the number of its first stop bit.
     #[inline(always)]
     unsafe fn read<const G: usize>(
         &self,
@@ -281,8 +281,8 @@ fn is_irregular(plan: &Plan, shape: &Shape, firsts: u64, rest: &[u8]) -> bool {
         || lanes(zeros) & !plan.signed | lanes(repeated) & plan.signed != 0
 }
 
-/// Returns the shape of an entry of which these lanes are NULL; `None` if one is an exponent: then
-/// its mantissa is not there.
+/// Returns the result for an entry of which these lanes are NULL, or `None` if one is an exponent,
+/// as its mantissa is then not there.
 #[cold]
 #[inline(never)]
 fn with_nulls(plan: &Plan, shape: &Shape, nulls: u64, now: u64) -> Option<Told> {
@@ -296,12 +296,12 @@ fn with_nulls(plan: &Plan, shape: &Shape, nulls: u64, now: u64) -> Option<Told> 
     })
 }
 
-/// Returns an entry in which these lanes have a value, for the result of [`decode`].
+/// Returns the count of an entry in which these lanes have a value, for the result of [`decode`].
 const fn done(plan: &Plan, present: u64) -> u64 {
     1 | ((present & plan.text).count_ones() as u64) << 32
 }
 
-/// For each byte of sixteen entities the number of a stop bit, from any number on.
+/// The number of a stop bit for each byte of sixteen entities, from any number on.
 static NUMBERS: [u8; 256 + 64 + 68] = {
     let mut numbers = [0; _];
     let mut i = 0;
@@ -312,8 +312,8 @@ static NUMBERS: [u8; 256 + 64 + 68] = {
     numbers
 };
 
-/// Sixteen entities as integers of up to four bytes, of an entry whose first stop bit has this
-/// number, four times; behind its last one there is anything.
+/// Returns sixteen entities of up to four bytes as integers. `number` is four times the number of
+/// the first stop bit of their entry. The lanes after its last entity are undefined.
 #[inline(always)]
 unsafe fn integers(shape: &Shape, part: usize, number: u32, view: &View) -> __m512i {
     let at = number as usize % 256 + 64 * part;
@@ -338,7 +338,7 @@ unsafe fn integers(shape: &Shape, part: usize, number: u32, view: &View) -> __m5
     }
 }
 
-/// Keeps what the presence map at an index comes to, if it is a regular one.
+/// Keeps the shape of the presence map at an index, if the map is a regular one.
 #[cold]
 #[target_feature(enable = "avx512f,bmi1,bmi2,gfni")]
 pub(super) fn learn(
@@ -359,7 +359,7 @@ pub(super) fn learn(
 }
 
 impl Shape {
-    /// Returns the shape of an entry of these masks.
+    /// Returns the shape of an entry with these masks.
     fn new(plan: &Plan, key: Key, masks: &Masks) -> Self {
         let Masks { stream, absent, .. } = *masks;
         let set = plan.implied & !absent | plan.delta & stream;

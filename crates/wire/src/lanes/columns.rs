@@ -5,7 +5,7 @@
 pub(super) struct Flags {
     pub(super) assigned: u64,
     pub(super) empty: u64,
-    /// The value does not fit into the column.
+    /// The columns whose value does not fit.
     pub(super) outside: u64,
 }
 
@@ -17,25 +17,25 @@ pub(super) struct Block {
     pub(super) values: [Vector; 4],
 }
 
-/// Sixteen columns: what a vector register holds.
+/// Sixteen columns, as in a vector register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(align(64))]
 pub(super) struct Vector(pub(super) [i32; 16]);
 
-/// Previous values of a set of templates, with their states (section 6.3.1 of FAST 1.1). All
+/// The previous values of a set of templates, with their states (section 6.3.1 of FAST 1.1). All
 /// memory is allocated at the beginning.
 ///
-/// A column has 32 bits. What does not fit ([`fits`]) is outside: a 64-bit number is kept beside
-/// the columns, anything else is its owner's affair.
+/// A column has 32 bits. A value that does not fit ([`fits`]) is outside: a 64-bit number is kept
+/// beside the columns, and any other value by the owner.
 #[derive(Debug, Default)]
 pub struct Columns {
     pub(super) blocks: Vec<Block>,
-    /// By column.
+    /// The values beside the columns, by column.
     outside: Vec<u64>,
 }
 
-/// Returns whether a column holds a 64-bit pattern, signed or not, and a difference can be added
-/// without overflow.
+/// Returns whether a 64-bit pattern, signed or not, fits into a column, and a difference can be
+/// added to it without overflow.
 #[inline(always)]
 pub const fn fits(bits: u64) -> bool {
     bits < 1 << 31 || (bits as i64) < 0 && (bits as i64) >= -(1 << 30)
@@ -56,7 +56,7 @@ impl Clone for Columns {
 }
 
 impl Columns {
-    /// So many columns, all undefined.
+    /// Returns `count` columns, all undefined.
     pub fn new(count: usize) -> Self {
         Self {
             blocks: vec![Block::default(); count.div_ceil(64)],
@@ -64,7 +64,7 @@ impl Columns {
         }
     }
 
-    /// Makes all undefined.
+    /// Makes all columns undefined.
     #[inline]
     pub fn reset(&mut self) {
         // Most often there are few, and the loop over many is not worth its beginning.
@@ -99,13 +99,13 @@ impl Columns {
         self.blocks[column / 64].flags.empty >> (column % 64) & 1 != 0
     }
 
-    /// Returns whether the value is kept elsewhere.
+    /// Returns whether the value is kept outside of the column.
     #[inline(always)]
     pub fn is_outside(&self, column: usize) -> bool {
         self.blocks[column / 64].flags.outside >> (column % 64) & 1 != 0
     }
 
-    /// Assigns the 64-bit pattern of an integer, or a packed string.
+    /// Assigns the 64-bit pattern of an integer, or a packed string, to the column.
     #[inline(always)]
     pub fn assign(&mut self, column: usize, value: u64) {
         if !fits(value) {
@@ -118,15 +118,15 @@ impl Columns {
         self.blocks[column / 64].values[column / 16 % 4].0[column % 16] = value as i32;
     }
 
-    /// Assigns an integer that is kept beside the columns, also if its pattern would fit: that of
-    /// an unsigned one near the largest is a small negative number's.
+    /// Assigns an integer that is kept beside the columns, even if its pattern would fit. The
+    /// pattern of an unsigned integer near the largest is that of a small negative number.
     #[inline]
     pub fn assign_beside(&mut self, column: usize, value: u64) {
         self.outside[column] = value;
         self.assign_outside(column);
     }
 
-    /// Assigns a value that is kept elsewhere.
+    /// Assigns a value that is kept outside of the column.
     #[inline]
     pub fn assign_outside(&mut self, column: usize) {
         let (flags, bit) = (&mut self.blocks[column / 64].flags, 1 << (column % 64));

@@ -1,24 +1,24 @@
-//! What all kernels share in encoding: what is known of a segment, and where its bytes go.
+//! The common part of all kernels in encoding: the masks of a segment, and the room for its bytes.
 
 use super::columns::Flags;
 use super::{MAX_ENCODED, Plan};
 use core::mem::MaybeUninit;
 
-/// Where a segment's bytes go.
+/// The room for a segment's bytes.
 pub(super) type Room = [MaybeUninit<u8>; MAX_ENCODED];
 
-/// What is known of a segment from the states of its lanes.
+/// The masks of a segment by the states of its lanes.
 pub(super) struct Masks {
     pub(super) present: u64,
-    /// There is something that a decoder would take without the value in the stream.
+    /// The lanes for which a decoder would take a value that is not in the stream.
     have: u64,
     pub(super) previous: u64,
-    /// A decoder would take one more.
+    /// The lanes for which a decoder would take one more.
     pub(super) add: u64,
 }
 
-/// Returns the lanes by the states; `None` if a previous value is not in its column, or a
-/// difference has no base.
+/// Returns the masks by the states of the lanes, or `None` if a previous value is not in its
+/// column, or a difference has no base.
 #[inline(always)]
 pub(super) fn masks(plan: &Plan, flags: &Flags, present: u64) -> Option<Masks> {
     let assigned = flags.assigned >> plan.shift;
@@ -37,7 +37,7 @@ pub(super) fn masks(plan: &Plan, flags: &Flags, present: u64) -> Option<Masks> {
     })
 }
 
-/// Returns the lanes of a plain plan; `None` if not all previous values and all values are there.
+/// Returns the masks of a plain plan, or `None` if a previous value or a value is missing.
 #[inline(always)]
 pub(super) fn plain_masks(plan: &Plan, flags: &Flags, present: u64) -> Option<Masks> {
     let ready = (flags.assigned & !flags.outside) >> plan.shift;
@@ -50,8 +50,8 @@ pub(super) fn plain_masks(plan: &Plan, flags: &Flags, present: u64) -> Option<Ma
     (plan.kept & !ready | plan.all & !present == 0).then_some(all)
 }
 
-/// Returns the lanes whose presence bits are set, and those that are in the stream, where `equal`
-/// ones have the value that a decoder would take: a field is left out where it would take the same
+/// Returns the lanes whose presence bits are set, and those that are in the stream. `equal` lanes
+/// have the value that a decoder would take: a field is left out if the decoder would take the same
 /// without it.
 #[inline(always)]
 pub(super) fn written(plan: &Plan, masks: &Masks, equal: u64) -> (u64, u64) {
@@ -62,7 +62,7 @@ pub(super) fn written(plan: &Plan, masks: &Masks, equal: u64) -> (u64, u64) {
     (given, stream)
 }
 
-/// Notes the new states.
+/// Sets the states of the lanes after a segment.
 #[inline(always)]
 pub(super) fn commit(plan: &Plan, flags: &mut Flags, present: u64) {
     let set = (plan.kept & present) << plan.shift;
@@ -72,7 +72,7 @@ pub(super) fn commit(plan: &Plan, flags: &mut Flags, present: u64) {
     flags.outside &= !(set | clear);
 }
 
-/// Returns the room behind the end of `out`.
+/// Returns the room after the end of `out`.
 #[inline(always)]
 pub(super) fn room(out: &mut Vec<u8>) -> Option<&mut Room> {
     if out.capacity() - out.len() < MAX_ENCODED {

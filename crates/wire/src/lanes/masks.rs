@@ -1,4 +1,4 @@
-//! What the kernels share in decoding: what is known of a segment before its values are read.
+//! The common part of the kernels in decoding: the masks of a segment, before its values are read.
 
 use super::Plan;
 use super::columns::Flags;
@@ -6,9 +6,9 @@ use super::columns::Flags;
 /// The stop bits of eight bytes.
 pub(super) const STOPS: u64 = 0x8080_8080_8080_8080;
 
-/// Returns the presence map with which these bytes begin, as it is in the stream, and how many bits
-/// it has with its stop bits; `None` if it has no end here, or its last byte of several is
-/// redundant.
+/// Returns the presence map at the front of these bytes, as it is in the stream, and the number of
+/// its bits with the stop bits. Returns `None` if the map does not end here, or if it has several
+/// bytes and the last one is redundant.
 #[inline(always)]
 pub(super) const fn map_of(word: u64) -> Option<(u64, u32)> {
     let ends = word & STOPS;
@@ -21,22 +21,22 @@ pub(super) const fn map_of(word: u64) -> Option<(u64, u32)> {
     Some((map, len))
 }
 
-/// What is known of a segment before its values are read.
+/// The masks of a segment, before its values are read.
 pub(super) struct Masks {
-    /// In the stream.
+    /// The lanes in the stream.
     pub(super) stream: u64,
-    /// Absent by the presence map and the previous values.
+    /// The lanes that are absent by the presence map and the previous values.
     pub(super) absent: u64,
-    /// The previous value, not the initial one, is the base.
+    /// The lanes whose base is the previous value, not the initial one.
     pub(super) previous: u64,
-    /// One is added.
+    /// The lanes to which one is added.
     pub(super) add: u64,
-    /// All previous values are there; states do not change but by NULL.
+    /// Whether all previous values are there. The states then change only by NULL.
     pub(super) is_steady: bool,
 }
 
-/// Returns the lanes by the presence bits, in their lanes, and the previous values; `None` if a
-/// value must not be absent.
+/// Returns the masks by the presence bits, which are in their lanes, and by the previous values.
+/// Returns `None` if a value must not be absent.
 #[inline(always)]
 pub(super) fn masks(plan: &Plan, flags: &Flags, given: u64) -> Option<Masks> {
     let assigned = flags.assigned >> plan.shift;
@@ -65,7 +65,7 @@ pub(super) fn masks(plan: &Plan, flags: &Flags, given: u64) -> Option<Masks> {
     })
 }
 
-/// Returns the lanes by a presence map, where all previous values are there.
+/// Returns the masks by a presence map if all previous values are there.
 #[inline(always)]
 pub(super) fn steady(plan: &Plan, given: u64) -> Masks {
     let absent = plan.without & !given;
@@ -79,7 +79,7 @@ pub(super) fn steady(plan: &Plan, given: u64) -> Masks {
     }
 }
 
-/// Notes the new states.
+/// Sets the states of the lanes after a segment.
 #[inline(always)]
 pub(super) fn keep(plan: &Plan, flags: &mut Flags, masks: &Masks, nulls: u64) {
     if masks.is_steady && nulls & plan.implied == 0 {
@@ -94,7 +94,7 @@ pub(super) fn keep(plan: &Plan, flags: &mut Flags, masks: &Masks, nulls: u64) {
     flags.outside &= !set;
 }
 
-/// Returns the next eight bytes, the first one lowest, with zeros behind the end.
+/// Returns the next eight bytes, the first one lowest, with zeros after the end.
 #[inline(always)]
 pub(super) fn word_at(bytes: &[u8], at: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or_default();

@@ -1,15 +1,15 @@
-//! Segments of FAST messages in lanes: all integers, short strings and decimals of a run of fields
-//! decoded or encoded at once, their operators as masked vector operations.
+//! Segments of FAST messages in lanes. All integers, short strings and decimals of a run of fields
+//! are decoded or encoded at once, with their operators as masked vector operations.
 //!
-//! A [`Plan`] describes the lanes of a segment; it is computed once, from the template. Lane `i` of
-//! a segment is column `i` of a window of [`Columns`], which hold the previous values; a field
-//! without a dictionary has a column all the same, so that fields and columns run in parallel.
-//! Masks have bit `i` for lane `i`.
+//! A [`Plan`] describes the lanes of a segment. It is computed once, from the template. Lane `i` of
+//! a segment is column `i` of a window of [`Columns`], which hold the previous values. A field
+//! without a dictionary has a column too, so that fields and columns run in parallel. Bit `i` of a
+//! mask is that of lane `i`.
 //!
-//! The vector kernels do what is regular. Where they meet anything else (an overlong integer, one
-//! of more than 31 bits or out of its range, a value that must not be absent, the end of the bytes)
-//! they give up with everything unchanged, and the caller's scalar code does the segment and finds
-//! what is wrong.
+//! The vector kernels handle only regular segments. In any other case (an overlong integer, one of
+//! more than 31 bits or out of its range, a value that must not be absent, the end of the bytes)
+//! they give up with everything unchanged. The caller's scalar code then handles the segment and
+//! finds the fault.
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
@@ -45,10 +45,10 @@ pub use shapes::Shapes;
 
 use crate::Kernel;
 
-/// Most characters of a string that a lane holds.
+/// The most characters of a string in a lane.
 pub const MAX_CHARS: usize = 4;
 
-/// The room that encoding a segment takes, however short it is.
+/// The room that encoding a segment needs, however short it is, in bytes.
 pub const MAX_ENCODED: usize = 8 + 4 * MAX_LANES + 64;
 
 /// A vector kernel that this processor has.
@@ -57,23 +57,23 @@ pub struct LaneKernel {
     kernel: Kernel,
 }
 
-/// What stands in front of the segment of a message.
+/// The bytes before the segment of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Front {
-    /// The presence map as it stands in the stream, the first byte lowest.
+    /// The presence map as it is in the stream, the first byte lowest.
     pub map: u64,
-    /// Whether a template identifier of one byte stands between it and the first entity.
+    /// Whether a template identifier of one byte is between the map and the first entity.
     pub has_id: bool,
 }
 
-/// Values by lane, with room behind, so that a few can be read from any lane on.
+/// Values by lane. Room after them allows a few to be read from any lane on.
 pub type Values = [i32; MAX_LANES + 8];
 
 /// The values of a segment.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct Row {
-    /// By lane; what is in the others is undefined. Strings are packed ([`pack`]).
+    /// The values by lane. Those of other lanes are undefined. Strings are packed ([`pack`]).
     pub values: Values,
     /// The lanes that have a value. For a decimal only the exponent's lane counts.
     pub present: u64,
@@ -88,19 +88,19 @@ impl Default for Row {
     }
 }
 
-/// What [`LaneKernel::entries`] has decoded.
+/// The result of [`LaneKernel::entries`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// The index behind the last row.
+    /// The index after the last row.
     pub at: usize,
-    /// How many rows.
+    /// The number of rows.
     pub count: usize,
-    /// How many strings are in them.
+    /// The number of strings in the rows.
     pub texts: u32,
 }
 
 impl LaneKernel {
-    /// Returns the kernel, or `None` if it does not work in lanes or this processor lacks it.
+    /// Returns the kernel, or `None` if it has no lanes or this processor lacks it.
     pub fn new(kernel: Kernel) -> Option<Self> {
         let is_available = match kernel {
             #[cfg(target_arch = "x86_64")]
@@ -124,9 +124,10 @@ impl LaneKernel {
         Self::all().next()
     }
 
-    /// Decodes the first segment of a message, which begins with the first of these bytes: its
-    /// values to `row`, previous values updated; returns the length. 0, with `columns` unchanged,
-    /// where the scalar code must do it; presence bits that are left are such a case.
+    /// Decodes the first segment of a message, which begins at the front of `bytes`. Writes its
+    /// values to `row`, updates the previous values, and returns its length. Returns 0, with
+    /// `columns` unchanged, if the scalar code must decode it. That includes a message with
+    /// presence bits left.
     #[inline(always)]
     #[allow(unsafe_code)]
     pub fn decode(
@@ -160,8 +161,8 @@ impl LaneKernel {
         0
     }
 
-    /// Returns the room that [`Self::entries`] needs to recognise presence maps, which pays off
-    /// where there are entries.
+    /// Returns the room that [`Self::entries`] needs to recognise presence maps. It pays off if
+    /// there are entries.
     pub fn shapes(self) -> Shapes {
         match self.kernel {
             Kernel::Avx512 => Shapes::with_room(),
@@ -169,8 +170,8 @@ impl LaneKernel {
         }
     }
 
-    /// Decodes entries from index `at` on, each a presence map and one segment, to rows: as many
-    /// as there are rows, or until one is not regular or has presence bits left.
+    /// Decodes entries from index `at` on, each a presence map and one segment, to rows. Stops
+    /// after the last row, or before an entry that is not regular or has presence bits left.
     #[inline(never)]
     #[allow(unsafe_code)]
     pub fn entries(
@@ -209,8 +210,8 @@ impl LaneKernel {
         all
     }
 
-    /// Decodes entries as [`Self::entries`] does, but, if there is room for shapes, none of which
-    /// the shape is not known.
+    /// Decodes entries as [`Self::entries`] does. If there is room for shapes, it stops before an
+    /// entry whose shape is not known.
     #[inline(always)]
     #[allow(unsafe_code)]
     pub fn known_entries(
@@ -245,13 +246,14 @@ impl LaneKernel {
         }
     }
 
-    /// Encodes one segment behind the end of `out`: its presence map, then, if `front` is not 0,
-    /// a template identifier, then the values. `front` is 0, or, where the plan skips a bit of the
-    /// map, which then says so, the identifier as it is in the stream: up to three bytes, the first
-    /// one lowest, and their number in the topmost byte. False, with `columns` and `out` unchanged,
-    /// where the scalar code must do it.
+    /// Encodes one segment after the end of `out`: its presence map, a template identifier if
+    /// `front` is not 0, and the values. Only a plan that skips a bit of the map, which then says
+    /// that the identifier is there, may have a `front`. It is the identifier as it is in the
+    /// stream: up to three bytes, the first one lowest, and their number in the topmost byte.
+    /// Returns false, with `columns` and `out` unchanged, if the scalar code must encode the
+    /// segment.
     ///
-    /// The row must come from decoding with the same plan. `out` grows where it has less than
+    /// The row must come from decoding with the same plan. `out` grows if it has less than
     /// [`MAX_ENCODED`] left.
     #[inline(always)]
     pub fn encode(
@@ -268,8 +270,8 @@ impl LaneKernel {
             || self.encode_rows::<false>(plan, columns, rows, front, out) != 0
     }
 
-    /// Encodes entries, each a presence map and one segment, behind the end of `out`: how many,
-    /// until one is not regular. Otherwise as [`Self::encode`].
+    /// Encodes entries, each a presence map and one segment, after the end of `out`, until one is
+    /// not regular. Returns their number. Everything else is as in [`Self::encode`].
     #[inline(always)]
     pub fn encode_entries(
         self,
@@ -311,8 +313,8 @@ impl LaneKernel {
 }
 
 /// Returns an ASCII string of up to [`MAX_CHARS`] characters as an integer, seven bits each, the
-/// last one lowest, as it stands in a stream; `None` for a longer one, one that begins with NUL, or
-/// one that is not ASCII.
+/// last one lowest, as it is in a stream. Returns `None` for a longer string, one that begins with
+/// NUL, or one that is not ASCII.
 #[inline]
 pub fn pack(text: &[u8]) -> Option<u64> {
     if text.len() > MAX_CHARS || text.first() == Some(&0) || !text.is_ascii() {
@@ -324,7 +326,7 @@ pub fn pack(text: &[u8]) -> Option<u64> {
     )
 }
 
-/// Returns the characters of a packed string and how many they are; the others are 0.
+/// Returns the characters of a packed string and their number. The other characters are 0.
 #[inline(always)]
 pub fn unpack(packed: u64) -> ([u8; MAX_CHARS], usize) {
     if packed < 0x80 {
@@ -450,7 +452,8 @@ mod tests {
         assert_eq!(columns.value(0), before.value(0));
     }
 
-    /// Entries of three lanes, the second one optional: all, none, some, NULL, more of the same.
+    /// Entries of three lanes, the second one optional: all, none, some, NULL, and more of the
+    /// same.
     const ENTRIES: [&[u8]; 8] = [
         &[0xf0, 0x81, 0x82, 0x83],
         &[0x80],

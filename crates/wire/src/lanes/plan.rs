@@ -1,32 +1,32 @@
-//! What the lanes of a segment are.
+//! The plan of a segment: the properties of its lanes.
 
 use super::columns::{Vector, fits};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Most lanes of a segment, gaps between its columns counted.
+/// The most lanes of a segment, with the gaps between its columns.
 pub const MAX_LANES: usize = 32;
 
-/// Vectors of a segment at most.
+/// The most vectors of a segment.
 pub(super) const MAX_GROUPS: usize = MAX_LANES / 16;
 
 /// The operator of a lane (section 6.3 of FAST 1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneOperator {
-    /// None: always in the stream.
+    /// No operator. The value is always in the stream.
     None,
-    /// A constant that may be absent: a bit, never in the stream.
+    /// A constant that may be absent. It has a presence bit, and is never in the stream.
     Constant,
-    /// A value if it is not in the stream.
+    /// An initial value, if there is none in the stream.
     Default,
-    /// The previous value.
+    /// The previous value, if there is none in the stream.
     Copy,
-    /// One more than the previous value.
+    /// One more than the previous value, if there is none in the stream.
     Increment,
-    /// A difference to the previous value.
+    /// A difference to the previous value, which is always in the stream.
     Delta,
 }
 
-/// What is in a lane.
+/// The type of the values of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneKind {
     /// An integer from 0 to this number.
@@ -37,21 +37,21 @@ pub enum LaneKind {
     Text,
 }
 
-/// One lane.
+/// The properties of a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Lane {
-    /// Its column.
+    /// The column of the lane.
     pub column: u32,
-    /// What is in it.
+    /// The type of its values.
     pub kind: LaneKind,
-    /// Its operator.
+    /// The operator of the lane.
     pub operator: LaneOperator,
-    /// Whether it can be absent.
+    /// Whether the value can be absent.
     pub optional: bool,
-    /// The initial value, strings packed.
+    /// The initial value. A string is packed.
     pub initial: Option<u64>,
-    /// An exponent that can be absent: the next lane is its mantissa, and in the stream only if
-    /// the exponent has a value.
+    /// Whether the lane is an exponent that can be absent. The next lane is then its mantissa,
+    /// which is in the stream only if the exponent has a value.
     pub leads: bool,
 }
 
@@ -59,61 +59,63 @@ pub struct Lane {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Plan {
-    /// Another number for every plan, above 0, but the same for its copies.
+    /// A number above 0 that differs for every plan, but is the same for its copies.
     pub(super) identity: u64,
-    /// The columns' place: index of the block, offset in its flags.
+    /// The place of the columns: the index of the block, and the offset in its flags.
     pub(super) block: u32,
     pub(super) shift: u32,
     pub(super) groups: u32,
-    /// How many halves of vectors are in use.
+    /// The number of halves of vectors in use.
     pub(super) eights: u32,
-    /// How many vectors there are, if all lanes are mandatory unsigned integers and strings that
-    /// are copied, incremented, or have no operator; else 0.
+    /// The number of vectors if all lanes are mandatory unsigned integers and strings that are
+    /// copied, incremented, or have no operator; 0 otherwise.
     pub(super) plain: u32,
-    /// Bits at the front of the presence map that belong to another segment.
+    /// The number of bits at the front of the presence map that belong to another segment.
     pub(super) skipped_bits: u32,
-    /// How many presence bits the lanes take.
+    /// The number of presence bits of the lanes.
     pub(super) bit_count: u32,
-    /// All lanes; the others in the window are not the segment's.
+    /// The lanes of the segment. The other lanes of the window are not its own.
     pub(super) all: u64,
     pub(super) bit: u64,
-    /// Lanes that stand in the stream if their bit is set.
+    /// The lanes that are in the stream if their bit is set.
     pub(super) bit_stream: u64,
-    /// Lanes that always stand in the stream.
+    /// The lanes that are always in the stream.
     pub(super) always: u64,
     pub(super) constant: u64,
     pub(super) default: u64,
-    /// Copy and increment.
+    /// The lanes with copy or increment.
     pub(super) implied: u64,
     pub(super) increment: u64,
     pub(super) delta: u64,
     pub(super) optional: u64,
     pub(super) initial: u64,
-    /// Lanes whose entities are signed: signed integers and deltas.
+    /// The lanes whose entities are signed: signed integers and deltas.
     pub(super) signed: u64,
-    /// Optional integers: in the stream one more than they are.
+    /// The optional integers, which are one more in the stream than their value.
     pub(super) nullable: u64,
     pub(super) text: u64,
-    /// Exponents that decide on their mantissas.
+    /// The exponents that decide whether their mantissas are there.
     pub(super) leads: u64,
-    /// Lanes that use a previous value: copy, increment and delta.
+    /// The lanes that use a previous value: copy, increment and delta.
     pub(super) kept: u64,
-    /// How many entities a presence map brings, from its bytes as they stand: each bit of the
-    /// first mask one, each of the second another one; and how many there are without.
+    /// The bits of a presence map that add entities, as its bytes are in the stream: each bit of
+    /// the first mask adds one, and each bit of the second another one. `always_count` entities are
+    /// there without them.
     pub(super) counted: [u64; 2],
     pub(super) always_count: u32,
-    /// The bit of that number.
+    /// The bit with the number `always_count`.
     pub(super) always_bit: u64,
     /// The bits of a map that belong to no lane, in the same order.
     pub(super) excess: u64,
-    /// The presence bits behind those that are skipped, of a map whose bytes are turned round.
+    /// The presence bits after the skipped ones, of a map whose bytes have their bits reversed.
     pub(super) turned_bits: u64,
-    /// Lanes that have no value without their bit: default without an initial value, constant.
+    /// The lanes that have no value without their bit: constants, and defaults without an initial
+    /// value.
     pub(super) without: u64,
-    /// Not the segment's.
+    /// The lanes of the window that are not the segment's.
     pub(super) others: u64,
     pub(super) initials: [Vector; MAX_GROUPS],
-    /// Smallest values, and by how much the largest are larger.
+    /// The smallest values, and the differences of the largest values to them.
     pub(super) low: [Vector; MAX_GROUPS],
     pub(super) range: [Vector; MAX_GROUPS],
     /// Some of the masks as lanes of all ones or zeros, for kernels without mask registers.
@@ -127,7 +129,7 @@ pub(super) struct Wide {
     pub(super) nullable: [Vector; MAX_GROUPS],
     pub(super) delta: [Vector; MAX_GROUPS],
     pub(super) increment: [Vector; MAX_GROUPS],
-    /// Those with a previous value, if all of them have it, and those of others.
+    /// The lanes with a previous value, if all of them have it, and those of others.
     pub(super) previous: [Vector; MAX_GROUPS],
 }
 
@@ -137,16 +139,16 @@ fn wide(mask: u64) -> [Vector; MAX_GROUPS] {
     std::array::from_fn(|group| Vector(std::array::from_fn(|i| lane(16 * group + i))))
 }
 
-/// The limits within which sums cannot overflow unnoticed: those of [`fits`].
+/// The limits within which sums cannot overflow unnoticed, which are those of [`fits`].
 const LOW: i64 = -(1 << 30);
 const HIGH_SIGNED: i64 = (1 << 30) - 1;
 const HIGH: u64 = (1 << 31) - 1;
 
 impl Plan {
-    /// Returns the plan of these lanes; `None` if their columns do not ascend, or lie too far
-    /// apart, or an initial value does not fit, or previous values decide on whether a mantissa is
-    /// there. Where the segment begins with its presence map, `skipped_bits` (0 or 1) of it are
-    /// somebody else's.
+    /// Returns the plan of these lanes. Returns `None` if their columns do not ascend or are too
+    /// far apart, if an initial value does not fit, or if previous values decide whether a mantissa
+    /// is there. If the segment begins with its presence map, the first `skipped_bits` (0 or 1)
+    /// bits of the map belong to others.
     pub fn new(lanes: &[Lane], skipped_bits: u32) -> Option<Self> {
         let (first, last) = (lanes.first()?.column, lanes.last()?.column);
         let base = first & !15;
@@ -246,7 +248,7 @@ impl Plan {
         }
     }
 
-    /// Prepares the counting of entities.
+    /// Computes the masks that count entities.
     fn count(&mut self) {
         self.always_count = self.always.count_ones();
         let mut number = self.skipped_bits;
@@ -317,7 +319,7 @@ impl Plan {
         64 * self.block + self.shift
     }
 
-    /// Index of the first vector in its block.
+    /// Returns the index of the first vector in its block.
     #[inline(always)]
     pub(super) const fn first(&self) -> usize {
         (self.shift / 16) as usize
@@ -328,8 +330,8 @@ impl Plan {
         (column - self.column()) as u8
     }
 
-    /// Returns the least and the greatest value that a decoder could have left in this lane; `None`
-    /// if it is not the segment's.
+    /// Returns the least and the greatest value that a decoder may leave in this lane, or `None` if
+    /// the lane is not the segment's.
     #[inline]
     pub fn limits(&self, lane: usize) -> Option<(i64, i64)> {
         let of = |vectors: &[Vector]| vectors.get(lane / 16).map(|vector| vector.0[lane % 16]);
@@ -343,13 +345,14 @@ impl Plan {
         })
     }
 
-    /// Returns whether a decoder could have left a row in which these lanes have a value.
+    /// Returns whether a decoder may leave a row in which these lanes have a value.
     pub const fn may_hold(&self, present: u64) -> bool {
         let absent = self.all & !present;
         absent & !(self.optional | self.leads << 1) == 0
     }
 
-    /// Returns how many values of a row are written: its lanes, rounded up to whole vectors.
+    /// Returns the number of values of a row that are written: its lanes, rounded up to whole
+    /// vectors.
     pub const fn row_len(&self) -> usize {
         16 * self.groups as usize
     }
@@ -360,7 +363,7 @@ impl Plan {
         self.text
     }
 
-    /// Returns how many presence bits the segment takes.
+    /// Returns the number of presence bits of the segment.
     #[inline]
     pub const fn bits(&self) -> u32 {
         self.bit_count

@@ -1,67 +1,68 @@
-//! What presence maps come to, kept for the next time: the messages of a feed have few of them.
+//! The shapes of presence maps, kept for the next time, as the messages of a feed have few of them.
 
 use super::columns::{Flags, Vector};
 use super::plan::{MAX_GROUPS, MAX_LANES, Plan};
 
-/// How many shapes are kept: a power of two.
+/// The number of shapes that are kept, a power of two.
 pub(super) const SLOTS: usize = 128;
 
 /// The meaning of a presence map for a segment whose previous values are in certain states.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Shape {
-    /// By lane, the number of its entity; [`NOTHING`] if it is not in the stream.
+    /// The number of the entity of each lane, or [`NOTHING`] if it is not in the stream.
     pub(super) index: [Vector; MAX_GROUPS],
-    /// All ones where the previous value is kept, or added to.
+    /// A mask of all ones for each lane whose previous value is kept, or added to.
     pub(super) keep: [Vector; MAX_GROUPS],
-    /// What else is added.
+    /// The number that is added to each lane.
     pub(super) addend: [Vector; MAX_GROUPS],
     pub(super) key: Key,
-    /// The states afterwards.
+    /// The states after the entry.
     pub(super) next: u64,
-    /// The entities behind the first sixteen.
+    /// The entities after the first sixteen.
     pub(super) beyond: u16,
-    /// The lanes in the stream, and those that have a value.
+    /// The lanes in the stream, and the lanes that have a value.
     pub(super) stream: u64,
     pub(super) present: u64,
-    /// One entry, and in the upper half how many of its strings have a value.
+    /// The count of one entry, with the number of its strings that have a value in the upper half.
     pub(super) done: u64,
-    /// Four times as many as it has stop bits.
+    /// Four times the number of its stop bits.
     pub(super) number: u32,
-    /// By number of the entity: can be NULL; is one more than it says.
+    /// The entities that can be NULL, and those that are one more than their value, by number.
     pub(super) optional: u64,
     pub(super) nullable: u64,
-    /// The signed ones, four bits each.
+    /// The signed entities, four bits each.
     pub(super) signed: [u64; 2],
 }
 
-/// The number of no entity: one that reads as 0.
+/// The number of an entity that does not exist, which reads as 0.
 pub(super) const NOTHING: i32 = 31;
 
-/// What a shape is for; none is 0.
+/// The key of a shape. No key is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Key {
-    /// The presence map as it stands in the stream, the first byte lowest, with the identity of the
-    /// plan in the bytes behind [`MAX_MAP`].
+    /// The presence map as it is in the stream, the first byte lowest, with the identity of the
+    /// plan in the bytes after [`MAX_MAP`].
     map: u64,
-    /// See [`states`].
+    /// The states of the previous values: see [`states`].
     pub(super) states: u64,
 }
 
-/// Most bytes of a presence map that has a shape: as many as [`MAX_LANES`] need.
+/// The most bytes of a presence map that has a shape, which are as many as [`MAX_LANES`] need.
 pub(super) const MAX_MAP: usize = MAX_LANES.div_ceil(7);
 
 impl Key {
-    /// Of this map, or of one that is longer: then it belongs to no message, because it has no stop
-    /// bit where the others have one. Where there are 2^24 plans, some are taken for each other.
+    /// Returns the key of a presence map. The key of a longer map is that of no message, because it
+    /// has no stop bit where the others have one. With 2^24 plans or more, some are taken for each
+    /// other.
     #[inline(always)]
     pub(super) const fn new(plan: &Plan, map: u64, states: u64) -> Self {
         let map = map ^ plan.identity << (8 * MAX_MAP);
         Self { map, states }
     }
 
-    /// Returns the place of the shape for this key; if it is not there, it is in the other place of
-    /// the pair.
+    /// Returns the place of the shape for this key. If the shape is not there, it is in the other
+    /// place of the pair.
     #[inline(always)]
     pub(super) const fn slot(self) -> usize {
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -70,8 +71,8 @@ impl Key {
     }
 }
 
-/// Returns the states of the previous values that a plan uses: assigned in the lower half, empty in
-/// the upper one; `None` if one is outside.
+/// Returns the states of the previous values that a plan uses, or `None` if one is outside. The
+/// assigned ones are in the lower half, the empty ones in the upper half.
 #[inline(always)]
 pub(super) fn states(plan: &Plan, flags: &Flags) -> Option<u64> {
     let of = |mask: u64| mask >> plan.shift & plan.kept;
@@ -81,7 +82,7 @@ pub(super) fn states(plan: &Plan, flags: &Flags) -> Option<u64> {
     }
 }
 
-/// Makes these the states.
+/// Sets the states of the previous values that a plan uses.
 #[inline(always)]
 pub(super) const fn set_states(plan: &Plan, flags: &mut Flags, states: u64) {
     let kept = plan.kept << plan.shift;
@@ -91,17 +92,17 @@ pub(super) const fn set_states(plan: &Plan, flags: &mut Flags, states: u64) {
     flags.empty = flags.empty & !kept | empty;
 }
 
-/// The shapes that were met last, for the entries of all segments that are decoded with the same
-/// columns. Never more than 64 KiB.
+/// The shapes that were used last, for the entries of all segments that are decoded with the same
+/// columns. They take at most 64 KiB.
 #[derive(Clone, Debug, Default)]
 pub struct Shapes {
     slots: Option<Box<[Shape; SLOTS]>>,
-    /// What was looked for in vain where another one is.
+    /// The key that was last looked for in vain, by its place.
     wanted: Vec<Key>,
 }
 
 impl Shapes {
-    /// Returns empty room for shapes.
+    /// Returns room for shapes, without any.
     pub(super) fn with_room() -> Self {
         Self {
             slots: vec![Shape::default(); SLOTS].try_into().ok(),
@@ -109,14 +110,15 @@ impl Shapes {
         }
     }
 
-    /// Returns all shapes, or `None` if there is no room for any.
+    /// Returns all places of shapes, or `None` if there is no room for any.
     #[inline(always)]
     pub(super) fn slots(&self) -> Option<&[Shape; SLOTS]> {
         self.slots.as_deref()
     }
 
-    /// Returns the place of a shape that is worth making: one of its places is empty, or those that
-    /// are there were in the way of this one before. Maps that do not recur cost little by that.
+    /// Returns the place for a shape if it is worth making. It is if one of its two places is
+    /// empty, or if it was looked for before while others were in them. Maps that do not recur thus
+    /// cost little.
     pub(super) fn place(&mut self, key: Key) -> Option<&mut Shape> {
         let slot = key.slot();
         let wanted = std::mem::replace(self.wanted.get_mut(slot)?, key);
@@ -137,7 +139,7 @@ impl Shapes {
     }
 }
 
-/// The shape of a key.
+/// Returns the shape of a key, or `None` if it is not kept.
 #[inline(always)]
 pub(super) fn found<'s>(shapes: &'s [Shape; SLOTS], key: &Key) -> Option<&'s Shape> {
     let slot = key.slot();

@@ -1,13 +1,13 @@
-//! Putting together the seven bits of each byte of a word: by one instruction where the processor
-//! has a fast one, whatever the program was compiled for.
+//! Joining of the seven data bits of each byte of a word. Where the processor has a fast
+//! instruction for that, it is used, whatever the program was compiled for.
 
 #![allow(unsafe_code, reason = "an instruction that not every processor has")]
 
-/// How data bits are put together. It is small, and copied along.
+/// A way to join data bits. It is small, and is meant to be copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Squeeze {
-    /// The processor has `pext`, and it takes but a few cycles. True only if [`Self::best`] found
-    /// it.
+    /// Whether the processor has `pext`, and it takes only a few cycles. True only if
+    /// [`Self::best`] found it.
     has_pext: bool,
 }
 
@@ -23,13 +23,13 @@ impl Squeeze {
         }
     }
 
-    /// Shifts and masks, which every processor has.
+    /// Returns the way with shifts and masks, which every processor has.
     #[must_use]
     pub const fn portable() -> Self {
         Self { has_pext: false }
     }
 
-    /// Seven bits of each byte, put together.
+    /// Returns the lowest seven bits of each byte, joined.
     #[inline(always)]
     #[must_use]
     pub fn squeeze(self, word: u64) -> u64 {
@@ -39,7 +39,7 @@ impl Squeeze {
         }
     }
 
-    /// Returns the bits by `pext`, where [`Self::has_pext`] is true.
+    /// Returns the joined bits by `pext`, if [`Self::has_pext`] is true.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn by_pext(self, word: u64) -> u64 {
@@ -65,15 +65,15 @@ impl Squeeze {
     }
 }
 
-/// Pairs, fours and eights of the seven bits are moved together.
+/// Returns the joined bits by shifts and masks, which move pairs, fours and eights together.
 #[cold]
 #[inline(never)]
 fn by_masks(word: u64) -> u64 {
     super::squeeze(word)
 }
 
-/// True if `pext` is one operation of the processor: before their third generation, AMD's Zen
-/// processors take one for each bit.
+/// Returns whether `pext` is one operation of the processor. Before their third generation, AMD's
+/// Zen processors take one operation for each bit.
 #[cfg(target_arch = "x86_64")]
 fn has_fast_pext() -> bool {
     use std::arch::x86_64::__cpuid;

@@ -61,7 +61,8 @@ pub enum Steer {
     /// Restart both directions at 1: at once without a connection, by a Logon(A) with
     /// ResetSeqNumFlag(141)=Y while logged on.
     Reset,
-    /// Change the sequence numbers.
+    /// Change the sequence numbers. Without a connection, a reset that the counterparty has not
+    /// answered is not requested again.
     SetNumbers {
         /// MsgSeqNum(34) of the next message to be sent.
         sender: Option<u64>,
@@ -178,8 +179,7 @@ impl<H: Handler> Host<H> {
         let made = self.make(number, wildcard, config);
         let key = made.map_err(|why| HostError::Refused(Box::new(why)))?;
         let hosted = self.hosted.get_mut(key.0);
-        let access = hosted.and_then(|hosted| hosted.access.as_mut());
-        if let Some(made) = access.and_then(|access| access.made.as_mut()) {
+        if let Some(made) = hosted.and_then(Hosted::made_mut) {
             // An operator made the session, so it stays even if it never logs on.
             made.has_logged_on = true;
         }

@@ -1,6 +1,7 @@
 //! A session's duty cycle: reads, responds, and passes events to the application.
 
 use super::{Hosted, Link};
+use crate::host::connection::Connection;
 use crate::host::handler::{Handler, Verdict};
 use crate::host::log::{Direction, GRAIN, LogTap};
 use crate::host::peer::{Peer, SessionKey};
@@ -76,7 +77,7 @@ impl<H: Handler> Guarded<H> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::host) enum Life {
     GoesOn,
-    /// The session has ended: its last bytes are still to be sent.
+    /// The session has ended. Its last bytes are still to be sent.
     Ended,
     /// The transport is gone.
     Broken,
@@ -104,6 +105,7 @@ impl Hosted {
         } = bench;
         // The bytes kept of an incomplete message count when the rest arrives.
         let room = handler.handler.room().saturating_sub(link.inbox.len());
+        link.lacks_room = room == 0;
         let most = most(log).min(room);
         if most == 0 {
             return (0, Life::GoesOn);
@@ -218,6 +220,12 @@ impl Hosted {
         {
             return session.abandon(now, INTERNAL_ERROR, DisconnectReason::Store(error));
         }
+        if let Event::LoggedOn { .. } = event
+            && let Some(made) = self.made_mut()
+        {
+            // Before the handler or the next message ends the session.
+            made.has_logged_on = true;
+        }
         let told = catch_unwind(AssertUnwindSafe(|| {
             let peer = &mut self.peer(key, now, is_logged);
             dispatch(peer, &mut handler.handler, event);
@@ -237,6 +245,9 @@ impl Hosted {
         bench: &mut Workbench<H>,
     ) -> Life {
         if self.session.poll_timeout().is_some_and(|at| at <= now.mono) {
+            if self.link.as_ref().is_some_and(Link::is_left_unread) {
+                self.session.excuse(now);
+            }
             self.session.handle_timeout(now);
             return self.drain(key, now, bench);
         }
@@ -281,12 +292,8 @@ impl Hosted {
         let Some(Link { connection, .. }) = &mut self.link else {
             return Ok(());
         };
-        while connection.queued() > 0 {
-            let most = most(log);
-            let sent = |bytes: &[u8]| note(log, now, key, Direction::Out, bytes);
-            if most == 0 || connection.send_queued(most, sent)? == 0 {
-                return Ok(());
-            }
+        if !send_queue(connection, key, now, log)? {
+            return Ok(());
         }
         loop {
             let waiting = self.session.poll_transmit();
@@ -328,6 +335,24 @@ impl Hosted {
         self.deliver_all(key, now, bench);
         self.link.take()
     }
+}
+
+/// Offers the outbound queue to the kernel. Returns whether it is empty then.
+#[inline]
+pub(in crate::host) fn send_queue(
+    connection: &mut Connection,
+    key: SessionKey,
+    now: Now,
+    log: &mut Option<LogTap>,
+) -> io::Result<bool> {
+    while connection.queued() > 0 {
+        let most = most(log);
+        let sent = |bytes: &[u8]| note(log, now, key, Direction::Out, bytes);
+        if most == 0 || connection.send_queued(most, sent)? == 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Returns how many bytes may be read or sent at once, so that the message log has space for them.

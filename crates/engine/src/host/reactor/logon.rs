@@ -185,8 +185,8 @@ impl<H: Handler> Host<H> {
         Ok(key)
     }
 
-    /// Returns a session with this identity and any qualifier that has no connection, or else the
-    /// identity with a new qualifier.
+    /// Returns a session with this identity and any qualifier that has no connection and is not
+    /// stopped, or else the identity with a new qualifier.
     fn qualify(&self, port: usize, id: SessionId) -> Qualified {
         let sub = id.sub.as_deref().cloned().unwrap_or_default();
         for number in 1_u64.. {
@@ -199,8 +199,8 @@ impl<H: Handler> Host<H> {
             let Some(key) = self.remote.key(&id) else {
                 return Qualified::New(id);
             };
-            let hosted = self.hosted.get(key.0);
-            if hosted.is_some_and(|h| h.is_at(port) && !h.session.is_connected()) {
+            let is_free = |h: &Hosted| h.is_at(port) && !h.session.is_connected() && !h.is_stopped;
+            if self.hosted.get(key.0).is_some_and(is_free) {
                 return Qualified::Free(key);
             }
         }
@@ -234,18 +234,6 @@ impl<H: Handler> Host<H> {
         Ok(())
     }
 
-    /// Notes whether a session that was made for a Logon has logged on.
-    pub(super) fn note_logon(&mut self, key: SessionKey) {
-        let Some(hosted) = self.hosted.get_mut(key.0) else {
-            return;
-        };
-        let is_logged_on = hosted.session.is_logged_on();
-        let made = hosted.access.as_mut().and_then(|own| own.made.as_mut());
-        if let Some(made) = made {
-            made.has_logged_on |= is_logged_on;
-        }
-    }
-
     /// Notes that the connection of a session has ended. Removes a session that is for one
     /// connection or to be removed, and one that was made and never logged on, so that unknown
     /// clients leave nothing behind.
@@ -256,8 +244,7 @@ impl<H: Handler> Host<H> {
         if hosted.is_transient || !hosted.removals.is_empty() {
             return self.give_up(key);
         }
-        let made = hosted.access.as_mut().and_then(|own| own.made.as_mut());
-        let Some(made) = made else {
+        let Some(made) = hosted.made_mut() else {
             return;
         };
         made.parted = now.mono;
@@ -271,6 +258,11 @@ impl<H: Handler> Host<H> {
         let Some(place) = self.hosted.get_mut(key.0) else {
             return;
         };
+        let id = place.session.config().id.clone();
+        let vacated = Hosted {
+            ending: place.ending,
+            ..Hosted::nobody(id.clone())
+        };
         // The store is closed before its folder is removed.
         let Hosted {
             session,
@@ -279,8 +271,7 @@ impl<H: Handler> Host<H> {
             guard,
             removals,
             ..
-        } = std::mem::replace(place, Hosted::nobody());
-        let id = session.config().id.clone();
+        } = std::mem::replace(place, vacated);
         self.vacant.push(key);
         drop((session, received, guard));
         let made = access.and_then(|own| own.made);

@@ -8,6 +8,12 @@ pub(super) fn framed(body: &str) -> String {
     format!("{text}10={sum:03}\x01")
 }
 
+/// Returns a message of BUY to SELL; `more` are the fields behind the header, with `|` for SOH.
+pub(super) fn of_buy(kind: &str, seq: u32, more: &str) -> String {
+    let body = format!("35={kind}|34={seq}|49=BUY|52=20260202-02:40:00|56=SELL|{more}");
+    framed(&body.replace('|', "\x01"))
+}
+
 #[test]
 fn a_logon_may_come_byte_by_byte_but_is_not_longer_than_it_may_be() {
     let mut world = World::new();

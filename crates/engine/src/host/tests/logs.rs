@@ -1,5 +1,6 @@
 //! Message logs that fall behind, and the sessions meanwhile.
 
+use super::greetings::of_buy;
 use super::*;
 use crate::counters::Counters;
 
@@ -46,6 +47,12 @@ impl Logged {
             order(&mut self.buy, self.world.now, &text);
             self.sent += 1;
         }
+    }
+
+    /// Writes the log.
+    fn write(&mut self) {
+        let log = self.log.as_mut().unwrap();
+        while log.do_work(self.world.now).unwrap() > 0 {}
     }
 
     /// Runs both while the log is not written; returns how many orders arrived.
@@ -123,14 +130,7 @@ fn a_log_that_does_not_get_on_is_waited_for_only_so_long() {
         told[0].contains(" bytes of FIX.4.4:SELL->BUY: the writing thread makes no progress"),
         "{told:?}"
     );
-    while logged
-        .log
-        .as_mut()
-        .unwrap()
-        .do_work(logged.world.now)
-        .unwrap()
-        > 0
-    {}
+    logged.write();
     logged.run();
     let told = logged.told();
     assert!(told[0].contains("complete again; "), "{told:?}");
@@ -185,8 +185,7 @@ fn a_full_disk_holds_nobody_up_and_is_told() {
         logged.burst();
         while logged.orders() < logged.sent {
             logged.run();
-            let now = logged.world.now;
-            while logged.log.as_mut().unwrap().do_work(now).unwrap() > 0 {}
+            logged.write();
         }
     }
     logged.run();
@@ -210,4 +209,88 @@ fn a_full_disk_holds_nobody_up_and_is_told() {
         others[0].ends_with(" bytes were left out: the disk refused them"),
         "{others:?}"
     );
+}
+
+#[test]
+fn a_logout_that_the_log_has_no_room_for_is_sent_when_it_has() {
+    let mut logged = Logged::new("grain", false);
+    let (now, key) = (logged.world.now, SessionKey(0));
+    log_out(&mut logged.buy, now);
+    // What follows is the end of a duty cycle in which other sessions have filled the log.
+    let sell = &mut logged.sell;
+    let log = sell.bench.log.as_mut().unwrap();
+    log.fill(now);
+    assert!(log.takes());
+    let life = loop {
+        match sell.hosted[0].receive(key, now, &mut sell.bench) {
+            (0, _) => std::thread::yield_now(),
+            (_, life) => break life,
+        }
+    };
+    assert_eq!(life, hosted::turn::Life::Ended);
+    sell.write(key, now);
+    assert!(sell.hosted[0].link.is_none());
+    logged.write();
+    logged.run();
+    assert!(lines(&mut logged.buy).contains(&"SELL: logged out".to_owned()));
+    let (_, _, others) = logged.written();
+    let logouts = others.iter().filter(|line| line.contains("|35=5|"));
+    assert_eq!(logouts.count(), 2);
+}
+
+#[test]
+fn the_bytes_of_a_connection_are_not_among_those_of_the_next() {
+    let mut logged = Logged::new("next", false);
+    let now = logged.world.now;
+    let text = "x".repeat(10_000);
+    while logged.sell.hosted[0].unsent() == 0 {
+        order(&mut logged.sell, now, &text);
+        logged.write();
+    }
+    log_out(&mut logged.buy, now);
+    logged.world.run(&mut [&mut logged.sell]);
+    // The next connection begins while the last one still has bytes to send.
+    let address = logged.sell.ports[&0].port.address();
+    let mut caller = TcpStream::connect(address).unwrap();
+    let logon = of_buy("A", 1, "98=0|108=30|141=Y|");
+    caller.write_all(logon.as_bytes()).unwrap();
+    logged.world.run(&mut [&mut logged.sell]);
+    let told = logged.told();
+    assert_eq!(told, ["BUY: the counterparty logged out", "BUY: logged on"]);
+    logged.world.run(&mut [&mut logged.buy]);
+    order(&mut logged.sell, logged.world.now, "last");
+    logged.run();
+    let (_, _, others) = logged.written();
+    let begins = |line: &str| line.contains(" in  8=FIX") || line.contains(" out 8=FIX");
+    assert_eq!(others.iter().find(|line| !begins(line)), None);
+    let logons = others.iter().filter(|line| line.contains("|35=A|"));
+    assert_eq!(logons.count(), 2);
+}
+
+#[test]
+fn losses_of_a_removed_session_are_told_under_its_name() {
+    let mut logged = Logged::new("removed", true);
+    let (now, key) = (logged.world.now, SessionKey(0));
+    let text = "x".repeat(10_000);
+    while logged.sell.hosted[0].unsent() == 0 {
+        order(&mut logged.sell, now, &text);
+        logged.write();
+    }
+    // More than a full ring takes.
+    for _ in 0..20 {
+        order(&mut logged.sell, now, &text);
+    }
+    log_out(&mut logged.buy, now);
+    logged.world.run(&mut [&mut logged.sell]);
+    logged.sell.give_up(key);
+    logged.sell.bench.log.as_mut().unwrap().fill(now);
+    logged.run();
+    let told = logged.told();
+    let left_out = told.iter().find(|line| line.contains(": left out "));
+    let left_out = left_out.unwrap();
+    assert!(
+        left_out.contains(" bytes of FIX.4.4:SELL->BUY: "),
+        "{told:?}"
+    );
+    logged.written();
 }

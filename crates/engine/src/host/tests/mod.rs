@@ -1,12 +1,14 @@
 //! Hosts connected to each other over loopback sockets, under virtual time.
 
 mod admission;
+mod endings;
 mod greetings;
 mod handles;
 mod hooks;
 mod logs;
 mod panics;
 mod received;
+mod room;
 mod settings;
 mod steer;
 mod sub_ids;
@@ -46,6 +48,8 @@ struct Diary {
     due: Option<&'static str>,
     /// The bytes that it takes at once, if these are limited.
     room: Option<usize>,
+    /// Whether it logs out each session that has logged on.
+    logs_out: bool,
 }
 
 impl Diary {
@@ -92,6 +96,9 @@ impl Handler for Diary {
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
         self.note(peer, "logged on");
+        if self.logs_out {
+            peer.logout("not now");
+        }
     }
 
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {

@@ -265,4 +265,9 @@ fn what_the_file_names_and_is_not_there_is_told() {
     let (error, cause) = fault(&dictionary);
     assert_eq!(error, "session FIX.4.4:SELL->BUY");
     assert!(cause.unwrap().contains("/none.xml"), "{error}");
+
+    let endless = dictionary.replace("/none.xml", "/dev/zero");
+    let (_, cause) = fault(&endless);
+    let expected = "/dev/zero: the text has more than 67108864 bytes";
+    assert_eq!(cause.as_deref(), Some(expected));
 }

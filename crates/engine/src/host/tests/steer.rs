@@ -172,6 +172,35 @@ fn numbers_are_changed_both_or_none() {
 }
 
 #[test]
+fn numbers_set_after_an_unanswered_reset_stay_on_either_side() {
+    for is_buyer in [false, true] {
+        let (mut world, mut buy, mut sell, _) = pair();
+        let (buyer, seller) = (id("BUY", "SELL"), id("SELL", "BUY"));
+        let (host, own) = match is_buyer {
+            true => (&mut buy, &buyer),
+            false => (&mut sell, &seller),
+        };
+        for wish in [Steer::Reset, Steer::Disconnect] {
+            steer(&mut world, &mut [&mut *host], own, wish).unwrap();
+        }
+        assert!(host.hosted[0].session.is_reset_open());
+        world.run(&mut [&mut buy, &mut sell]);
+        let set = |sender, target| Steer::SetNumbers {
+            sender: Some(sender),
+            target: Some(target),
+            force: false,
+        };
+        steer(&mut world, &mut [&mut sell], &seller, set(500, 700)).unwrap();
+        steer(&mut world, &mut [&mut buy], &buyer, set(700, 500)).unwrap();
+        world.wait(2);
+        world.run(&mut [&mut buy, &mut sell]);
+        // A Logon with ResetSeqNumFlag would start both sides at 1.
+        let both = (numbers(&sell, 0), numbers(&buy, 0));
+        assert_eq!(both, ((501, 701), (701, 501)), "{is_buyer}");
+    }
+}
+
+#[test]
 fn what_is_not_there_is_said() {
     let (mut world, mut buy, mut sell, _) = pair();
     let nobody = id("SELL", "NOBODY");
@@ -260,4 +289,30 @@ fn the_answer_to_a_test_request_is_measured() {
     world.run(&mut [&mut buy, &mut sell]);
     let refused = steer(&mut world, &mut [&mut sell], &ours, Steer::TestRequest).unwrap_err();
     assert!(matches!(refused, HostError::NotConnected(id) if id == ours));
+}
+
+#[test]
+fn the_counterparty_of_a_stopped_session_gets_the_next_qualifier() {
+    let mut world = World::new();
+    let store = StoreKind::NoResend(1 << 16);
+    let mut wildcard = Wildcard::anybody(&config("-", "-"), store, 5);
+    wildcard.qualified = true;
+    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).wildcard(wildcard));
+    let mut session = config("A", "SELL");
+    session.reset_on_logon = true;
+    let mut buy = initiating(Initiator::new(session, vec![address]));
+    world.run(&mut [&mut buy, &mut sell]);
+    let first = sell.hosted[0].session.config().id.clone();
+    let mut turn = |wish, expected: [(&str, bool); 2]| {
+        steer(&mut world, &mut [&mut sell, &mut buy], &first, wish).unwrap();
+        world.wait(40);
+        world.run(&mut [&mut buy, &mut sell]);
+        let sessions = sell.hosted.iter().map(|hosted| &hosted.session);
+        let sessions = sessions.map(|own| (own.config().id.to_string(), own.is_logged_on()));
+        let expected = expected.map(|(id, is_up)| (id.to_owned(), is_up));
+        assert_eq!(sessions.collect::<Vec<_>>(), expected);
+    };
+    let second_alone = [("FIX.4.4:SELL->A:1", false), ("FIX.4.4:SELL->A:2", true)];
+    turn(Steer::Stop("closed".to_owned()), second_alone);
+    turn(Steer::Start, second_alone);
 }

@@ -1,5 +1,6 @@
 //! Sessions made for their Logons, and ports that use only their own sessions.
 
+use super::greetings::of_buy;
 use super::*;
 
 /// Returns a wildcard for counterparties with this prefix.
@@ -236,4 +237,52 @@ fn a_session_is_reached_through_its_own_port_alone() {
         "OPEN: logged on",
     ];
     assert_eq!(lines(&mut sell), expected);
+}
+
+#[test]
+fn a_client_that_logs_out_with_its_first_bytes_leaves_its_session() {
+    let mut world = World::new();
+    let base = Base(std::env::temp_dir().join(format!("fanfare-brief-{}", std::process::id())));
+    let options = journal::Options {
+        segment_bytes: 64 << 10,
+        ..journal::Options::default()
+    };
+    let store = StoreKind::BothWays(base.0.clone(), options);
+    let settings = Acceptor::new(LOOPBACK).wildcard(wildcard("*", store, 2));
+    let (mut sell, address) = guarded(settings, None);
+    let logon = |seq| of_buy("A", seq, "98=0|108=30|");
+    let all = [logon(1), of_buy("D", 2, "11=one|"), of_buy("5", 3, "")].concat();
+    let mut caller = TcpStream::connect(address).unwrap();
+    caller.write_all(all.as_bytes()).unwrap();
+    world.run(&mut [&mut sell]);
+    let expected = [
+        "BUY: logged on",
+        "BUY: D one",
+        "BUY: the counterparty logged out",
+    ];
+    assert_eq!(lines(&mut sell), expected);
+    let is_kept = |(path, bytes): &(PathBuf, Vec<u8>)| {
+        let folder = path.parent().unwrap();
+        folder.ends_with("received") && bytes.windows(8).any(|part| part == b"\x0111=one\x01")
+    };
+    assert!(files(&base.0).iter().any(is_kept));
+    // The next Logon continues with the numbers.
+    let mut caller = TcpStream::connect(address).unwrap();
+    caller.write_all(logon(4).as_bytes()).unwrap();
+    world.run(&mut [&mut sell]);
+    assert_eq!(lines(&mut sell), ["BUY: logged on"]);
+    let store = sell.hosted[0].session.store();
+    assert_eq!((store.next_sender(), store.next_target()), (5, 5));
+}
+
+#[test]
+fn a_client_that_the_handler_logs_out_at_once_leaves_its_session() {
+    let mut world = World::new();
+    let (base, store) = journals("sent-away");
+    let settings = Acceptor::new(LOOPBACK).wildcard(wildcard("*", store, 2));
+    let (mut sell, address) = guarded(settings, None);
+    sell.handler().logs_out = true;
+    let _buyer = call(&mut world, &mut sell, "A", address);
+    assert_eq!(lines(&mut sell), ["A: logged on", "A: logged out"]);
+    assert!(!files(&base.0).is_empty());
 }

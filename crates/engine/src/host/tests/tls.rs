@@ -278,3 +278,14 @@ fn a_wrong_certificate_may_come_after_the_end() {
     };
     assert!(error.to_string().contains("not valid for name"), "{error}");
 }
+
+#[test]
+fn a_session_inside_tls_that_has_ended_sends_what_waits() {
+    let mut world = World::new();
+    let port = Acceptor::new(LOOPBACK).tls(server("server", false));
+    let (mut sell, address) = acceptor(port.session(config("SELL", "BUY")));
+    let settings = Initiator::new(config("BUY", "SELL"), vec![address]);
+    let mut buy = initiating(settings.tls(client("exchange.test", None)));
+    world.run(&mut [&mut buy, &mut sell]);
+    endings::a_slow_buyer_logs_out(world, buy, sell);
+}

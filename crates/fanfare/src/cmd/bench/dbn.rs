@@ -8,7 +8,7 @@ use fanfare_instruments::figures::Figures;
 use std::process::ExitCode;
 
 use super::processors;
-use crate::print::figures_out;
+use crate::print::measured_out;
 use crate::range::whole;
 
 /// Options of `fanfare bench dbn`.
@@ -47,5 +47,5 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         figures.count("lost", lost);
     }
     figures.set_ok(lost == Some(0));
-    Ok(figures_out(&figures, args.json))
+    Ok(measured_out(figures, args.json, &stop))
 }

@@ -2,11 +2,13 @@
 
 use super::{Stalled, processors};
 use crate::children::this_binary;
-use crate::print::{figures_out, note, say};
+use crate::print::{measured_out, note, say};
 use anyhow::{Result, anyhow};
 use fanfare_engine::cpu;
 use fanfare_engine::process::Process;
+use fanfare_engine::stop::Stop;
 use fanfare_gateway::SlowPolicy;
+use fanfare_instruments::bench::BenchError;
 use fanfare_instruments::bench::dds::{DdsBench, End, Other, add_conversion, serve};
 use fanfare_instruments::figures::Figures;
 use std::io;
@@ -61,6 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         })?;
         return Ok(ExitCode::SUCCESS);
     }
+    let stop = Stop::on_interrupt()?;
     let mut figures = Figures::new("bench dds");
     let bench = DdsBench {
         domain: args.domain,
@@ -68,31 +71,51 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         rounds: args.rounds,
         processors: processors()?,
         start: &start,
+        stop: &stop,
     };
     if let Some(Stalled(policy)) = args.stalled {
         note!("a reader that stops: {} rounds", args.rounds);
         bench.add_stalled(policy, &mut figures)?;
-        return Ok(figures_out(&figures, args.json));
+        return Ok(measured_out(figures, args.json, &stop));
     }
-    note!(
-        "round trips: {} rounds of {} each",
-        args.rounds,
-        args.round_trips
-    );
-    bench.add_round_trips(&mut figures)?;
-    note!("shared memory: {} rounds", args.rounds);
-    bench.add_shared_memory(&mut figures)?;
-    note!("throughput: {} rounds each", args.rounds);
-    bench.add_throughput(&mut figures)?;
-    note!("writing: {} rounds each", args.rounds);
-    bench.add_writing(&mut figures)?;
-    note!("conversion");
-    add_conversion(&mut figures)?;
-    if args.json {
-        return Ok(figures_out(&figures, true));
+    add_all(&bench, &mut figures)?;
+    if args.json || stop.is_raised() {
+        return Ok(measured_out(figures, args.json, &stop));
     }
     print(&figures);
     Ok(ExitCode::SUCCESS)
+}
+
+/// A function that adds the figures of a measurement.
+type Measure<'a> = dyn Fn(&mut Figures) -> Result<(), BenchError> + 'a;
+
+/// Adds one measurement after the other, until the benchmark is stopped.
+fn add_all(bench: &DdsBench<'_>, figures: &mut Figures) -> Result<(), BenchError> {
+    let (rounds, trips) = (bench.rounds, bench.round_trips);
+    let all: [(String, &Measure<'_>); 5] = [
+        (
+            format!("round trips: {rounds} rounds of {trips} each"),
+            &|figures| bench.add_round_trips(figures),
+        ),
+        (format!("shared memory: {rounds} rounds"), &|figures| {
+            bench.add_shared_memory(figures)
+        }),
+        (format!("throughput: {rounds} rounds each"), &|figures| {
+            bench.add_throughput(figures)
+        }),
+        (format!("writing: {rounds} rounds each"), &|figures| {
+            bench.add_writing(figures)
+        }),
+        ("conversion".to_owned(), &add_conversion),
+    ];
+    for (what, add) in all {
+        if bench.stop.is_raised() {
+            break;
+        }
+        note!("{what}");
+        add(figures)?;
+    }
+    Ok(())
 }
 
 fn end(name: &str) -> Result<End> {

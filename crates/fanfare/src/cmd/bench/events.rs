@@ -1,6 +1,6 @@
 //! `fanfare bench events`: the cost from a datagram to its events in the ring.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::Program;
 use fanfare_feed::Header;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::cmd::fast::bench::read;
 use crate::cmd::fast::options::{Framing, Strictness, TEMPLATES_HELP, check_preamble, load};
 use crate::cmd::market::options::{MAPPING_HELP, mapping};
-use crate::print::figures_out;
+use crate::print::measured_out;
 use crate::range::whole;
 
 /// Measure mapping, the ring and books on top of decoding, on a file's messages, without any I/O.
@@ -56,10 +56,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = Stop::on_interrupt()?;
     let program = load(&args.templates, args.strictness.reading())?;
     let feed = args.feed(program, &stop)?;
+    if stop.is_raised() {
+        bail!("interrupted before anything was measured");
+    }
     let mut figures = Figures::new("bench events");
-    add_figures(&mut figures, &feed, args.runs)
+    add_figures(&mut figures, &feed, args.runs, &stop)
         .with_context(|| format!("`{}`", args.file.display()))?;
-    Ok(figures_out(&figures, args.json))
+    Ok(measured_out(figures, args.json, &stop))
 }
 
 impl Args {

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use super::watch::Watch;
 use super::{Stalled, processors};
-use crate::print::{figures_out, note};
+use crate::print::{measured_out, note};
 use crate::range::whole;
 
 /// Options of `fanfare bench fanout`.
@@ -84,5 +84,5 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     } else {
         bench.add_latency(&mut figures, args.rounds, &stop)?;
     }
-    Ok(figures_out(&figures, args.json))
+    Ok(measured_out(figures, args.json, &stop))
 }

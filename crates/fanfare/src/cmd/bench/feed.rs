@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::address::free_udp_port;
 use crate::children::Fanfare;
 use crate::cmd::fast::packets::{Flow, each_packet};
-use crate::print::figures_out;
+use crate::print::measured_out;
 use crate::range::{share, whole};
 use crate::scratch::Scratch;
 
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         || Ok::<_, anyhow::Error>([group(1)?, group(2)?]),
         |seed| ours(args, feed, &path, seed, &stop),
     )?;
-    Ok(figures_out(&figures, args.json))
+    Ok(measured_out(figures, args.json, &stop))
 }
 
 /// Reads the datagrams of a file.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::processors;
-use crate::print::figures_out;
+use crate::print::measured_out;
 use crate::range::whole;
 use crate::scratch::Scratch;
 
@@ -65,8 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let spectra = bench.add(&mut figures, "spectra_", Kind::Spectra, &stop)?;
     let memory = bench.add_memory(&mut figures, args.readers, &stop)?;
     if stop.is_raised() {
-        figures.set_ok(false);
-        return Ok(figures_out(&figures, args.json));
+        return Ok(measured_out(figures, args.json, &stop));
     }
     figures.set_ok(complex && spectra && memory);
     let market = MarketBench {
@@ -75,5 +74,5 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let log = scratch.file("log");
     market.add_logged(&mut figures, (args.subscribers, &log), &stop)?;
-    Ok(figures_out(&figures, args.json))
+    Ok(measured_out(figures, args.json, &stop))
 }

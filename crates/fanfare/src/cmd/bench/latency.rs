@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::processors;
-use crate::print::figures_out;
+use crate::print::measured_out;
 use crate::range::whole;
 use crate::scratch::Scratch;
 
@@ -61,5 +61,5 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let comparison = compare(&options, || stop.is_raised())?;
     comparison.add_to(&mut figures);
     figures.set_ok(!comparison.session.all.is_empty());
-    Ok(figures_out(&figures, args.json))
+    Ok(measured_out(figures, args.json, &stop))
 }

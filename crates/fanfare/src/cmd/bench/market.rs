@@ -9,7 +9,7 @@ use fanfare_instruments::figures::Figures;
 use std::process::ExitCode;
 
 use super::processors;
-use crate::print::figures_out;
+use crate::print::measured_out;
 use crate::range::whole;
 
 /// Options of `fanfare bench market`.
@@ -47,5 +47,5 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     bench.add_last(&mut figures, args.subscribers, &stop)?;
     bench.add_among(&mut figures, (WANTING, args.sessions), &stop)?;
     bench.add_slow(&mut figures, args.sessions, &stop)?;
-    Ok(figures_out(&figures, args.json))
+    Ok(measured_out(figures, args.json, &stop))
 }

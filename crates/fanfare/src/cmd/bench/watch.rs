@@ -9,6 +9,7 @@ use fanfare_instruments::bench::BenchError;
 use fanfare_instruments::bench::fanout::Watcher;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -140,13 +141,15 @@ struct Browser {
 }
 
 impl Browser {
-    /// Starts the browser, and waits until the page runs.
+    /// Starts the browser, and waits until the page runs. Ctrl-C of a terminal does not reach the
+    /// browser.
     fn start(program: &str, address: SocketAddr, gateway: &Gateway) -> Result<Self, BenchError> {
         let profile = Scratch::new("browser").map_err(io::Error::other)?;
         let process = Command::new(program)
             .args(["--headless", "--no-sandbox", "--remote-debugging-port=0"])
             .arg(format!("--user-data-dir={}", profile.file("").display()))
             .arg(format!("http://{address}/"))
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -181,7 +181,7 @@ struct Feed {
 impl Feed {
     fn generate(scratch: &Scratch, stop: &Stop) -> Result<Self> {
         let file = |name| scratch.file(name).to_string_lossy().into_owned();
-        let (changes, pictures) = (file("changes.dat"), file("pictures.dat"));
+        let (changes, pictures) = (file("changes.dat"), file("snapshots.dat"));
         let generate = [
             "fast", "generate", "spectra", "-n", FEED[0], "--trades", "10",
         ];

@@ -8,7 +8,7 @@ use fanfare_instruments::figures::Figures;
 use std::process::ExitCode;
 
 use crate::cmd::bench::processors;
-use crate::print::figures_out;
+use crate::print::measured_out;
 use crate::range::whole;
 
 /// Options of `fanfare fanout baseline`.
@@ -31,5 +31,5 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = Stop::on_interrupt()?;
     let processors = processors()?;
     add_baseline(&mut figures, args.consumers, args.rounds, processors, &stop)?;
-    Ok(figures_out(&figures, args.json))
+    Ok(measured_out(figures, args.json, &stop))
 }

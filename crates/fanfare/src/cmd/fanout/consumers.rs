@@ -21,7 +21,7 @@ use crate::range::whole;
 ///
 /// The command ends at Ctrl-C, after --messages, and at Enter on a terminal or with --until-enter.
 /// A session that the gateway refuses is named on stderr, and the others continue; the exit status
-/// is 1 then.
+/// is 1 then. A mark that only some of the sessions have received is missing in the others.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// The gateway's host: a name or an address.
@@ -148,6 +148,8 @@ fn print(args: &Args, report: &ConsumerReport) {
         counted(report.received, "message"),
         report.rate()
     );
+    let (fewest, most) = report.per_session;
+    say!("{fewest} to {most} a session");
     say!(
         "{} in order, {} missing, {} reordered, {}",
         order.in_order,

@@ -4,7 +4,7 @@ use super::options::{Framing, Strictness, TEMPLATES_HELP, check_preamble, load_w
 use super::packets::{ByteFile, PacketError, PacketFile, check_size};
 use super::structs::measure::{self, Held};
 use super::structs::{self, Built, Structs};
-use crate::print::{note, say};
+use crate::print::{exit_code, is_cut_short, note, say};
 use anyhow::{Context, Result, anyhow, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::program::Field;
@@ -94,11 +94,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if done == 0 {
         bail!("interrupted before anything was measured");
     }
-    passes.report(args, &packets, messages);
+    let is_whole = !is_cut_short(&stop);
+    passes.report(args, &packets, (messages, is_whole));
     if bench.differs {
         note!("the encoded messages differ from the bytes in the file");
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(exit_code(is_whole))
 }
 
 /// Returns the structs of the templates, if the binary has them or `--structs` is given.
@@ -406,7 +407,7 @@ impl Passes {
         Ok(())
     }
 
-    fn report(&mut self, args: &Args, packets: &[Vec<u8>], messages: u64) {
+    fn report(&mut self, args: &Args, packets: &[Vec<u8>], (messages, is_whole): (u64, bool)) {
         let bytes: usize = packets.iter().map(Vec::len).sum();
         let passes = self.empty.len();
         let each = |nanos: &mut Vec<f64>| median(std::mem::take(nanos)) / messages as f64;
@@ -444,6 +445,7 @@ impl Passes {
         for (name, _, nanos) in kinds {
             figures.add(name, nanos);
         }
+        figures.set_ok(is_whole);
         say!("{}", figures.to_json());
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::options;
 use crate::address::resolve;
-use crate::print::{note, say};
+use crate::print::{exit_code, note, say};
 use crate::range::rate;
 
 /// Options of `fanfare latency client`.
@@ -26,7 +26,8 @@ use crate::range::rate;
 /// schedule, independently of their reports, and an order's time counts from when it was due, so
 /// that its delay is included.
 ///
-/// The report so far is printed even if the run ends early, by Ctrl-C too.
+/// The report so far is printed even if the run ends early, by Ctrl-C too; the exit status is 1
+/// then.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// The server's host: a name or an address.
@@ -162,7 +163,7 @@ fn finish(args: &Args, report: &ClientReport, mut figures: Figures) -> Result<Ex
         let (done, all) = (report.round_trips.len(), report.count);
         note!("interrupted after {done} of {all} orders");
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(exit_code(report.is_complete()))
 }
 
 /// Parses a CompID.

@@ -15,6 +15,7 @@ use fanfare_instruments::pingpong::{Exchange, LenientServer};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use super::options;
 use crate::logs::{self, LogArgs};
@@ -39,9 +40,13 @@ pub(crate) struct Args {
     /// fields: frames and CheckSum(10) alone are checked, and no timer runs.
     #[arg(long, conflicts_with = "store")]
     lenient: bool,
-    /// Run on this processor alone and never yield it; by default, the thread yields to others.
+    /// Run on this processor alone and never yield it; by default, the thread yields to others, and
+    /// takes a whole processor if no other thread wants it.
     #[arg(long, value_name = "CPU")]
     pin: Option<usize>,
+    /// Sleep in the kernel while there is nothing to do: an idle server uses no processor.
+    #[arg(long, conflicts_with_all = ["pin", "lenient"])]
+    sleep: bool,
     /// Persist every message in journals under this folder.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
@@ -72,6 +77,8 @@ impl clap::ValueEnum for Mode {
 
 /// The most sessions at a time.
 const MOST_SESSIONS: usize = 64;
+/// The longest sleep of `--sleep`.
+const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let Mode::Session = args.mode;
@@ -113,6 +120,7 @@ fn serve(args: &Args, address: SocketAddr, agent: &mut dyn Agent, stop: &Stop) -
             cpu::pin_to(cpu)?;
             Idle::Spin
         }
+        None if args.sleep => Idle::Wait(LONGEST_SLEEP),
         None => Idle::Yield,
     };
     say!("listening on {address}");

@@ -1,15 +1,15 @@
-//! One security's price levels, of which the feed has the best five of each side.
+//! The price levels of a security, of which the feed has the best five of each side.
 
 use fastrand::Rng;
 
-/// Levels of each side in the feed: MarketDepth(264).
+/// The number of levels of each side in the feed: MarketDepth(264).
 pub(super) const DEPTH: usize = 5;
 
-/// Levels of a deep side, at least and at most.
+/// The least and the greatest number of levels of a deep side.
 const FEWEST: usize = 8;
 const MOST: usize = 14;
 
-/// Ticks between the best levels of both sides that are a lot.
+/// The number of ticks between the best levels of both sides above which a book is wide.
 const WIDE: i64 = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Side {
     }
 }
 
-/// A price and what is asked or offered for it.
+/// A price, and the size that is bid or offered for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Level {
     pub(super) price: i64,
@@ -45,12 +45,12 @@ pub(super) struct Level {
 
 #[derive(Debug)]
 pub(super) struct Book {
-    /// Where the price began.
+    /// The price at the start.
     anchor: i64,
     tick: i64,
-    /// Levels of each side at most, of a thin book, which has none behind those in sight.
+    /// The most levels of each side of a thin book, which has none after those in sight.
     thin: Option<[usize; 2]>,
-    /// From the best one on.
+    /// The levels of each side, from the best one on.
     sides: [Vec<Level>; 2],
 }
 
@@ -106,7 +106,7 @@ impl Book {
         self.thin.is_some()
     }
 
-    /// Returns this side, or the other one if this is always empty.
+    /// Returns this side, or the other one if this side is always empty.
     pub(super) const fn used(&self, side: Side) -> Side {
         match self.full(side) {
             0 => side.other(),
@@ -114,12 +114,12 @@ impl Book {
         }
     }
 
-    /// True if a thin side has fewer levels than it should.
+    /// Returns true if a thin side has fewer levels than it should.
     pub(super) fn lacks(&self, side: Side) -> bool {
         self.is_thin() && self.side(side).len() < self.full(side)
     }
 
-    /// True if there are many ticks between bids and offers.
+    /// Returns true if there are many ticks between bids and offers.
     pub(super) fn is_wide(&self) -> bool {
         match &self.sides {
             [bids, offers] if !self.is_thin() => match (bids.first(), offers.first()) {
@@ -130,24 +130,24 @@ impl Book {
         }
     }
 
-    /// True if this side has gone so far towards the other's that it should not go on.
+    /// Returns true if this side has gone so far towards the other one that it should not go on.
     pub(super) fn is_far(&self, side: Side) -> bool {
         self.is_thin() || self.drift(side) > self.anchor / 8
     }
 
-    /// True if this side has withdrawn so far that it should not go on.
+    /// Returns true if this side has withdrawn so far that it should not go on.
     pub(super) fn is_low(&self, side: Side) -> bool {
         self.drift(side) < -self.anchor / 8
     }
 
-    /// How far the best price is from where it began, positive towards the other side's.
+    /// Returns how far the best price is from the start, positive towards the other side.
     fn drift(&self, side: Side) -> i64 {
         let best = self.side(side).first();
         best.map_or(0, |best| (self.anchor - best.price) * side.outward())
     }
 
-    /// Returns a new level, at `index` or before it; its index and price. `None` if there is no
-    /// room.
+    /// Adds a level, at `index` or before it, and returns its index and price. Returns `None` if
+    /// there is no room.
     pub(super) fn add(
         &mut self,
         side: Side,
@@ -166,7 +166,7 @@ impl Book {
         let price = match (inner, levels.get(index)) {
             (Some(inner), Some(outer)) => {
                 let room = (inner.price - outer.price).abs() / tick - 1;
-                // In front of the best, by a few ticks.
+                // Better than the best, by a few ticks.
                 let room = if index == 0 { room.min(3) } else { room };
                 if room < 1 {
                     return None;
@@ -183,7 +183,7 @@ impl Book {
         Some((index, price))
     }
 
-    /// Another size at a level, or at the last one; its index and price.
+    /// Changes the size of a level, or of the last one, and returns its index and price.
     pub(super) fn resize(
         &mut self,
         side: Side,
@@ -198,7 +198,7 @@ impl Book {
         Some((index, level.price))
     }
 
-    /// Takes away a level, or the last one; its index and what it was.
+    /// Removes a level, or the last one, and returns its index and what it was.
     pub(super) fn delete(
         &mut self,
         side: Side,
@@ -215,14 +215,14 @@ impl Book {
         Some((index, gone))
     }
 
-    /// Returns the level that is the last in sight now that another is removed, if there is one.
+    /// Returns the level that is the last in sight after another one is removed, if there is one.
     pub(super) fn came_into_sight(&self, side: Side) -> Option<(usize, Level)> {
         let index = DEPTH - 1;
         let level = self.side(side).get(index)?;
         Some((index, *level))
     }
 
-    /// Adds levels behind the last one, as old as such levels are.
+    /// Adds levels after the last one up to `count`, as old as such levels are.
     fn grow(&mut self, side: Side, count: usize, now: u64, random: &mut Rng) {
         let (anchor, tick, outward) = (self.anchor, self.tick, side.outward());
         // Powers of two of milliseconds: up to two hours, or from a quarter of one on.
@@ -240,7 +240,7 @@ impl Book {
     }
 }
 
-/// From 1 to a power of two, small ones more often.
+/// Returns a size from 1 to a power of two, small ones more often.
 pub(super) fn any_size(most_bits: u32, random: &mut Rng) -> i64 {
     let bits = random.u32(0..=most_bits);
     random.i64(1..=1 << bits)

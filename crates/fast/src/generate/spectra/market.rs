@@ -3,16 +3,16 @@
 use super::book::{Book, Side, any_size};
 use fastrand::Rng;
 
-/// A security at the beginning.
+/// A security at the start.
 struct Security {
     id: u64,
-    /// Where its price begins, and from what it never goes away far.
+    /// The price at the start, from which it never goes far.
     price: i64,
     tick: i64,
     rpt_seq: u32,
-    /// How often it is the one that changes.
+    /// The weight with which the security is the one that changes.
     weight: u32,
-    /// Levels of bids and of offers that are there when a book is thin; `None` if it is deep.
+    /// The number of levels of bids and of offers of a thin book; `None` for a deep one.
     thin: Option<[usize; 2]>,
 }
 
@@ -32,7 +32,7 @@ const fn thin(mut security: Security, levels: [usize; 2]) -> Security {
     security
 }
 
-/// Few securities have most of the changes; the others hardly ever change.
+/// The securities. A few of them have most of the changes; the others hardly ever change.
 const SECURITIES: [Security; 11] = [
     deep(37_105_920, 21_480, 1, 241_007, 2_660),
     deep(37_109_504, 146_200, 10, 463_318, 2_580),
@@ -47,20 +47,21 @@ const SECURITIES: [Security; 11] = [
     thin(deep(37_107_200, 22_150, 1, 1_096, 25), [0, 1]),
 ];
 
-/// When the market begins: 2026-03-16 15:10, in milliseconds since the epoch.
+/// The time of the start of the market: 2026-03-16 15:10, in milliseconds since the epoch.
 const START: u64 = 1_773_673_800_000;
 
-/// Of a hundred changes of deep books, how many are new levels, and how many deleted ones; the
-/// others change a size. In a thin book fewer levels are deleted; what it lacks then comes next.
+/// The number of new levels, and of deleted levels, in a hundred changes of deep books. The other
+/// changes are those of a size. A thin book has fewer deleted levels, and what it lacks then comes
+/// next.
 const NEW: u32 = 24;
 const DELETED: u32 = 25;
 const THIN_DELETED: u32 = 6;
 
-/// Of a hundred changes, how many concern the first level, the second, and so on.
+/// The number of changes of the first level, the second, and so on, in a hundred.
 const LEVELS: [u32; 5] = [40, 27, 18, 13, 2];
 
-/// Of a hundred messages how many have a second change, of a hundred changes after that how many
-/// are followed by another, and how many concern the security of the one before.
+/// The number of messages in a hundred with a second change, of changes in a hundred after that one
+/// that are followed by another, and of those that are of the same security as the one before.
 const SECOND: u32 = 45;
 const ANOTHER: u32 = 62;
 const SAME_SECURITY: u32 = 40;
@@ -72,14 +73,14 @@ pub(super) enum Action {
     Delete = 2,
 }
 
-/// What an entry is about.
+/// The subject of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     /// A price level, from 1.
     Level(Side, usize),
     /// A trade with its number, and the side of the order that took the other.
     Trade(i64, Side),
-    /// Nothing: the book is empty.
+    /// An empty book.
     Empty,
 }
 
@@ -92,15 +93,15 @@ pub(super) struct Entry {
     pub(super) rpt_seq: u32,
     pub(super) price: i64,
     pub(super) size: i64,
-    /// Milliseconds since the epoch, as are all times here.
+    /// The time in milliseconds since the epoch, as all times here.
     pub(super) time: u64,
 }
 
-/// All books, and what has just happened to them.
+/// All books, and the entries of their last changes.
 #[derive(Debug)]
 pub(super) struct Market {
     random: Rng,
-    /// Of a hundred changes, how many are trades.
+    /// The number of trades in a hundred changes.
     trades: u32,
     books: Vec<Book>,
     rpt_seqs: [u32; SECURITIES.len()],
@@ -140,7 +141,7 @@ impl Market {
         &self.entries
     }
 
-    /// Goes on to the next message: its entries are those of the changes since the one before.
+    /// Advances to the next message, whose entries are those of the changes since the one before.
     pub(super) fn advance(&mut self) {
         self.entries.clear();
         self.now += self.random.u64(20..=104);
@@ -156,7 +157,7 @@ impl Market {
         }
     }
 
-    /// Makes what the book of a security holds the entries; its RptSeq and SecurityID.
+    /// Makes the book of a security the entries, and returns its RptSeq and SecurityID.
     pub(super) fn snapshot(&mut self, security: usize) -> (u32, u64) {
         self.entries.clear();
         let (Some(book), Some(of), Some(&rpt_seq)) = (
@@ -196,7 +197,7 @@ impl Market {
         self.weighted(&SECURITIES.map(|security| security.weight))
     }
 
-    /// Returns an index, each with the frequency of its weight.
+    /// Returns an index, each as often as its weight says.
     fn weighted(&mut self, weights: &[u32]) -> usize {
         let mut at = self.random.u32(..weights.iter().sum::<u32>());
         let found = weights.iter().position(|&weight| {
@@ -207,8 +208,8 @@ impl Market {
         found.unwrap_or(0)
     }
 
-    /// Changes a book: one entry, or two where another level comes into sight, or where there
-    /// was a trade.
+    /// Changes a book. That is one entry, or two where another level comes into sight or there is a
+    /// trade.
     fn change(&mut self, security: usize) {
         let side = match self.random.bool() {
             true => Side::Bid,
@@ -263,7 +264,7 @@ impl Market {
         }
     }
 
-    /// An order takes some or all of the other side's first level.
+    /// Makes a trade: an order takes some or all of the other side's first level.
     fn trade(&mut self, security: usize, taken: Side, time: u64) {
         let book = self.books.get_mut(security);
         let Some(best) = book.and_then(|book| book.visible(taken).first().copied()) else {

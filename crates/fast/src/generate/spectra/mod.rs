@@ -20,12 +20,13 @@ const FIRST: u32 = 512_001;
 /// The options of the market data of [`super::Generator::spectra`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpectraOptions {
-    /// Seed of the market: the same seed, the same market. Default 1.
+    /// The seed of the market. The same seed gives the same market. The default is 1.
     pub seed: u64,
-    /// The snapshots of the market in place of its increments. Default false.
+    /// Whether the feed has the snapshots of the market in place of its increments. The default is
+    /// false.
     pub snapshots: bool,
-    /// Percentage of the changes that are trades, 100 at most: each is an entry, with the level
-    /// that was taken from. Default 0.
+    /// The percentage of the changes that are trades, 100 at most. Each trade is an entry, with the
+    /// level that was taken from. The default is 0.
     pub trades: u32,
 }
 
@@ -39,17 +40,17 @@ impl Default for SpectraOptions {
     }
 }
 
-/// The market, and the message that is next.
+/// The market, and the next message.
 #[derive(Debug)]
 pub(super) struct Spectra {
     market: Market,
     snapshots: bool,
-    /// MsgSeqNum of the market's last increment.
+    /// The MsgSeqNum of the market's last increment.
     increment: u32,
     message: Message,
-    /// MsgSeqNum of the message.
+    /// The MsgSeqNum of the message.
     number: u32,
-    /// The entry that is asked about.
+    /// The entry whose fields are asked for.
     entry: Option<usize>,
 }
 
@@ -73,7 +74,7 @@ impl Spectra {
         }
     }
 
-    /// Goes on to the next message.
+    /// Advances to the next message.
     pub(super) fn advance(&mut self) {
         self.entry = None;
         if !self.snapshots {
@@ -203,7 +204,7 @@ impl Source for Spectra {
     }
 }
 
-/// A time of day as digits is less than this: HHMMSSmmm.
+/// The bound of a time of day as digits, HHMMSSmmm, which is less than this.
 const DAY: u64 = 1_000_000_000;
 
 /// Returns milliseconds since the epoch as digits: YYYYMMDDHHMMSSmmm.
@@ -215,7 +216,7 @@ fn digits(time: u64) -> u64 {
     digits.fold(0, |all, byte| 10 * all + u64::from(byte - b'0'))
 }
 
-/// Returns a price without zeros at its end, as a mantissa and an exponent.
+/// Returns a price as a mantissa and an exponent, without zeros at its end.
 fn price(mut mantissa: i64) -> Scalar<'static> {
     let mut exponent = 0;
     while mantissa != 0 && mantissa % 10 == 0 {

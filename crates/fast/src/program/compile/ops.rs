@@ -1,4 +1,4 @@
-//! Instructions to ops: one each, with its operator, its slot and its presence bit.
+//! Instructions to ops, each with its operator, its slot and its presence bit.
 
 use super::slots::Part;
 use super::{Compiler, Context, s1};
@@ -59,7 +59,7 @@ impl<'s> Compiler<'s> {
                     Some(name) => (name, Part::Whole),
                     None => (name, Part::Length),
                 };
-                // The length stands inside the element with the typeRef (6.1, 6.2.5).
+                // The length is inside the element with the typeRef (6.1, 6.2.5).
                 let inside = Context {
                     app_type: entry.type_ref.as_ref().or(context.app_type),
                     ..context

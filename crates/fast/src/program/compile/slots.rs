@@ -1,4 +1,4 @@
-//! Previous values: which operators share one, and the columns in which they stand.
+//! Previous values: the operators that share one, and the columns in which they are.
 
 use super::{Compiler, Context};
 use crate::program::{Slot, SlotInfo};
@@ -21,7 +21,8 @@ enum Scope {
     User(String),
 }
 
-/// Which generated name a key is: these never collide with names in the document.
+/// The part of a generated name that a key is. Generated names never collide with names in the
+/// document.
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
 pub(super) enum Part {
     Whole,
@@ -63,8 +64,8 @@ impl<'s> Compiler<'s> {
         slot
     }
 
-    /// Returns a new column. The first one of a body is the first one of a vector, and the others
-    /// of the body have room behind it.
+    /// Returns a new column. The first column of a body is the first one of a vector, and there is
+    /// space for the others of the body after it.
     pub(super) fn column(&mut self, info: Option<SlotInfo>) -> Slot {
         let program = &mut self.program;
         let mut next = program.slots.len();
@@ -80,8 +81,8 @@ impl<'s> Compiler<'s> {
         Slot(next as u32)
     }
 
-    /// Returns the column of an op of this type that can be in lanes: its slot if it has one, else
-    /// one that no other op has.
+    /// Returns the column of an op of this type that can be in lanes: its slot if it has one,
+    /// otherwise a column that no other op has.
     pub(super) fn in_column(
         &mut self,
         slot: Slot,
@@ -104,7 +105,8 @@ impl<'s> Compiler<'s> {
         slot
     }
 
-    /// Returns the slot of a decimal with one operator; without operator, columns for both parts.
+    /// Returns the slot of a decimal with one operator, or the first of two columns for the parts
+    /// of one without an operator.
     pub(super) fn decimal_slot(
         &mut self,
         operator: &Operator,

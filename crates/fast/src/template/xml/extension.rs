@@ -1,9 +1,9 @@
-//! FAST 1.2: types that are integers on the wire, bit groups, and fields whose type is defined
+//! The types of FAST 1.2: integers on the wire, bit groups, and fields whose type is defined
 //! elsewhere.
 //!
-//! A boolean is 0 or 1, an enum the position of its element (or the element's `value`), a set one
-//! bit for each element, the first lowest, a timestamp the number of its units since its epoch.
-//! Initial values are numbers or names.
+//! A boolean is 0 or 1. An enum is the position of its element, or the element's `value`. A set has
+//! one bit for each element, the first one lowest. A timestamp is the number of its units since its
+//! epoch. Initial values are numbers or names.
 
 use roxmltree::Node;
 
@@ -13,13 +13,13 @@ use crate::template::limits::{MAX_FIELDS, MAX_VALUES};
 use crate::template::{BitGroup, Instruction, Kind, Name, Operator, OperatorKind};
 use crate::value::IntType;
 
-/// Most bits of a bit group.
+/// The most bits of a bit group.
 const MAX_BITS: u32 = 64;
 
-/// Deepest chain of definitions.
+/// The longest chain of definitions.
 const MAX_CHAIN: usize = 16;
 
-/// Returns the integer of an element of the extension.
+/// Returns the integer type of an element of the extension.
 pub(super) fn int_type(element: &str) -> Option<IntType> {
     Some(match element {
         "boolean" => IntType::UInt8,
@@ -30,8 +30,8 @@ pub(super) fn int_type(element: &str) -> Option<IntType> {
     })
 }
 
-/// Returns the number of an initial value that is written as a name. `None` if it is a number, or
-/// if the type has no such name.
+/// Returns the number of an initial value that is written as a name, or `None` if it is a number or
+/// the type has no such name.
 pub(super) fn number(ty: Node<'_, '_>, text: &str) -> Option<String> {
     let text = text.trim();
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -67,11 +67,11 @@ fn elements<'n>(ty: Node<'n, 'n>) -> impl Iterator<Item = Node<'n, 'n>> {
 }
 
 impl Reader<'_, '_> {
-    /// Returns the elements in which presence and operator of a field may stand: the field itself;
-    /// of a `<field>`, also its `<type>` and the definitions that this leads to, or the type that
-    /// it has instead. The last one is the element with the type; an operator of a definition holds
-    /// where the field has none. Beside them it returns the namespace in which the types inside the
-    /// last one are looked up.
+    /// Returns the elements in which the presence and the operator of a field may be: the field
+    /// itself, and for a `<field>` also its `<type>` and the definitions that this leads to, or the
+    /// type that it has instead. The last element is the one with the type. The operator of a
+    /// definition applies if the field has none. The second result is the namespace in which the
+    /// types inside the last element are looked up.
     pub(super) fn holders<'n: 's, 's>(
         &'n self,
         node: Node<'n, 'n>,
@@ -107,8 +107,9 @@ impl Reader<'_, '_> {
         Ok((holders, ns))
     }
 
-    /// Returns the type that a `<type>` names, with the name of its definition. Without a namespace
-    /// of its own, it is that of the namespace around it, or else of the document's.
+    /// Returns the type that a `<type>` names, with the name of its definition. A name without a
+    /// namespace of its own is looked up in that of the elements around it, and then in that of the
+    /// document.
     fn definition<'n>(
         &'n self,
         reference: Node<'n, 'n>,
@@ -172,7 +173,7 @@ impl Reader<'_, '_> {
         Ok(Kind::Bits(group))
     }
 
-    /// Returns a field of a bit group, and how many bits it has.
+    /// Returns a field of a bit group, and its number of bits.
     fn member(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<(Instruction, u32)> {
         self.count(node, (&self.fields, 1), (MAX_FIELDS, "fields"))?;
         let scope = self.scope(node, outer)?;
@@ -212,8 +213,8 @@ impl Reader<'_, '_> {
         Ok((member, width))
     }
 
-    /// Returns whether a field of a bit group is signed, and how many bits it has, by an attribute
-    /// or its type. NULL takes one of the values.
+    /// Returns whether a field of a bit group is signed, and its number of bits, given by an
+    /// attribute or by its type. NULL takes one of the values.
     fn width(&self, node: Node<'_, '_>, ty: Node<'_, '_>, optional: bool) -> Parsed<(bool, u32)> {
         let element = ty.tag_name().name();
         let named = |prefix: &str| element.strip_prefix(prefix).map(|n| n.parse::<u32>().ok());

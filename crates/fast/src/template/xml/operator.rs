@@ -1,4 +1,5 @@
-//! Operators of fields: which element is one, where it applies, its initial value.
+//! The operators of fields: their elements, the types to which they apply, and their initial
+//! values.
 
 use roxmltree::Node;
 

@@ -1,5 +1,5 @@
-//! A document held against the schema of the specification (FAST 1.1, appendix 1), with what the
-//! codec takes beyond it: the types of FAST 1.2, integers of 8 and 16 bits, `reset`, and
+//! The check of a document against the schema of the specification (FAST 1.1, appendix 1), with
+//! what the codec takes beyond it: the types of FAST 1.2, integers of 8 and 16 bits, `reset`, and
 //! `presence` of a length. Attributes and elements of other namespaces may be anywhere.
 
 use roxmltree::Node;
@@ -9,10 +9,10 @@ use crate::error::TemplateError;
 use crate::template::OperatorKind;
 use crate::value::IntType;
 
-/// How many deviations are kept; the others are counted.
+/// The number of deviations that are kept. The others are counted.
 const KEPT: usize = 1000;
 
-/// Attributes, elements and text of a document that the schema does not have. A lenient reader
+/// The attributes, elements and text of a document that the schema does not have. A lenient reader
 /// leaves them out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Deviations {
@@ -107,7 +107,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Returns whether an element may stand in another. The reader has already checked instructions and
+/// Returns whether an element may be in another. The reader has already checked instructions and
 /// operators where these have to be.
 fn takes(parent: Node<'_, '_>, node: Node<'_, '_>) -> bool {
     let is_operator =
@@ -159,7 +159,8 @@ fn attributes<'a>(node: Node<'_, '_>) -> [&'a [&'a str]; 2] {
     }
 }
 
-/// Returns whether an element is a field of a bit group or its type, or can be by a definition.
+/// Returns whether an element is a field of a bit group or its type, or can become one by a
+/// definition.
 fn is_of_bits(node: Node<'_, '_>) -> bool {
     let mut around = node.ancestors().skip(1).map(|node| node.tag_name().name());
     match around.next() {

@@ -7,7 +7,7 @@ fn wire(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// `body` with a right header and trailer.
+/// Returns `body` with a right header and trailer.
 fn message(body: &str) -> String {
     let text = format!("8=FIX.4.4|9={}|{body}", body.len());
     format!("{text}10={:03}|", byte_sum(&wire(&text)))
@@ -134,7 +134,7 @@ fn other_faults() {
     );
 }
 
-/// Returns a message, right or nearly so, with more behind it or less.
+/// Returns a message, right or nearly so, followed by other bytes or cut short.
 fn near_message() -> impl Strategy<Value = String> {
     let begin = prop_oneof![
         4 => Just("8=FIX.4.4|"),
@@ -183,7 +183,8 @@ proptest! {
         prop_assert_eq!(located(finder, &bytes), located_slowly(finder, &bytes));
     }
 
-    /// Whole streams, so that what was noted of one stretch meets the next one.
+    /// The pieces are those of whole streams, so that the notes about one stretch meet the next
+    /// one.
     #[test]
     fn pieces_of_any_size_have_the_frames_of_the_whole(
         texts in prop::collection::vec(near_message(), 1..4),
@@ -222,8 +223,8 @@ fn an_endless_message_is_dropped_at_the_maximum() {
     ));
 }
 
-/// Returns the outcome for a stretch that comes byte by byte, where what was looked at once is
-/// something else afterwards.
+/// Returns the outcome for a stretch that comes byte by byte, where bytes that were searched once
+/// are overwritten afterwards.
 fn trickled(text: &str, afterwards: u8) -> Frame {
     let finder = FrameFinder::new(200);
     let bytes = wire(text);

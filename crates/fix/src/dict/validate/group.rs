@@ -1,22 +1,22 @@
-//! The entries of repeating groups, nested ones too.
+//! The validation of the entries of repeating groups, nested ones included.
 
 use super::{Pass, Phase, Spot, fault, missing_tag, parse_count};
 use crate::codec::Field;
 use crate::dict::compile::{GroupRules, MAX_MEMBERS};
 use crate::session::RejectReason;
 
-/// The fields of a group's entry that were seen, by position among the members.
+/// The fields seen in a group's entry, by position among the members.
 struct Entry {
-    /// Where it begins in the message.
+    /// The index of its first field in the message.
     start: usize,
     seen: [u64; MAX_MEMBERS / 64],
     required: usize,
-    /// Position behind the last member seen.
+    /// The position after the last member seen.
     next: usize,
 }
 
 impl<const WORDS: usize> Pass<'_, WORDS> {
-    /// Checks the entries of a group behind its count field; returns the position behind them.
+    /// Checks the entries of a group after its count field, and returns the position after them.
     pub(super) fn group(&mut self, count: &Field<'_>, at: usize, number: u32, spot: Spot) -> usize {
         let dictionary = self.dictionary;
         let Some(rules) = dictionary.tables().groups.get(number as usize) else {
@@ -52,8 +52,8 @@ impl<const WORDS: usize> Pass<'_, WORDS> {
         next
     }
 
-    /// Checks a member of a group and, if it counts a nested group, that; returns the position
-    /// behind.
+    /// Checks a member of a group and, if it counts a nested group, that group. Returns the
+    /// position after them.
     fn member(
         &mut self,
         at: usize,
@@ -98,7 +98,7 @@ impl<const WORDS: usize> Pass<'_, WORDS> {
 }
 
 impl Entry {
-    /// Checks an entry that begins with the field at `start`.
+    /// Returns an entry that begins with the field at `start`, without members.
     fn at(start: usize) -> Self {
         Self {
             start,
@@ -108,7 +108,8 @@ impl Entry {
         }
     }
 
-    /// Returns the position of a tag among the members; the search begins at the last member seen.
+    /// Returns the position of a tag among the members. The search begins after the last member
+    /// seen.
     #[inline]
     fn position(&self, rules: &GroupRules, tag: u32) -> Option<usize> {
         let (before, behind) = rules.tags.split_at_checked(self.next)?;

@@ -23,7 +23,7 @@ fn stamp() -> impl Strategy<Value = String> {
     prop_oneof![1 => odd.prop_map(str::to_owned), 4 => usual]
 }
 
-/// Mostly one header after the other of the same two, now and then others.
+/// Returns mostly one header after the other of the same two, and now and then others.
 fn header() -> impl Strategy<Value = String> {
     let comp_ids = prop::sample::select(vec![
         ("YOU", "ME"),
@@ -47,7 +47,7 @@ fn header() -> impl Strategy<Value = String> {
     )
 }
 
-/// Returns a message with these fields behind MsgType(35).
+/// Returns a message with these fields after MsgType(35).
 fn encoded(room: &mut [u8], fields: &str) -> std::ops::Range<usize> {
     let mut encoder = crate::codec::Encoder::new(room, b"FIX.4.4", b"D");
     encoder.raw(fields.replace('|', "\x01").as_bytes());

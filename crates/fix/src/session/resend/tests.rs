@@ -1,14 +1,15 @@
-//! Resent messages, compared with messages that are encoded anew field by field.
+//! Tests of resent messages against messages that are encoded anew field by field.
 
 use super::super::config::Config;
 use super::super::identity::{SessionId, Version};
 use super::super::inbound::Scratch;
-use super::super::memory::MemoryStore;
+use super::super::memory::{MemoryLimits, MemoryStore};
 use super::super::outbound::ADMIN_ROOM;
 use super::*;
 use crate::codec::{Decoder, Message, Next};
 use fanfare_wire::UtcTimestamp;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 fn now(millis: u64) -> Now {
     let utc = 1_795_168_800_000 + millis as i64;
@@ -41,10 +42,19 @@ fn framed(begin_string: &[u8], fields: &[u8]) -> Vec<u8> {
 
 /// Returns a logged-on acceptor.
 fn session(version: Version, change: impl Fn(&mut Config)) -> Session<MemoryStore> {
+    session_of(MemoryStore::default(), version, change)
+}
+
+/// Returns a logged-on acceptor with this store.
+fn session_of(
+    store: MemoryStore,
+    version: Version,
+    change: impl Fn(&mut Config),
+) -> Session<MemoryStore> {
     let mut config = Config::new(SessionId::new(version, "US", "PEER"));
     config.heart_bt_int_range = (0, 86_400);
     change(&mut config);
-    let mut session = Session::acceptor(config, MemoryStore::default());
+    let mut session = Session::acceptor(config, store);
     session.connected(now(0));
     let logon = "35=A|34=1|98=0|108=0|1137=9";
     hear(&mut session, now(0), &incoming(version, now(0), logon));
@@ -64,7 +74,7 @@ fn hear(session: &mut Session<MemoryStore>, now: Now, mut bytes: &[u8]) {
     }
 }
 
-/// Everything that is to be transmitted, and what follows it.
+/// Returns everything that is to be transmitted, and what follows it.
 fn drain(session: &mut Session<MemoryStore>, now: Now) -> Vec<u8> {
     let mut all = Vec::new();
     loop {
@@ -93,8 +103,8 @@ fn messages(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Returns the slow, obvious way: take it apart, put the header together in ascending order, and
-/// frame it.
+/// Returns the resent message in the slow and obvious way: takes the original apart, writes the
+/// header in ascending order of tags, and frames it.
 fn sent_again(original: &[u8], sending_time: &[u8], processed: Option<u64>) -> Vec<u8> {
     let mut decoder = Decoder::new();
     let original: Message<'_> = decoder.decode(original).unwrap();
@@ -128,6 +138,21 @@ fn sent_again(original: &[u8], sending_time: &[u8], processed: Option<u64>) -> V
     framed(original.begin_string(), &fields)
 }
 
+/// The header fields of single messages. Some have data with separators.
+const HEADERS: [&[OutField<'_>]; 5] = [
+    &[(97, b"Y"), (115, b"CLIENT")],
+    &[],
+    &[(90, b"6"), (91, b"a\x0149=x")],
+    &[(212, b"3"), (213, b"<\x01>")],
+    &[
+        (90, b"3"),
+        (91, b"a\x01b"),
+        (115, b"CLIENT"),
+        (212, b"5"),
+        (213, b"\x0158=c"),
+    ],
+];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
@@ -152,10 +177,7 @@ proptest! {
         for (at, len) in lens.into_iter().enumerate() {
             let text = "x".repeat(len);
             let at_time = now(at as u64 * 7);
-            let extra: &[(u32, &[u8])] = match at % 3 {
-                0 => &[(97, b"Y"), (115, b"CLIENT")],
-                _ => &[],
-            };
+            let extra = HEADERS[at % HEADERS.len()];
             let seq = session.send_with(at_time, b"D", extra, |body| {
                 body.u64(11, at as u64);
                 if len > 0 {
@@ -202,16 +224,91 @@ proptest! {
     }
 }
 
+/// Returns a session that has sent messages with the numbers from 2 to `last`.
+fn sender(last: u64) -> Session<MemoryStore> {
+    sender_of(MemoryStore::default(), last)
+}
+
+/// Returns a session with this store that has sent messages with the numbers from 2 to `last`.
+fn sender_of(store: MemoryStore, last: u64) -> Session<MemoryStore> {
+    let unlimited = |config: &mut Config| config.repeated_resend_limit = 0;
+    let mut session = session_of(store, Version::Fix44, unlimited);
+    for seq in 2..=last {
+        let sent = session.send(now(seq), b"D", |body| {
+            body.u64(11, seq);
+        });
+        assert_eq!(sent, Ok(seq));
+        drain(&mut session, now(seq));
+    }
+    session
+}
+
+/// Returns the numbers of a message that is sent again, or of the messages that a gap fill stands
+/// for.
+fn numbers(message: &[u8]) -> Range<u64> {
+    let mut decoder = Decoder::new();
+    let message = decoder.decode(message).unwrap();
+    let seq = message.u64(tag::MSG_SEQ_NUM).unwrap();
+    seq..message.opt_u64(tag::NEW_SEQ_NO).unwrap().unwrap_or(seq + 1)
+}
+
+#[test]
+fn what_an_earlier_request_waits_for_is_sent_with_a_later_one() {
+    let pairs = [
+        [(1, 100), (150, 200)],
+        [(150, 200), (1, 100)],
+        [(1, 100), (10, 20)],
+        [(1, 1), (150, 200)],
+    ];
+    let limits = [(16, 1 << 20), (16, 1 << 20), (16, 1 << 20), (1, 1 << 20)];
+    // With no room for bytes, nothing is sent between the two requests.
+    let cases = pairs.into_iter().zip(limits);
+    let cases = cases.chain(pairs.into_iter().zip([(16, 0); 4]));
+    let of_all = cases.clone().map(|case| (case, MemoryLimits::default()));
+    let messages_kept = Limits {
+        messages: 60,
+        bytes: 1 << 20,
+    };
+    let of_60 = cases.map(|case| (case, MemoryLimits::from(messages_kept)));
+    for ((ranges, (messages_at_once, bytes)), kept) in of_all.chain(of_60) {
+        let mut session = sender_of(MemoryStore::new(kept), 201);
+        session.config.resend_chunk = Limits {
+            messages: messages_at_once,
+            bytes,
+        };
+        let requests = ranges.iter().zip(2..).flat_map(|(&(begin, end), seq)| {
+            let text = format!("35=2|34={seq}|7={begin}|16={end}");
+            incoming(Version::Fix44, now(1_000), &text)
+        });
+        let read: Vec<u8> = requests.collect();
+        hear(&mut session, now(1_000), &read);
+        let again = messages(&drain(&mut session, now(1_000)));
+        let sent: BTreeSet<u64> = again.iter().flat_map(|message| numbers(message)).collect();
+        // No gap fill covers what nobody requested: the counterparty may have that already.
+        let requested = ranges.iter().flat_map(|&(begin, end)| begin..=end);
+        let requested: BTreeSet<u64> = requested.collect();
+        assert_eq!(sent, requested, "{ranges:?}, {kept:?}");
+    }
+}
+
+#[test]
+fn a_gap_of_a_counterparty_that_is_left_unread_is_not_requested_again() {
+    let mut session = session(Version::Fix44, |_| {});
+    let early = incoming(Version::Fix44, now(0), "35=0|34=5");
+    hear(&mut session, now(0), &early);
+    assert_eq!(messages(&drain(&mut session, now(0))).len(), 1);
+    for seconds in (10..=200).step_by(10) {
+        let at_time = now(seconds * 1_000);
+        session.excuse(at_time);
+        session.handle_timeout(at_time);
+    }
+    assert!(drain(&mut session, now(200_000)).is_empty());
+    assert!(session.is_logged_on());
+}
+
 #[test]
 fn requests_of_one_read_write_one_part_together() {
-    let mut session = session(Version::Fix44, |config| config.repeated_resend_limit = 0);
-    for at in 0..500_u64 {
-        let sent = session.send(now(at), b"D", |body| {
-            body.u64(11, at);
-        });
-        sent.unwrap();
-        drain(&mut session, now(at));
-    }
+    let mut session = sender(501);
     let request = |number: u64| {
         let begin = 2 + number % 100;
         let text = format!("35=2|34={}|7={begin}|16=0", number + 2);
@@ -291,7 +388,7 @@ fn forgetful() -> Session<MemoryStore> {
     session
 }
 
-/// Sends 1,000 bytes and more, and returns their number.
+/// Sends a message of 1,000 bytes and more, and returns its number.
 fn send_news(session: &mut Session<MemoryStore>) -> u64 {
     let sent = session.send(now(0), b"B", |body| {
         body.field(58, &[b'x'; 1000]);

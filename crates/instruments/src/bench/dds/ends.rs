@@ -87,7 +87,7 @@ impl Ours {
                 };
                 let missing = before.map_or(0, |b: u32| sequence.wrapping_sub(b + 1));
                 before = Some(sequence);
-                shared.last.fetch_add(missing.into(), Ordering::Release);
+                shared.last.fetch_add(missing.into(), Ordering::Relaxed);
                 shared.count.fetch_add(1, Ordering::Release);
             }
         })
@@ -104,15 +104,17 @@ impl Ours {
         Self::open(config, None, Some("Flow"), &qos, move |shared, _| {
             move |sample: Sample<'_>| {
                 let _ = std::hint::black_box(sample.bytes());
-                let n = shared.count.fetch_add(1, Ordering::Relaxed);
+                // No other closure counts.
+                let n = shared.count.load(Ordering::Relaxed);
                 // The clock is read once for many samples, as in the C program.
                 if n % 64 == 0 {
                     let now = begin.elapsed().as_nanos() as u64;
                     if n == 0 {
                         shared.first.store(now, Ordering::Relaxed);
                     }
-                    shared.last.store(now, Ordering::Release);
+                    shared.last.store(now, Ordering::Relaxed);
                 }
+                shared.count.store(n + 1, Ordering::Release);
             }
         })
     }
@@ -240,13 +242,14 @@ impl Ours {
         Ok(nanos)
     }
 
+    /// Returns the samples received, and the nanoseconds from the first to the last of them, or to
+    /// a later one; of a second reader, the samples it missed before them, or before a later one.
     pub(super) fn count(&self) -> (u64, u64) {
-        let first = self.shared.first.load(Ordering::Acquire);
-        let last = self.shared.last.load(Ordering::Acquire);
-        (
-            self.shared.count.load(Ordering::Acquire),
-            last.saturating_sub(first),
-        )
+        // The count is stored last: what belongs to it is there.
+        let count = self.shared.count.load(Ordering::Acquire);
+        let [first, last] =
+            [&self.shared.first, &self.shared.last].map(|time| time.load(Ordering::Relaxed));
+        (count, last.saturating_sub(first))
     }
 }
 

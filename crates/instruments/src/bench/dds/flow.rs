@@ -23,7 +23,7 @@ impl DdsBench<'_> {
 
     fn throughput(&self, figures: &mut Figures) -> Result<(), BenchError> {
         let (mut raw_rates, mut rates) = (Vec::new(), Vec::new());
-        for _ in 0..self.rounds {
+        for _ in self.turns(self.rounds) {
             let mut sink = self.child(End::RawSink, self.domain)?;
             let mut source = CProgram::open(&config(self.domain), Role::Source, true)?;
             wait("the other process", || source.is_matched())?;

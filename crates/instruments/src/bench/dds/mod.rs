@@ -18,13 +18,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fanfare_dds::{DomainConfig, Transport};
+use fanfare_engine::stop::Stop;
 
 use super::{BenchError, Processors};
 pub use convert::add_conversion;
 pub use other::{End, Other, Start};
 pub use serve::serve;
 
-/// The parameters of the benchmark.
+/// The parameters of the benchmark. A measurement ends before its next round once `stop` is raised;
+/// without a whole round it has no figures.
 pub struct DdsBench<'a> {
     /// Domain ids: this one and the next.
     pub domain: u32,
@@ -36,6 +38,15 @@ pub struct DdsBench<'a> {
     pub processors: Processors,
     /// The function that starts the other process.
     pub start: &'a Start,
+    /// The flag that ends the benchmark early.
+    pub stop: &'a Stop,
+}
+
+impl DdsBench<'_> {
+    /// Returns the numbers of `count` turns, from 0, as long as the benchmark is not stopped.
+    fn turns(&self, count: usize) -> impl Iterator<Item = usize> {
+        (0..count).take_while(move |_| !self.stop.is_raised())
+    }
 }
 
 fn config(domain: u32) -> DomainConfig {

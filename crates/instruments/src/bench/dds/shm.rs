@@ -88,13 +88,13 @@ impl DdsBench<'_> {
         let mut nanos = Vec::with_capacity(ROUND_TRIPS);
         let mut sequence = 0;
         // The first round is a warm-up.
-        for round in 0..=self.rounds {
+        for round in self.turns(self.rounds + 1) {
             nanos.clear();
-            for _ in 0..ROUND_TRIPS {
+            for _ in self.turns(ROUND_TRIPS) {
                 sequence += 1;
                 nanos.push(side.round_trip(sequence)?);
             }
-            if round > 0 {
+            if round > 0 && nanos.len() == ROUND_TRIPS {
                 medians.push(percentile(&nanos, 50.0));
             }
         }

@@ -70,7 +70,7 @@ impl DdsBench<'_> {
     /// A process or an end of DDS cannot be opened, or does not take part.
     pub fn add_stalled(&self, policy: SlowPolicy, figures: &mut Figures) -> Result<(), BenchError> {
         let mut sums = Sums::default();
-        for _ in 0..self.rounds {
+        for _ in self.turns(self.rounds) {
             on(self.processors.here, || {
                 self.stalled_round(policy, &mut sums)
             })?;

@@ -41,7 +41,7 @@ impl DdsBench<'_> {
         if two.are_two() {
             places.push(("one_core_", one, Slices::default()));
         }
-        for number in 0..self.rounds {
+        for number in self.turns(self.rounds) {
             for (_, place, slices) in &mut places {
                 on(place.here, || self.round(place.there, number, slices))?;
             }

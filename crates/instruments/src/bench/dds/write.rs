@@ -43,7 +43,7 @@ impl DdsBench<'_> {
         let mut converter = converter(&program, 1024)?;
         let (mut raws, mut all, mut more) = (Vec::new(), Vec::new(), Vec::new());
         // The first round of each is a warm-up.
-        for round in 0..=self.rounds {
+        for round in self.turns(self.rounds + 1) {
             let raw_nanos = bursts(&mut raw_sink, || match raw.burst(BURST) {
                 0 => Err(told("the C program cannot write")),
                 nanos => Ok(nanos),

@@ -378,7 +378,7 @@ pub(super) fn baseline(
 }
 
 /// Raises the limit of open files for `each` of every consumer.
-fn raise_limit(consumers: usize, each: usize) -> Result<(), BenchError> {
+pub(super) fn raise_limit(consumers: usize, each: usize) -> Result<(), BenchError> {
     let wanted = (each * consumers) as u64 + 100;
     let files = raise_open_files(wanted)?;
     if files < wanted {

@@ -9,7 +9,7 @@ use fanfare_gateway::Gateway;
 
 use super::Receivers;
 use super::orders::Subject;
-use super::plant::{FanoutBench, Plant, TIMES, baseline};
+use super::plant::{FanoutBench, Plant, TIMES, baseline, raise_limit};
 use super::rounds::{ROUND, Target, saturate};
 use crate::bench::{BenchError, on};
 use crate::figures::{Figures, median};
@@ -30,6 +30,14 @@ const UNDER_WAY: u64 = 1_024;
 const RUN: f64 = 2e9;
 
 impl FanoutBench {
+    /// Raises the limit of open files to what [`add_scale`](Self::add_scale) needs.
+    ///
+    /// # Errors
+    /// The system allows fewer.
+    pub fn allow_files(&self) -> Result<(), BenchError> {
+        raise_limit(self.consumers, 2)
+    }
+
     /// Measures as many plain connections, a gateway with its consumers, and the plain connections
     /// again. They do not alternate, since each of them may need all descriptors. Adds, with
     /// `prefix` before each name:

@@ -98,7 +98,8 @@ impl Encoder {
             schemas: Schemas::new(&[schema])?,
             ..self.config
         };
-        let mut converter = ToDbn::new(config).ok()?;
+        let books = self.views.configs().to_vec();
+        let mut converter = ToDbn::new(config).ok()?.with_books(books);
         let mut unused = Vec::new();
         let has_books = matches!(schema, Schema::Mbo | Schema::Mbp1 | Schema::Mbp10);
         for instrument in self.views.numbers().filter(|_| has_books) {

@@ -50,6 +50,11 @@ impl Views {
         }
     }
 
+    /// Returns the configuration of the books of each feed, from source 1 on.
+    pub(super) fn configs(&self) -> &[BookConfig] {
+        &self.configs
+    }
+
     pub(super) fn seen(&self, instrument: InstrumentId) -> Option<&Seen> {
         self.seen.get(instrument.0 as usize)?.as_deref()
     }

@@ -1,11 +1,12 @@
-//! 64 bytes at a time in two vectors of 32, then tags eight at a time.
+//! The AVX2 kernel: 64 bytes at a time in two vectors of 32, and then tags eight at a time.
 //!
-//! First where all fields end: per block the mask of separators, and their positions taken from it.
-//! Then all tags: the first four bytes of each field put into the lanes of a vector; what stands in
-//! front of the first `=` is made a number by two multiply-adds, and its length tells where the
-//! value begins. Eight fields whichever block they are in, so that no lane is idle. The rare tags
-//! of four digits or more are read singly. A position is read back as it was written, one by one: a
-//! load that spans several stores still under way would wait for them.
+//! The ends of all fields are found first: each block gives the mask of its separators, from which
+//! their positions are taken. Then all tags are read: the first four bytes of each field are put
+//! into the lanes of a vector. The bytes before the first `=` are made a number by two
+//! multiply-adds, and their count tells where the value begins. Eight fields are read together
+//! whichever block they are in, so that no lane is idle. The rare tags of four digits or more are
+//! read singly. A position is read back as it was written, one by one, as a load that spans several
+//! stores still under way would wait for them.
 
 use super::blocks::long_tag;
 use super::{Scan, Unfit, sse2};
@@ -13,8 +14,8 @@ use crate::data::{DataFields, LengthDigits};
 use crate::fields::{Columns, FieldIndex, SOH};
 use core::arch::x86_64::*;
 
-/// The room that must be left in the columns before each block: 64 separators, and some entries
-/// more that are written but count for nothing.
+/// The room that must be left in the columns before each block: 64 separators, and some more
+/// entries that are written but do not count.
 const BLOCK_ROOM: usize = super::SPARE;
 
 /// Returns whether this processor has the instructions of [`index`].
@@ -25,8 +26,8 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Indexes `bytes`, of which there are less than 2 GiB; gives up where a tag has other bytes than
-/// digits or more than seven. Short messages are left to SSE2.
+/// Indexes `bytes`, which are shorter than 2 GiB. Gives up if a tag has other bytes than digits, or
+/// more than seven. Short messages are left to SSE2.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn index(bytes: &[u8], index: &mut FieldIndex) -> Result<Scan, Unfit> {
     index.clear();
@@ -49,7 +50,7 @@ pub(super) fn index(bytes: &[u8], index: &mut FieldIndex) -> Result<Scan, Unfit>
     Ok(Scan { sum, may_hold_data })
 }
 
-/// Writes where all fields end; returns how many these are, and the sum of all bytes.
+/// Writes the ends of all fields, and returns their number and the sum of all bytes.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn find_ends(bytes: &[u8], columns: &mut Columns<'_>) -> Result<(usize, u8), Unfit> {
@@ -72,7 +73,7 @@ fn find_ends(bytes: &[u8], columns: &mut Columns<'_>) -> Result<(usize, u8), Unf
     Ok((count, sum_of(sums)))
 }
 
-/// Writes the positions of the bits of `mask`, counted from `base`, and up to seven entries more.
+/// Writes the positions of the bits of `mask`, counted from `base`, and up to seven more entries.
 #[inline]
 #[target_feature(enable = "bmi1")]
 fn write_positions(mut mask: u64, base: u32, to: &mut [u32]) {
@@ -90,8 +91,9 @@ fn write_positions(mut mask: u64, base: u32, to: &mut [u32]) {
     }
 }
 
-/// Writes the numbers of all tags, at least eight, and where their values begin; returns whether
-/// any tag may be the length of a data field.
+/// Writes the numbers of all tags, which are at least eight, and the offsets at which their values
+/// begin. Returns whether any tag may be the length of a data field, or `None` if a tag is not a
+/// number of up to seven digits.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn read_tags(
@@ -122,16 +124,16 @@ fn read_tags(
     Some(tags.any_length())
 }
 
-/// What is known of 64 bytes; behind the end of the message there is nothing.
+/// The masks and sums of 64 bytes, or of fewer at the end of the message.
 struct Block {
     separators: u64,
-    /// Sums of its bytes modulo 256, to be added up.
+    /// The sums of the bytes modulo 256, to be added up.
     sums: __m256i,
 }
 
 impl Block {
-    /// Of the bytes from `at` on. The last ones are read together with some in front of them, so
-    /// that nothing behind the end is touched; there are at least 64 bytes.
+    /// Returns the block of the bytes from `at` on. The last bytes are read together with some
+    /// before them, so that nothing after the end is touched. There must be at least 64 bytes.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn load(bytes: &[u8], at: usize) -> Self {
@@ -160,7 +162,7 @@ impl Block {
     }
 }
 
-/// Ones in the bytes from `position` on; none if that is 32 or more.
+/// Returns a vector of ones in the bytes from `position` on. There are none if that is 32 or more.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn from_position(position: usize) -> __m256i {
@@ -177,21 +179,21 @@ fn from_position(position: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(EDGE.as_ptr().add(32 - position.min(32)).cast()) }
 }
 
-/// What is found out of eight fields.
+/// The places for the results of eight fields.
 struct Eight<'a> {
     tags: &'a mut [u32; 8],
     begins: &'a mut [u32; 8],
 }
 
-/// Reads tags and remembers what was special about any of them.
+/// A reader of tags, which remembers what was special about any of them.
 struct Tags {
-    /// See [`LengthDigits`]; each table twice, as shuffles work on halves.
+    /// The tables of [`LengthDigits`], each of them twice, as shuffles work on halves.
     length_digits: [__m256i; 3],
-    /// The highest byte of any lane: a tag may be the length of a data field.
+    /// The highest byte of any lane is not zero if a tag may be the length of a data field.
     lengths: __m256i,
-    /// The same of a long tag.
+    /// Whether a long tag may be the length of a data field.
     long_length: bool,
-    /// Any byte above 9: a tag has something else than digits.
+    /// Any byte is above 9 if a tag has other bytes than digits.
     odd: __m256i,
 }
 
@@ -212,7 +214,7 @@ impl Tags {
         }
     }
 
-    /// Reads the tags of the eight fields behind `ends_before`.
+    /// Reads the tags of the eight fields after `ends_before`.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     fn read(
@@ -281,10 +283,10 @@ impl Tags {
     }
 }
 
-/// The four bytes behind each end, the first one lowest, and the ends themselves.
+/// Returns the four bytes after each end, the first one lowest, and the ends themselves.
 ///
 /// # Safety
-/// Behind each end, or at the front of `bytes` for the one that is `u32::MAX`, four bytes stand.
+/// Four bytes must follow each end, or be at the front of `bytes` for the end that is `u32::MAX`.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn four_behind(bytes: &[u8], ends: &[u32; 8]) -> (__m256i, __m256i) {

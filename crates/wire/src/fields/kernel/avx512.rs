@@ -1,15 +1,16 @@
-//! 124 bytes a step, in two vectors that also hold the byte in front of them and three behind.
+//! The AVX-512 kernel: 124 bytes a step, in two vectors that also hold the byte before them and
+//! three after them.
 //!
-//! Per step: the positions of separators, behind which fields begin, compressed to the front; the
-//! end of one field is where the next one begins. For 16 fields at once the first four bytes
-//! are fetched by one permute; what stands in front of the first `=` is the tag, made a number by
-//! two multiply-adds, and its length tells where the value begins. An `=` in a value is not even
-//! looked at. Nothing is read back from memory, as a load that spans several stores still under way
-//! would wait for them.
+//! In each step the positions of separators, after which fields begin, are compressed to the front.
+//! The end of one field is where the next one begins. The first four bytes of 16 fields are fetched
+//! by one permute. The bytes before the first `=` are the tag, which two multiply-adds make a
+//! number, and their count tells where the value begins. An `=` in a value has no effect. Nothing
+//! is read back from memory, as a load that spans several stores still under way would wait for
+//! them.
 //!
-//! What limits it on Zen 5 is the number of vector operations under way: hence two vectors a step
-//! (64 bytes hold six fields or so, of the 16 that an operation can do), one sequence of positions,
-//! and byte-wise sums that are added up at the end.
+//! On Zen 5 the number of vector operations under way is the limit. Hence there are two vectors a
+//! step (64 bytes hold about six fields, of the 16 that an operation can process), one sequence of
+//! positions, and byte-wise sums that are added up at the end.
 
 use super::{Scan, Unfit};
 use crate::data::DataFields;
@@ -17,13 +18,13 @@ use crate::fields::{FieldIndex, SOH};
 use core::arch::x86_64::*;
 use core::ops::Range;
 
-/// The bytes of one step.
+/// The number of bytes of one step.
 const STEP: usize = 124;
 
-/// The most fields of one step; also the room that must be left in the columns before each step.
+/// The most fields of one step, and the room that must be left in the columns before each step.
 const STEP_FIELDS: usize = 32;
 
-/// Those bytes of a step's upper vector in front of which a field of this step may begin.
+/// The bytes of a step's upper vector that may be a separator before a field of this step.
 const UPPER: u64 = u64::MAX >> (128 - STEP);
 
 /// Returns whether this processor has the instructions of [`index`].
@@ -37,8 +38,8 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Indexes `bytes`, of which there are less than 2 GiB; gives up where a tag has other bytes than
-/// digits, or more than seven, and where the fields of a step have less than four bytes on average.
+/// Indexes `bytes`, which are shorter than 2 GiB. Gives up if a tag has other bytes than digits, or
+/// more than seven, or if the fields of a step have fewer than four bytes on average.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,bmi2,popcnt")]
 pub(super) fn index(bytes: &[u8], index: &mut FieldIndex) -> Result<Scan, Unfit> {
     // No field begins behind the last separator; the one that stands in front of the first field
@@ -100,15 +101,15 @@ pub(super) fn index(bytes: &[u8], index: &mut FieldIndex) -> Result<Scan, Unfit>
     })
 }
 
-/// What one step sees.
+/// The bytes of one step.
 struct Window {
     lower: __m512i,
     upper: __m512i,
 }
 
 impl Window {
-    /// Returns the bytes from the one in front of `at` on; a separator in front of the message,
-    /// zeros behind it.
+    /// Returns the bytes from the one before `at` on. A separator precedes the message, and zeros
+    /// follow it.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2")]
     fn load(bytes: &[u8], at: usize) -> Self {
@@ -136,7 +137,7 @@ impl Window {
         }
     }
 
-    /// Sums of as many bytes as a step has, to be added up.
+    /// Returns sums of the bytes of a step, to be added up.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn sums(&self) -> __m512i {
@@ -146,8 +147,8 @@ impl Window {
         _mm512_add_epi8(self.lower, _mm512_and_si512(self.upper, own))
     }
 
-    /// Returns the positions of the separators in front of fields, and how many these are.
-    /// `has_upper` is false if the message ends in front of the upper vector.
+    /// Returns the positions of the separators before fields, and their number. `has_upper` is
+    /// false if the message ends before the upper vector.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
     fn starts(&self, has_upper: bool) -> (__m512i, u32) {
@@ -166,7 +167,7 @@ impl Window {
         (starts, count + upper.count_ones())
     }
 
-    /// Returns the four bytes behind each of the first 16 positions, the first one lowest.
+    /// Returns the four bytes after each of the first 16 positions, the first one lowest.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn four_behind(&self, positions: __m512i) -> __m512i {
@@ -187,28 +188,29 @@ impl Window {
     }
 }
 
-/// Reads tags and remembers what was special about any of them.
+/// A reader of tags, which remembers what was special about any of them.
 struct Tags {
-    /// The bit set of [`DataFields`], and the long length tags.
+    /// The filter of [`DataFields`], and the range of long length tags.
     filter: (__m512i, __m512i),
     long: Range<u32>,
-    /// Bit 0 of any lane: a tag may be the length of a data field.
+    /// Bit 0 of any lane is set if a tag may be the length of a data field.
     lengths: __m512i,
-    /// Any byte above 9: a tag has something else than digits, or more than seven.
+    /// Any byte is above 9 if a tag has other bytes than digits, or more than seven.
     odd: __m512i,
 }
 
 /// The tags of 16 fields.
 struct Read {
     tags: __m512i,
-    /// Eight times their lengths.
+    /// Eight times the lengths of the tags.
     bits: __m512i,
-    /// Those that do not end within the bytes read: `tags` and `bits` are of the first four.
+    /// The tags that do not end within the bytes read. Their `tags` and `bits` are those of the
+    /// first four bytes.
     long: __mmask16,
 }
 
 impl Read {
-    /// Returns where the values begin, from where the fields in front of them end.
+    /// Returns the offsets at which the values begin, from the ends of the fields before them.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn begins(&self, ends: __m512i) -> __m512i {
@@ -251,7 +253,8 @@ impl Tags {
         }
     }
 
-    /// The rest of the long tags, of four to seven digits; `window` is the one four bytes on.
+    /// Reads the rest of the long tags, which have four to seven digits. `window` is the one four
+    /// bytes on.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vpopcntdq")]
     fn read_on(&mut self, window: &Window, starts: __m512i, read: &mut Read) {
@@ -270,7 +273,8 @@ impl Tags {
         self.lengths = _mm512_mask_set1_epi32(self.lengths, long, 1);
     }
 
-    /// Lanes that are no tag are 0, which at worst is taken for a length.
+    /// Notes whether a tag may be a length. Lanes without a tag are 0, which at worst is taken for
+    /// a length.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn check_length(&mut self, tags: __m512i) {
@@ -292,18 +296,19 @@ impl Tags {
     }
 }
 
-/// What stands in front of the first `=` of four bytes, for each of 16 lanes.
+/// The bytes before the first `=` of four bytes, for each of 16 lanes.
 struct Digits {
-    /// From 0 to 9 if they are some, the first one in the lowest byte; 0 in all other bytes.
+    /// The digits from 0 to 9, if they are digits, the first one in the lowest byte. All other
+    /// bytes are 0.
     digits: __m512i,
-    /// Eight times their number.
+    /// Eight times the number of digits.
     bits: __m512i,
     /// The lanes that have no `=`.
     unended: __mmask16,
 }
 
 impl Digits {
-    /// Of the lanes `of` alone.
+    /// Returns the digits of the lanes `of`. Those of the other lanes are 0.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vpopcntdq")]
     fn of(text: __m512i, of: __mmask16) -> Self {
@@ -350,7 +355,7 @@ fn positions() -> __m512i {
     unsafe { _mm512_loadu_si512(ALL.as_ptr().cast()) }
 }
 
-/// Returns the 64 bytes from `at` on; zeros behind the end.
+/// Returns the 64 bytes from `at` on, with zeros after the end.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
 fn load(bytes: &[u8], at: usize) -> __m512i {

@@ -1,6 +1,6 @@
-//! The index from masks of separators, 64 bytes each, and words of eight bytes.
+//! The index from masks of separators, each of 64 bytes, and words of eight bytes.
 //!
-//! The masks give the ends of all fields; each kernel computes them in its own way. The tags are
+//! The masks give the ends of all fields. Each kernel computes them in its own way. The tags are
 //! then read from the first word of each field: its first `=` ends the tag, whose digits are
 //! converted to a number together.
 
@@ -10,11 +10,11 @@ use crate::fields::{Columns, FieldIndex, SOH, zeros_in};
 use crate::int::parse_last_of_eight;
 use crate::sum::byte_sum;
 
-/// The entries that one block of 64 bytes may write.
+/// The most entries that one block of 64 bytes may write.
 const BLOCK_ROOM: usize = 64;
 
-/// Indexes `bytes`, of which there are less than 2 GiB; `separators` returns the mask of the
-/// separators among 64 bytes, bit 0 for the first one.
+/// Indexes `bytes`, which are shorter than 2 GiB. `separators` returns the mask of the separators
+/// among 64 bytes, with bit 0 for the first one.
 ///
 /// # Errors
 /// Returns [`Unfit::Message`] if `read_tags` returns `None` or the last field has no separator, and
@@ -44,7 +44,7 @@ pub(super) fn index(
     })
 }
 
-/// Writes where all fields end; returns how many these are.
+/// Writes the ends of all fields, and returns their number.
 #[inline(always)]
 fn find_ends(
     bytes: &[u8],
@@ -79,8 +79,8 @@ fn find_ends(
     Ok(count)
 }
 
-/// Writes the positions of the bits of `mask`, counted from `base`, behind the first `count` ends;
-/// returns how many these are.
+/// Writes the positions of the bits of `mask`, counted from `base`, after the first `count` ends,
+/// and returns their number.
 #[inline(always)]
 fn write_positions(
     mut mask: u64,
@@ -107,8 +107,8 @@ fn write_positions(
     Ok(bits)
 }
 
-/// Writes the numbers of all tags and where their values begin; returns whether any tag may be the
-/// length of a data field, or `None` if a tag is not one of up to seven digits.
+/// Writes the numbers of all tags and the offsets at which their values begin. Returns whether any
+/// tag may be the length of a data field, or `None` if a tag is not a number of up to seven digits.
 #[inline(always)]
 pub(super) fn read_tags(
     bytes: &[u8],
@@ -130,8 +130,9 @@ pub(super) fn read_tags(
     Some(may_hold_data)
 }
 
-/// Returns the tag of up to three digits of the field that begins at `start`, and where its value
-/// begins; `None` if it is no such tag, or less than four bytes are left.
+/// Returns the tag of up to three digits of the field that begins at `start`, and the offset at
+/// which its value begins. Returns `None` if there is no such tag, or if fewer than four bytes are
+/// left.
 #[inline(always)]
 fn short_tag(bytes: &[u8], start: u32) -> Option<(u32, u32)> {
     let word = u32::from_le_bytes(*bytes.get(start as usize..)?.first_chunk()?);
@@ -151,14 +152,15 @@ fn short_tag(bytes: &[u8], start: u32) -> Option<(u32, u32)> {
     ))
 }
 
-/// Returns the mask of the bytes that are zero.
+/// Returns marks of the bytes that are zero. Only the lowest bit set is certain.
 #[inline(always)]
 const fn zeros_in_half(word: u32) -> u32 {
     word.wrapping_sub(0x0101_0101) & !word & 0x8080_8080
 }
 
-/// Returns the tag of one to seven digits of the field that begins at `start`, and where its value
-/// begins; `None` if it is no such tag, or less than eight bytes are left.
+/// Returns the tag of one to seven digits of the field that begins at `start`, and the offset at
+/// which its value begins. Returns `None` if there is no such tag, or if fewer than eight bytes are
+/// left.
 #[inline]
 pub(super) fn long_tag(bytes: &[u8], start: u32) -> Option<(u32, u32)> {
     let eight = u64::from_le_bytes(*bytes.get(start as usize..)?.first_chunk()?);

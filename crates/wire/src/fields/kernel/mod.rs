@@ -1,8 +1,8 @@
-//! The ways to index fields: a scalar one, which is the oracle, and vector kernels.
+//! The kernels that index fields: a scalar one, which is the oracle, and vector kernels.
 //!
-//! The vector kernels do the plain case only. Where they meet anything else (a fault, a data field
-//! with separators in it, too many fields) they give up, and the scalar one does the whole message.
-//! A message that needs larger arrays gets them and is begun again.
+//! The vector kernels index only plain messages. In any other case (a fault, a data field with
+//! separators in it, too many fields) they give up, and the scalar kernel indexes the whole
+//! message. A message that needs larger arrays gets them and is indexed again from its beginning.
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
@@ -26,11 +26,11 @@ use crate::int::parse_u64;
 /// A way to index fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kernel {
-    /// One byte at a time: slow, obvious, the oracle of the others.
+    /// One byte at a time: slow and simple, the oracle of the others.
     Scalar,
-    /// Eight bytes at a time in ordinary registers: any processor.
+    /// Eight bytes at a time in ordinary registers, on any processor.
     Swar,
-    /// 16 bytes at a time: any x86-64.
+    /// 16 bytes at a time, on any x86-64.
     Sse2,
     /// 32 bytes at a time.
     Avx2,
@@ -89,29 +89,29 @@ impl Kernel {
     }
 }
 
-/// The most entries that a kernel writes behind those of the fields, or needs room for.
+/// The most entries that a kernel writes after those of the fields, or needs room for.
 pub(super) const SPARE: usize = 64 + 8;
 
-/// What a vector kernel found in a message whose fields are all in order.
+/// The result of a vector kernel for a message whose fields are all in order.
 #[derive(Clone, Copy)]
 struct Scan {
-    /// Of all bytes, modulo 256.
+    /// The sum of all bytes modulo 256.
     sum: u8,
     /// Whether any tag may be the length of a data field.
     may_hold_data: bool,
 }
 
-/// Why a vector kernel gave up.
+/// The reason why a vector kernel gave up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unfit {
-    /// The message is none for it, or there is no vector kernel.
+    /// The message is not a plain one, or there is no vector kernel.
     Message,
-    /// The arrays must be larger. A kernel does not make them so itself: all that it has in vector
-    /// registers would have to be saved around the call.
+    /// The arrays must be larger. A kernel does not enlarge them itself, as everything that it has
+    /// in vector registers would have to be saved around the call.
     Room,
 }
 
-/// Indexes with the index's own kernel.
+/// Indexes a message with the index's own kernel.
 #[inline]
 pub(crate) fn index(bytes: &[u8], index: &mut FieldIndex) -> Indexed {
     match scan(bytes, index) {
@@ -121,7 +121,8 @@ pub(crate) fn index(bytes: &[u8], index: &mut FieldIndex) -> Indexed {
     }
 }
 
-/// Grows the arrays to the room that the message needs, within the limit.
+/// Indexes a message after the arrays have been enlarged to the room that it needs, within the
+/// limit.
 #[cold]
 #[inline(never)]
 fn index_with_room(bytes: &[u8], index: &mut FieldIndex) -> Indexed {
@@ -146,7 +147,7 @@ impl From<Scan> for Indexed {
     }
 }
 
-/// Indexes with a vector kernel, every separator being the end of a field.
+/// Indexes a message with a vector kernel, which takes every separator for the end of a field.
 #[inline]
 #[allow(unsafe_code)]
 fn scan(bytes: &[u8], index: &mut FieldIndex) -> Result<Scan, Unfit> {
@@ -171,8 +172,7 @@ fn scan(bytes: &[u8], index: &mut FieldIndex) -> Result<Scan, Unfit> {
     }
 }
 
-/// Returns whether each data field ends at its first separator, so that the index is right as it
-/// is.
+/// Returns whether each data field ends at its first separator, so that the index is right.
 #[cold]
 fn data_is_plain(bytes: &[u8], index: &FieldIndex) -> bool {
     let (tags, begins, ends) = (index.tags(), index.begins(), index.ends());
@@ -194,7 +194,7 @@ mod tests {
     use crate::fields::{PAGE, SOH};
     use proptest::prelude::*;
 
-    /// Indexes with each kernel and compares with the scalar one.
+    /// Indexes a message with each kernel, and compares the results with that of the scalar one.
     pub(super) fn compare(bytes: &[u8], max_fields: usize) -> Result<(), TestCaseError> {
         let data = || DataFields::standard().with(123_456_789, 5);
         let mut oracle = FieldIndex::with(data(), Kernel::Scalar);
@@ -227,7 +227,7 @@ mod tests {
             .collect()
     }
 
-    /// Tags of all lengths and kinds.
+    /// Returns tags of all lengths and kinds.
     fn tag() -> impl Strategy<Value = String> {
         prop_oneof![
             8 => "[1-9][0-9]{0,3}",
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// What is compared above must not be the scalar kernel with itself.
+    /// The tests above must not compare the scalar kernel with itself.
     #[test]
     fn the_vector_kernels_do_usual_messages_themselves() {
         let text = "8=FIX.4.4|9=156|35=D|49=A|56=B|34=7|52=20261120-12:34:56.123|11=ORDER|22=4|\

@@ -1,12 +1,12 @@
-//! A page of memory between two that must not be touched: whatever a kernel reads in front of a
-//! message or behind it kills the test.
+//! Tests with a page of memory between two that must not be touched. A kernel that reads before a
+//! message or after it kills the test.
 
 use super::tests::{compare, wire};
 use std::ptr;
 
 const PAGE: usize = 4096;
 
-/// The page in the middle of three, the other two of which cannot be read.
+/// Three pages of memory, of which only the one in the middle can be read.
 struct Island {
     pages: *mut u8,
 }

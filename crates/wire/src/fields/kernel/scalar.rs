@@ -1,4 +1,4 @@
-//! One byte at a time.
+//! The scalar kernel: one byte at a time.
 
 use crate::fields::{Fault, FaultKind, FieldIndex, Indexed, SOH, parse_tag};
 use crate::int::parse_u64;
@@ -58,7 +58,7 @@ fn index_fields(bytes: &[u8], index: &mut FieldIndex) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Returns the length that `text` is, or `None` if no separator stands behind as many bytes of
+/// Returns the length that `text` states, or `None` if no separator follows as many bytes of
 /// `value`.
 fn data_length(value: &[u8], text: &[u8]) -> Option<usize> {
     let length = usize::try_from(parse_u64(text)?).ok()?;

@@ -1,4 +1,4 @@
-//! Masks of separators from vectors of 16 bytes, tags four at a time.
+//! The SSE2 kernel: masks of separators from vectors of 16 bytes, and tags four at a time.
 //!
 //! Each lane of a vector holds the first four bytes of a field. The position of the first `=` is
 //! the length of the tag, and the length selects the weight of each digit.
@@ -8,7 +8,7 @@ use crate::data::DataFields;
 use crate::fields::{Columns, FieldIndex, SOH};
 use core::arch::x86_64::*;
 
-/// Indexes `bytes`, of which there are less than 2 GiB, with SSE2, which each x86-64 has.
+/// Indexes `bytes`, which are shorter than 2 GiB, with SSE2, which each x86-64 has.
 pub(super) fn index(bytes: &[u8], index: &mut FieldIndex) -> Result<Scan, Unfit> {
     blocks::index(bytes, index, separators, read_tags)
 }
@@ -27,8 +27,8 @@ fn separators(block: &[u8; 64]) -> u64 {
     })
 }
 
-/// Writes the tags and begins of `count` fields, as [`blocks::read_tags`] does, which reads them
-/// where there are less than four, or less than four bytes behind an end.
+/// Writes the tags and begins of `count` fields as [`blocks::read_tags`] does. That function reads
+/// them if there are fewer than four, or fewer than four bytes after an end.
 #[inline(always)]
 fn read_tags(
     bytes: &[u8],
@@ -42,7 +42,8 @@ fn read_tags(
         .or_else(|| blocks::read_tags(bytes, count, data, columns))
 }
 
-/// The same; `last` is the first one of the last four fields.
+/// Writes the tags and begins of at least four fields. `last` is the index of the first of the last
+/// four.
 #[inline(always)]
 fn read_four_by_four(
     bytes: &[u8],
@@ -78,18 +79,19 @@ fn read_four_by_four(
     }
 }
 
-/// The fronts of four fields, in 32 bits each.
+/// The first four bytes of four fields, in 32 bits each.
 struct Four {
-    /// Where the fields in front of them end.
+    /// The offsets at which the fields before them end.
     ends: __m128i,
-    /// The lowest bit of the first `=`; zero without one.
+    /// The lowest bit of the first `=`, or zero if there is none.
     first: __m128i,
-    /// The digits of the tags, from 0 to 9, the first one lowest; zeros behind them.
+    /// The digits of the tags, from 0 to 9, the first one lowest, with zeros after them.
     digits: __m128i,
 }
 
 impl Four {
-    /// Of the fields behind `ends`; `None` if less than four bytes stand behind one.
+    /// Returns the fronts of the fields after `ends`, or `None` if fewer than four bytes follow one
+    /// of them.
     #[inline(always)]
     fn behind(bytes: &[u8], ends: &[u32; 4]) -> Option<Self> {
         let four = |end: u32| {
@@ -125,7 +127,7 @@ impl Four {
         }
     }
 
-    /// Writes the tags, and where the values begin.
+    /// Writes the tags, and the offsets at which the values begin.
     #[inline(always)]
     fn write(&self, tags: &mut [u32; 4], begins: &mut [u32; 4]) {
         // SAFETY: as above; 16 bytes are written to each array, which has as many.
@@ -140,7 +142,7 @@ impl Four {
         }
     }
 
-    /// Returns the numbers that the digits are.
+    /// Returns the numbers with these digits.
     #[inline(always)]
     fn numbers(&self) -> __m128i {
         // SAFETY: as above.

@@ -1,9 +1,10 @@
-//! Eight bytes at a time in ordinary registers, on any processor (SIMD within a register).
+//! The kernel for any processor: eight bytes at a time in ordinary registers (SIMD within a
+//! register).
 
 use super::{Scan, Unfit, blocks};
 use crate::fields::{FieldIndex, SOH};
 
-/// Indexes `bytes`, of which there are less than 2 GiB.
+/// Indexes `bytes`, which are shorter than 2 GiB.
 pub(super) fn index(bytes: &[u8], index: &mut FieldIndex) -> Result<Scan, Unfit> {
     blocks::index(bytes, index, separators, blocks::read_tags)
 }

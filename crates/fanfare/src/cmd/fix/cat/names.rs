@@ -1,12 +1,11 @@
 //! The names of each message's version, overridden by those of the user's dictionaries.
 
 use anyhow::{Context, Result};
+use fanfare_engine::settings;
 use fanfare_fix::codec::Message;
-use fanfare_fix::dict::{Dictionary, MAX_TEXT, Schema, Version, names_for, schema_from_xml};
+use fanfare_fix::dict::{Dictionary, Schema, Version, names_for, schema_from_xml};
 use fanfare_fix::{msg_type, tag};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -118,11 +117,5 @@ impl Names {
 
 /// Reads the text of a dictionary, up to the loader's limit.
 pub(in crate::cmd::fix) fn read_dictionary(path: &Path) -> Result<String> {
-    let cannot = || format!("cannot read {}", path.display());
-    let file = File::open(path).with_context(cannot)?;
-    let mut text = String::new();
-    // One byte beyond the limit makes the loader report the excess.
-    let mut file = file.take(MAX_TEXT as u64 + 1);
-    file.read_to_string(&mut text).with_context(cannot)?;
-    Ok(text)
+    settings::read_dictionary(path).with_context(|| format!("cannot read {}", path.display()))
 }

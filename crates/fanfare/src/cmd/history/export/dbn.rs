@@ -5,9 +5,9 @@ use super::{Args, Sink};
 use crate::cmd::history::range::Chosen;
 use crate::print::note;
 use anyhow::{Context, Result};
-use fanfare_history::{AsOf, At, Log, LogError, Start};
+use fanfare_history::{AsOf, At, Log, LogError};
 use fanfare_market::Values;
-use fanfare_market::book::BookKind;
+use fanfare_market::book::BookConfig;
 use fanfare_market::dbn::{DbnConfig, Schema, Schemas, ToDbn};
 use fanfare_market::event::{Event, Kind};
 use fanfare_market::instruments::Directory;
@@ -17,11 +17,15 @@ use std::io::{self, BufWriter, Write};
 const REMARKS: u64 = 50;
 
 pub(super) struct Dbn {
+    log: Log,
     to_dbn: ToDbn,
     values: Values,
     config: DbnConfig,
     dataset: String,
+    has_books: bool,
     is_begun: bool,
+    /// Whether the next event is the first one of its run.
+    is_new_run: bool,
     /// Values that the converters before the last restart of the plant could not represent.
     lost: u64,
     bytes: Vec<u8>,
@@ -34,35 +38,50 @@ impl Dbn {
             [] => Schemas::MIXED,
             some => Schemas::new(some).context("--schema: mbp-1 and mbp-10 exclude each other")?,
         };
-        // A book of numbered levels has exactly as many as the feed sends.
-        let reader = log.reader(Start::Now)?;
-        let feeds = reader.run().into_iter().flat_map(|run| &run.feeds);
-        let numbered = feeds.filter(|feed| feed.book.kind() == BookKind::Levels);
-        let depth = numbered.map(|feed| feed.book.levels()).max();
-        let mut config = DbnConfig::new(schemas);
-        if let Some(depth) = depth.and_then(|depth| u16::try_from(depth).ok()) {
-            config.depth = depth;
-        }
-        let has_books = [Schema::Mbo, Schema::Mbp1, Schema::Mbp10];
+        let config = DbnConfig::new(schemas);
+        let of_books = [Schema::Mbo, Schema::Mbp1, Schema::Mbp10];
+        let has_books = of_books.into_iter().any(|schema| schemas.has(schema));
         let first = args.range.first(log)?;
-        let begin = match has_books.into_iter().any(|schema| schemas.has(schema)) {
+        let begin = match has_books {
             true => pictures(log, first)?,
             false => None,
         };
         let mut dbn = Self {
+            log: log.clone(),
             to_dbn: ToDbn::new(config)?,
             values: Values::default(),
             config,
             dataset: args.dataset.clone(),
+            has_books,
             is_begun: false,
+            is_new_run: true,
             lost: 0,
             bytes: Vec::new(),
             out: BufWriter::with_capacity(1 << 16, output),
         };
         if let Some(books) = begin {
+            dbn.begin_run(books.run.books())?;
             dbn.show(&books, &mut args.choice.begin())?;
         }
         Ok(dbn)
+    }
+
+    /// Begins a run of the plant with these books: its instruments may have other numbers than
+    /// before, and their symbols are repeated.
+    fn begin_run(&mut self, books: Vec<BookConfig>) -> Result<()> {
+        self.is_new_run = false;
+        self.lost = self.lost_values();
+        self.to_dbn = ToDbn::new(self.config)?.with_books(books);
+        self.values = Values::default();
+        Ok(())
+    }
+
+    /// Returns the books of the run that has the event of this number, if they matter.
+    fn books_of(&self, number: u64) -> Result<Vec<BookConfig>> {
+        match self.has_books {
+            true => Ok(self.log.as_of(At::Number(number))?.run.books()),
+            false => Ok(Vec::new()),
+        }
     }
 
     /// Writes the books as snapshots, as the base of the changes that follow.
@@ -125,6 +144,9 @@ fn pictures(log: &Log, first: u64) -> Result<Option<AsOf>> {
 
 impl Sink for Dbn {
     fn event(&mut self, event: &Event, table: &Directory) -> Result<()> {
+        if self.is_new_run {
+            self.begin_run(self.books_of(event.number)?)?;
+        }
         let times = [event.ts_recv, event.ts_event];
         let is_known = |time: &u64| *time != 0 && *time != Event::NO_TIME;
         self.begin(times.into_iter().find(is_known).unwrap_or(0));
@@ -151,12 +173,8 @@ impl Sink for Dbn {
         Ok(())
     }
 
-    /// Handles a restart: instruments may have other numbers from here on, and their symbols are
-    /// repeated.
     fn restart(&mut self) -> Result<()> {
-        self.lost = self.lost_values();
-        self.to_dbn = ToDbn::new(self.config)?;
-        self.values = Values::default();
+        self.is_new_run = true;
         Ok(())
     }
 

@@ -1,0 +1,56 @@
+//! Handlers that take nothing for a while.
+
+use super::*;
+
+fn run(world: &mut World, sell: &mut Host<Diary>, buyers: &mut [Host<Diary>]) {
+    let mut hosts: Vec<_> = buyers.iter_mut().chain([sell]).collect();
+    world.run(&mut hosts);
+}
+
+#[test]
+fn a_counterparty_whose_messages_are_left_unread_is_not_silent() {
+    // One is read directly, several are watched.
+    for names in [&["BUY"][..], &["BUY", "A", "B"]] {
+        let mut world = World::new();
+        let (mut sell, address) = seller(names);
+        let buyers = names.iter().map(|name| initiator(name, &[address]));
+        let mut buyers: Vec<_> = buyers.collect();
+        run(&mut world, &mut sell, &mut buyers);
+        assert_eq!(lines(&mut sell).len(), names.len());
+        // A TestRequest is under way when the handler takes no more.
+        world.wait(37);
+        world.run(&mut [&mut sell]);
+        sell.handler().room = Some(0);
+        order(&mut buyers[0], world.now, "one");
+        for _ in 0..10 {
+            world.wait(10);
+            run(&mut world, &mut sell, &mut buyers);
+        }
+        assert_eq!(lines(&mut sell), [""; 0]);
+        sell.handler().room = None;
+        run(&mut world, &mut sell, &mut buyers);
+        assert_eq!(lines(&mut sell), ["BUY: D one"]);
+        assert_eq!(lines(&mut buyers[0]), ["SELL: logged on", "SELL: 8 one"]);
+        let mut all = buyers.iter().chain([&sell]).flat_map(|host| &host.hosted);
+        assert!(all.all(|hosted| hosted.session.is_logged_on()));
+    }
+}
+
+#[test]
+fn a_counterparty_that_sends_nothing_is_silent_while_another_one_is_left_unread() {
+    let mut world = World::new();
+    let (mut sell, address) = seller(&["BUY", "A"]);
+    let mut buyers = ["BUY", "A"].map(|name| initiator(name, &[address]));
+    run(&mut world, &mut sell, &mut buyers);
+    assert_eq!(lines(&mut sell).len(), 2);
+    sell.handler().room = Some(0);
+    let [buy, _hung] = &mut buyers;
+    order(buy, world.now, "one");
+    for _ in 0..8 {
+        world.wait(10);
+        world.run(&mut [buy, &mut sell]);
+    }
+    let reason = DisconnectReason::HeartbeatTimeout;
+    assert_eq!(lines(&mut sell), [format!("A: {reason}")]);
+    assert!(sell.hosted[0].session.is_logged_on());
+}

@@ -1,0 +1,177 @@
+//! Tests of requests for an instrument that two feeds have.
+
+use super::super::Service;
+use super::super::bodies::BodyId;
+use super::super::feeds::Feeds;
+use super::super::list::{Filter, LOOKED_AT, List};
+use super::super::tests::{VERSION, in_state, log_on, service, take, trade};
+use super::*;
+use crate::market::ring::EventRing;
+use fanfare_fix::codec::{Decoder, SendingTime, SessionHeader, SharedBody, SharedFrame};
+use fanfare_history::FeedInfo;
+use fanfare_market::Event;
+use fanfare_market::instruments::{Definition, Instrument, Name};
+use fanfare_wire::{Precision, UtcTimestamp};
+
+/// Returns the service with the feeds `one` and `two`, whose numbers 0 and 10 have the same name,
+/// the ring from which it reads, and a session.
+fn of_two_feeds() -> (EventRing, Service, u32) {
+    let book = BookConfig::by_price(8).unwrap();
+    let (mut ring, mut service) = service(book);
+    let feed = |name: &str, base| FeedInfo {
+        name: name.to_owned(),
+        base,
+        book,
+    };
+    service.core.feeds = Feeds::new(&[feed("one", 0), feed("two", 10)]);
+    define(&mut ring, &mut service, b"RIU3");
+    let session = log_on(&mut service);
+    (ring, service, session)
+}
+
+/// Defines the instrument 10 by this symbol.
+fn define(ring: &mut EventRing, service: &mut Service, symbol: &[u8]) {
+    let name = Name {
+        symbol,
+        ..Name::default()
+    };
+    ring.put_instrument(&Instrument {
+        instrument: InstrumentId(10),
+        definition: Definition {
+            name,
+            ..Definition::default()
+        },
+        revision: 1,
+        status: 0,
+    });
+    take(ring, service, &mut [in_state(State::Live)]);
+    let Service { events, core, .. } = service;
+    let added = events.take_added();
+    core.grow(&added, events.directory());
+}
+
+/// Requests instruments by the fields from Symbol(55) on.
+fn ask(service: &mut Service, session: u32, id: &str, named: &str) -> Result<(), Fault> {
+    let text = format!("262={id}|263=1|264=1|265=1|267=1|269=0|146=1|{named}");
+    let text = text.replace('|', "\x01");
+    let header = SessionHeader::new(b"FIX.4.4", b"C", b"P").unwrap();
+    let time = SendingTime::new(UtcTimestamp::from_nanos(0), Precision::Millis);
+    let mut frame = SharedFrame::new(4096);
+    let body = SharedBody::new(b"V", text.as_bytes()).unwrap();
+    frame.load(&body).unwrap();
+    let mut decoder = Decoder::new();
+    let message = decoder.decode(frame.patch(&header, 2, &time)).unwrap();
+    let Service { events, core, .. } = service;
+    core.market_data(session, &message, events.directory())?;
+    core.grow(&[], events.directory());
+    Ok(())
+}
+
+/// Returns the instruments of a subscription.
+fn instruments(service: &Service, session: u32, number: u32) -> Vec<u32> {
+    let core = &service.core;
+    let client = core.clients[session as usize].as_deref().unwrap();
+    let places = client.get(number).unwrap().places.iter();
+    let classes = places.map(|place| core.classes.get(place.class).unwrap());
+    classes.map(|class| class.instrument.0).collect()
+}
+
+/// Returns a body with `|` for SOH.
+fn text(core: &Core, body: BodyId) -> String {
+    let (_, body) = core.bodies.get(body).unwrap();
+    String::from_utf8_lossy(body.fields()).replace('\x01', "|")
+}
+
+#[test]
+fn an_instrument_of_several_feeds_is_requested_with_its_feed() {
+    let (_, mut service, session) = of_two_feeds();
+    let refused = |text: &str| Err::<(), _>(Fault::refused(reason::UNKNOWN_SYMBOL, text));
+    assert_eq!(
+        ask(&mut service, session, "a", "55=RIU3|"),
+        refused("RIU3 is in the feeds one, two: Feed(20014) must name one")
+    );
+    assert_eq!(
+        ask(&mut service, session, "a", "55=RIU3|20014=three|"),
+        refused("unknown Feed(20014) three")
+    );
+    assert_eq!(
+        ask(&mut service, session, "a", "55=RIU3|20014=two|"),
+        Ok(())
+    );
+    assert_eq!(instruments(&service, session, 0), [10]);
+    let Service { events, core, .. } = &mut service;
+    let body = core.picture(0, VERSION, events.directory()).unwrap();
+    let picture = text(core, body);
+    assert!(picture.starts_with("20014=two|55=RIU3|"), "{picture}");
+    let news = Untold::State(InstrumentId(0));
+    let body = core.news(news, VERSION, events.directory()).unwrap();
+    let news = text(core, body);
+    assert!(news.starts_with("20014=one|148="), "{news}");
+    let own = core.client_mut(session).unwrap().get_mut(0).unwrap();
+    own.trades.push(Event {
+        instrument: InstrumentId(10),
+        ..trade()
+    });
+    let part = Part {
+        subscription: 0,
+        entry: 0,
+    };
+    let held = core.held(session, part, InstrumentId(10), 0, events.directory());
+    let trades = text(core, held.unwrap().body);
+    assert!(trades.starts_with("20014=two|268=1|"), "{trades}");
+}
+
+#[test]
+fn an_instrument_whose_namesake_is_renamed_is_shown_without_its_feed() {
+    let (mut ring, mut service, session) = of_two_feeds();
+    for (number, feed) in (0..).zip(["one", "two"]) {
+        let named = format!("55=RIU3|20014={feed}|");
+        ask(&mut service, session, feed, &named).unwrap();
+        assert_eq!(instruments(&service, session, number).len(), 1);
+    }
+    define(&mut ring, &mut service, b"RIZ3");
+    let Service { events, core, .. } = &mut service;
+    for (number, symbol) in [(0, "RIU3"), (1, "RIZ3")] {
+        let body = core.picture(number, VERSION, events.directory()).unwrap();
+        let picture = text(core, body);
+        assert!(picture.starts_with(&format!("55={symbol}|")), "{picture}");
+        assert!(!picture.contains("20014="), "{picture}");
+    }
+}
+
+#[test]
+fn a_prefix_has_the_instruments_of_the_feed_that_is_named_or_of_all() {
+    let (_, mut service, session) = of_two_feeds();
+    let requests = [
+        ("55=*|", &[0, 10][..]),
+        ("55=R*|20014=one|", &[0][..]),
+        ("55=*|20014=two|", &[10][..]),
+    ];
+    for (number, (named, expected)) in (0..).zip(requests) {
+        ask(&mut service, session, &format!("{number}"), named).unwrap();
+        assert_eq!(instruments(&service, session, number), expected, "{named}");
+    }
+}
+
+#[test]
+fn a_list_has_the_feed_of_an_instrument_that_several_have() {
+    let (_, mut service, _) = of_two_feeds();
+    let Service { events, core, .. } = &mut service;
+    let two = core.feeds.of_name(Some(b"two")).unwrap();
+    let mut listed = |filter| {
+        let (grant, mut looks) = (Grant::everything(), LOOKED_AT);
+        let of = (events.directory(), &core.feeds);
+        let writer = core.writers.get(VERSION).unwrap();
+        let mut list = List::new(b"r", false, filter);
+        let found = list.encode(writer, &mut core.bodies, &grant, of, &mut looks);
+        text(core, found.unwrap().0.unwrap())
+    };
+    let all = listed(Filter::default());
+    let both = "|146=2|55=RIU3|58=feed=one|55=RIU3|58=feed=two|";
+    assert!(all.ends_with(both), "{all}");
+    let one = listed(Filter {
+        feed: two,
+        ..Filter::default()
+    });
+    assert!(one.ends_with("|146=1|55=RIU3|58=feed=two|"), "{one}");
+}

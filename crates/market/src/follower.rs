@@ -250,6 +250,7 @@ impl Follower {
                 outcome: mapper.message(&mut self.table, received, message),
                 events: mapper.events(),
                 faults: mapper.faults(),
+                unchanged: mapper.unchanged(),
                 received,
             };
             self.course

@@ -347,8 +347,19 @@ impl Market {
 
     /// Records that the instrument is traded. The book of one that was closed begins anew.
     pub(crate) fn open(&mut self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
-        let next = self.recovery.next();
-        self.with(send, |recovery, to| recovery.open(instrument.0, next, to));
+        self.open_at(self.recovery.next(), instrument, send);
+    }
+
+    /// Records that the instrument is traded after this message, as [`Self::open`] does.
+    pub(crate) fn open_at(
+        &mut self,
+        sequence: u64,
+        instrument: InstrumentId,
+        send: &mut impl FnMut(&Event),
+    ) {
+        self.with(send, |recovery, to| {
+            recovery.open(instrument.0, sequence, to);
+        });
     }
 
     /// Passes on an event that belongs to no channel: a definition, a status, the end of an

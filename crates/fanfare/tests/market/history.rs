@@ -591,15 +591,20 @@ fn books_of_an_export_are_those_of_each_run() {
     let to = folder.file("out.dbn");
     export(&log, &to, &["--format", "dbn", "--schema", "mbp-10"]);
     let mut decoder = Decoder::from_file(&to).unwrap();
-    let mut counts = Vec::new();
+    let (mut counts, mut actions) = (Vec::new(), Vec::new());
     while let Some(record) = decoder.decode_record_ref().unwrap() {
         if let Some(book) = record.get::<dbn::Mbp10Msg>() {
-            assert!(!book.flags.is_maybe_bad_book());
+            let action = book.action().unwrap();
+            let is_unknown = action == dbn::Action::None;
+            assert_eq!(book.flags.is_maybe_bad_book(), is_unknown);
             let is_there = |level: &&dbn::BidAskPair| level.bid_px != dbn::UNDEF_PRICE;
             counts.push(book.levels.iter().filter(is_there).count());
+            actions.push(action);
         }
     }
-    assert_eq!(counts, [1, 2, 3, 4, 4, 1, 2, 2]);
+    // Between the runs, the book is cleared and then unknown.
+    assert_eq!(counts, [1, 2, 3, 4, 4, 0, 0, 1, 2, 2]);
+    assert_eq!(actions[5..7], [dbn::Action::Clear, dbn::Action::None]);
 }
 
 #[test]

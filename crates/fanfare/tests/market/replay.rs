@@ -101,6 +101,10 @@ fn a_part_begins_with_what_is_known_and_is_repeated() {
     assert_eq!(turns.len(), 2);
     let shown = turns[0].len() - part.len();
     assert!(shown > 6, "{shown}");
+    let is_trade = |line: &&Value| line["kind"] == "trade";
+    let mut trades = turns[0][..shown].iter().filter(is_trade).peekable();
+    assert!(trades.peek().is_some(), "{said:?}");
+    assert!(trades.all(|line| line["snapshot"] == true), "not new");
     let numbers = said.iter().filter_map(|line| line["number"].as_u64());
     let numbers: Vec<u64> = numbers.collect();
     let first = from - shown as u64;

@@ -26,8 +26,6 @@ pub(super) struct Instrument {
     pub(super) lost_end: u64,
     /// The time at which the first snapshot arrived after such a message; `u64::MAX` before.
     pub(super) lost_at: u64,
-    /// The number of the last message that opened or closed it.
-    pub(super) turned: u64,
     /// The key of a snapshot that was ahead of the live book.
     pub(super) ahead: u64,
     pub(super) list: List,
@@ -53,7 +51,6 @@ impl Instrument {
             floor: 0,
             lost_end: 0,
             lost_at: 0,
-            turned: 0,
             ahead: 0,
             list: List::EMPTY,
             held: 0,
@@ -87,20 +84,10 @@ impl Instrument {
     /// Discards the book; only snapshots with this key or a higher one are useful from now on.
     pub(super) const fn begin_anew(&mut self, floor: u64) {
         let (state, list, held) = (self.state, self.list, self.held);
-        let (is_closed, turned) = (self.is_closed, self.turned);
+        let is_closed = self.is_closed;
         *self = Self::new(false);
         (self.state, self.list, self.held) = (state, list, held);
-        (self.is_closed, self.turned) = (is_closed, turned);
-        self.floor = floor;
-    }
-
-    /// Notes that this message opens or closes the instrument. Returns false if a later one did.
-    pub(super) const fn turn(&mut self, sequence: u64) -> bool {
-        let is_latest = sequence >= self.turned;
-        if is_latest {
-            self.turned = sequence;
-        }
-        is_latest
+        (self.is_closed, self.floor) = (is_closed, floor);
     }
 
     /// Discards the book, which a snapshot restores that contains the changes that were lost.

@@ -136,6 +136,9 @@ pub trait Sink<T> {
 pub struct Recovery<T> {
     config: RecoveryConfig,
     instruments: Vec<Instrument>,
+    /// The number of the last message that opened or closed each instrument, or 0. Many that are
+    /// defined have nothing else to recover.
+    turned: Vec<u64>,
     held: Held<T>,
     /// Messages of the channel that did not arrive.
     unseen: Missing,
@@ -159,6 +162,7 @@ impl<T: Copy> Recovery<T> {
     pub fn new(config: RecoveryConfig) -> Self {
         Self {
             instruments: Vec::new(),
+            turned: Vec::new(),
             held: Held::new(config.most_held),
             unseen: Missing::new(config.most_gaps),
             unknown_below: u64::MAX,
@@ -630,7 +634,7 @@ impl<T: Copy> Recovery<T> {
     pub fn close(&mut self, instrument: u32, sequence: u64, sink: &mut impl Sink<T>) {
         if let Ok(known) = self.instrument(instrument)
             && sequence >= known.seen_sequence
-            && known.turn(sequence)
+            && self.turn(instrument, sequence)
         {
             self.forget(instrument, sink);
             self.instruments[instrument as usize].is_closed = true;
@@ -641,8 +645,8 @@ impl<T: Copy> Recovery<T> {
     /// Notes that the instrument is traded after this message of the channel. One that was closed
     /// begins anew. Ignored if a later message closed or opened it.
     pub fn open(&mut self, instrument: u32, sequence: u64, sink: &mut impl Sink<T>) {
-        if let Some(known) = self.instruments.get_mut(instrument as usize)
-            && known.turn(sequence)
+        if self.turn(instrument, sequence)
+            && let Some(known) = self.instruments.get_mut(instrument as usize)
             && std::mem::take(&mut known.is_closed)
         {
             self.begin_anew(instrument, sink);
@@ -651,6 +655,23 @@ impl<T: Copy> Recovery<T> {
             (known.lost_end, known.lost_at) = (self.next.unwrap_or_default(), u64::MAX);
             self.settle(instrument, sink);
         }
+    }
+
+    /// Notes that this message opens or closes an instrument. Returns false if a later one did, or
+    /// if there are more instruments than configured.
+    fn turn(&mut self, id: u32, sequence: u64) -> bool {
+        let at = id as usize;
+        if at >= self.config.most_instruments {
+            return false;
+        }
+        if at >= self.turned.len() {
+            self.turned.resize(at + 1, 0);
+        }
+        let is_latest = sequence >= self.turned[at];
+        if is_latest {
+            self.turned[at] = sequence;
+        }
+        is_latest
     }
 
     /// Notes that all lines fell silent for longer than the feed does, or are active again.

@@ -4,7 +4,7 @@
 use super::cursor::{Cursor, Next};
 use super::dbn::DbnPlace;
 use super::feed_config::FileFeed;
-use super::log::OpenReplay;
+use super::log::{OpenReplay, mark_shown};
 use super::piece;
 use crate::bridge::Plan;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
@@ -174,10 +174,7 @@ impl FileMarket {
             seen.show(*instrument, self.source, &mut |event| {
                 let mut event = *event;
                 event.ts_recv = received;
-                if matches!(event.kind, Kind::Trade | Kind::Statistic | Kind::Status) {
-                    // They are not new.
-                    event.flags = event.flags.with(Flags::SNAPSHOT);
-                }
+                mark_shown(&mut event);
                 events.push(event);
             });
             self.outlet.pass_on(&self.none, ring);

@@ -7,7 +7,8 @@ use super::file::DbnFileError;
 use super::piece::{Mark, Piece, Step};
 use fanfare_engine::poll::Waker;
 use fanfare_history::{At, Log, LogError, Reader, Run, Start};
-use fanfare_market::{Delivery, Event};
+use fanfare_market::instruments::Directory;
+use fanfare_market::{Delivery, Event, Flags, Kind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 
@@ -156,22 +157,19 @@ fn run_at(log: &Log, first: u64) -> Result<Run, LogError> {
 }
 
 impl Known {
-    /// Returns the state before the event with this number. It has no books if another run was in
-    /// force, and is empty if retention has removed it.
+    /// Returns the state before the event with this number. It has only instruments if another run
+    /// was in force, if the log begins here, or if retention has removed the rest.
     fn before(log: &Log, first: u64, run: &Run) -> Result<Self, LogError> {
+        // A reader takes the instruments in front of its first event without showing them.
+        let defined = || Ok(Self::of(log.reader(Start::Number(first))?.directory(), 0));
         if first <= 1 {
-            return Ok(Self::default());
+            return defined();
         }
         let before = match log.as_of(At::Before(first)) {
-            Err(LogError::Gone { .. }) => return Ok(Self::default()),
+            Err(LogError::Gone { .. }) => return defined(),
             before => before?,
         };
-        let directory = before.directory().iter();
-        let mut known = Self {
-            instruments: directory.map(|(_, bytes)| bytes.into()).collect(),
-            events: Vec::new(),
-            time: before.time,
-        };
+        let mut known = Self::of(before.directory(), before.time);
         if before.run.number != run.number {
             return Ok(known);
         }
@@ -191,12 +189,30 @@ impl Known {
             if event.ts_recv == Event::NO_TIME {
                 event.ts_recv = before.time;
             }
+            mark_shown(event);
         }
         Ok(known)
     }
 
+    /// Returns the state at a time of these instruments, without events.
+    fn of(directory: &Directory, time: u64) -> Self {
+        let all = directory.iter();
+        Self {
+            instruments: all.map(|(_, bytes)| bytes.into()).collect(),
+            events: Vec::new(),
+            time,
+        }
+    }
+
     fn count(&self) -> u64 {
         self.events.iter().map(|events| events.len() as u64).sum()
+    }
+}
+
+/// Marks an event that shows a last value or status as one that is not new.
+pub(super) const fn mark_shown(event: &mut Event) {
+    if matches!(event.kind, Kind::Trade | Kind::Statistic | Kind::Status) {
+        event.flags = event.flags.with(Flags::SNAPSHOT);
     }
 }
 
@@ -389,6 +405,32 @@ mod tests {
     use super::super::piece;
     use super::*;
     use fanfare_history::{Writer, WriterConfig};
+    use fanfare_market::InstrumentId;
+    use fanfare_market::instruments::{Definition, Instrument};
+
+    /// Replays a log to its end.
+    fn pieces_of(folder: &Path) -> Vec<Piece> {
+        let replay = Replay {
+            log: Some(folder.to_owned()),
+            dbn: None,
+            speed: Speed::Max,
+            from: None,
+            to: None,
+            turns: Turns::default(),
+        };
+        let (sender, pieces) = piece::channel();
+        let part = OpenReplay::open(&replay, None).unwrap();
+        part.start(sender, Waker::detached().unwrap()).unwrap();
+        let mut all = Vec::new();
+        for step in pieces {
+            match step {
+                Step::Piece(piece) => all.push(piece),
+                Step::Done => break,
+                Step::Failed(why) => panic!("{why}"),
+            }
+        }
+        all
+    }
 
     #[test]
     fn the_records_of_a_long_message_continue_it() {
@@ -404,32 +446,58 @@ mod tests {
             writer.part(&[event.to_bytes()], continues).unwrap();
         }
         writer.close().unwrap();
-        let replay = Replay {
-            log: Some(folder.clone()),
-            dbn: None,
-            speed: Speed::Max,
-            from: None,
-            to: None,
-            turns: Turns::default(),
-        };
-        let (sender, pieces) = piece::channel();
-        let part = OpenReplay::open(&replay, None).unwrap();
-        part.start(sender, Waker::detached().unwrap()).unwrap();
         let mut seen = Vec::new();
-        for step in pieces {
-            match step {
-                Step::Piece(piece) => {
-                    let mut numbers = piece.events.iter().map(|event| event.number);
-                    seen.extend(piece.marks.iter().filter_map(|mark| match mark {
-                        Mark::Message { continues, .. } => Some((numbers.next(), *continues)),
-                        _ => None,
-                    }));
-                }
-                Step::Done => break,
-                Step::Failed(why) => panic!("{why}"),
-            }
+        for piece in pieces_of(&folder) {
+            let mut numbers = piece.events.iter().map(|event| event.number);
+            seen.extend(piece.marks.iter().filter_map(|mark| match mark {
+                Mark::Message { continues, .. } => Some((numbers.next(), *continues)),
+                _ => None,
+            }));
         }
         assert_eq!(seen, [(Some(1), true), (Some(2), false), (Some(3), false)]);
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn instruments_that_were_written_before_the_first_event_are_replayed() {
+        let name = format!("fanfare-parts-known-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        let (mut writer, _) =
+            Writer::open(&folder, WriterConfig::default(), Vec::new(), 1).unwrap();
+        let mut instrument = |number| {
+            let known = Instrument {
+                instrument: InstrumentId(number),
+                definition: Definition::default(),
+                revision: 1,
+                status: 0,
+            };
+            let mut bytes = Vec::new();
+            known.write(&mut bytes);
+            writer.instrument(&bytes).unwrap();
+            writer.commit().unwrap();
+        };
+        instrument(0);
+        instrument(1);
+        let event = Event {
+            number: 1,
+            ..Event::EMPTY
+        };
+        writer.events(&[event.to_bytes()]).unwrap();
+        writer.close().unwrap();
+        let pieces = pieces_of(&folder);
+        let marks: Vec<_> = pieces.iter().flat_map(|piece| &piece.marks).collect();
+        assert!(
+            matches!(
+                marks[..],
+                [
+                    Mark::Instrument(_),
+                    Mark::Instrument(_),
+                    Mark::Message { .. }
+                ]
+            ),
+            "{marks:?}"
+        );
         let _ = std::fs::remove_dir_all(&folder);
     }
 }

@@ -211,7 +211,7 @@ impl ToDbn {
 
     /// Records that events of an instrument were lost, so that its book may be wrong until it is
     /// cleared.
-    pub(super) fn lose_book(&mut self, instrument: InstrumentId) {
+    pub fn lose_book(&mut self, instrument: InstrumentId) {
         if let Some(trust) = self.trust.get_mut(instrument.0 as usize) {
             trust.lose();
         }

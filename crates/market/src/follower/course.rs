@@ -1,6 +1,6 @@
 //! The position in a channel, and the market built from its messages.
 
-use crate::event::{Event, Kind};
+use crate::event::{Event, InstrumentId, Kind};
 use crate::fragments::{FragmentConfig, Fragments};
 use crate::instruments::Instruments;
 use crate::mapping::{Does, FastMapper, MapError, Outcome};
@@ -98,6 +98,8 @@ pub(crate) struct Mapped<'a> {
     pub(crate) outcome: Result<Outcome, MapError>,
     pub(crate) events: &'a [Event],
     pub(crate) faults: &'a [MapError],
+    /// The instruments that it defines as they were, if it has definitions.
+    pub(crate) unchanged: &'a [InstrumentId],
     pub(crate) received: u64,
 }
 
@@ -150,6 +152,7 @@ impl<'a> Mapped<'a> {
             outcome: mapper.record(table, at, record),
             events: mapper.events(),
             faults: mapper.faults(),
+            unchanged: mapper.unchanged(),
             received: at,
         }
     }
@@ -554,6 +557,11 @@ impl Course {
                 if !is_applied {
                     self.market
                         .changes(mapped.received, sequence, mapped.events, send);
+                }
+                if matches!(other, Ok(outcome) if outcome.does == Some(Does::Definition)) {
+                    for instrument in mapped.unchanged {
+                        self.market.open_at(sequence, *instrument, send);
+                    }
                 }
             }
         }

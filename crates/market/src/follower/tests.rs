@@ -475,6 +475,22 @@ fn a_late_end_does_not_close_an_instrument_that_trades() {
 }
 
 #[test]
+fn a_late_end_does_not_close_an_instrument_that_was_defined_since() {
+    // The second definition repeats the first one, or is of another instrument.
+    for first in [FIRST, SECOND] {
+        let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
+        feed.bring(Line::A, &definition(1, first, b'A'));
+        feed.bring(Line::A, &definition(3, FIRST, b'A'));
+        assert_eq!(feed.follower.poll_request(0), Some(2..3));
+        feed.replay(2, &[definition(2, FIRST, b'D')]);
+        assert!(feed.missing().is_empty());
+        for number in [FIRST, SECOND] {
+            assert_ne!(feed.state(number), Some(State::Closed));
+        }
+    }
+}
+
+#[test]
 fn a_late_definition_does_not_open_an_instrument_that_was_closed_since() {
     let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
     feed.bring(Line::A, &definition(1, FIRST, b'A'));

@@ -45,6 +45,8 @@ pub(super) struct Engine {
     pub(super) cells: Cells,
     pub(super) events: Vec<Event>,
     pub(super) faults: Vec<MapError>,
+    /// The instruments that the last message with definitions defined as they were.
+    pub(super) unchanged: Vec<InstrumentId>,
     pub(super) counts: Counts,
     unknown: Unknown,
     source: IdSource,
@@ -90,6 +92,7 @@ impl Engine {
             cells: Cells::new(),
             events: Vec::new(),
             faults: Vec::with_capacity(FAULTS),
+            unchanged: Vec::new(),
             counts: Counts::default(),
             unknown,
             source,
@@ -123,6 +126,7 @@ impl Engine {
         self.events.clear();
         self.bare = 0;
         self.faults.clear();
+        self.unchanged.clear();
         self.message = Current {
             plan: number,
             ts_recv,
@@ -674,7 +678,10 @@ impl Engine {
             self.known.fill(Known::NONE);
         }
         match defined.change {
-            Change::Same => self.counts.same_definition += 1,
+            Change::Same => {
+                self.counts.same_definition += 1;
+                self.unchanged.push(instrument);
+            }
             change => self.push(Event {
                 instrument,
                 ts_event,

@@ -11,7 +11,7 @@ use super::outcome::{Counts, Outcome};
 use super::plan::{Compiler, Fields, Found, Level, Plan, Type};
 use super::straight::Straight;
 use super::values::{Finder, InLevels, InRow, InRows, Lane};
-use crate::event::Event;
+use crate::event::{Event, InstrumentId};
 use crate::instruments::{IdSource, Instruments};
 use crate::toml_text::Problem;
 use fanfare_fast::program::{Field, FieldId, FieldKind, Op, Reset, TemplateProgram};
@@ -305,6 +305,11 @@ impl FastMapper {
     /// the last one kept names no instrument.
     pub fn faults(&self) -> &[MapError] {
         &self.engine.faults
+    }
+
+    /// Returns the instruments that the current message, with definitions, defines as they were.
+    pub(crate) fn unchanged(&self) -> &[InstrumentId] {
+        &self.engine.unchanged
     }
 
     /// Returns the counters.

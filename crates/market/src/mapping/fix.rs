@@ -8,7 +8,7 @@ use super::error::MappingError;
 use super::fault::{MapError, Why};
 use super::outcome::{Counts, Outcome};
 use super::plan::{Compiler, Fields, Found, Level, Plan, Type};
-use crate::event::Event;
+use crate::event::{Event, InstrumentId};
 use crate::instruments::Instruments;
 use crate::toml_text::Problem;
 use fanfare_fix::codec::Message;
@@ -307,6 +307,11 @@ impl FixMapper {
     /// [`FastMapper::faults`](super::FastMapper::faults) does.
     pub fn faults(&self) -> &[MapError] {
         &self.engine.faults
+    }
+
+    /// Returns the instruments that the current message, with definitions, defines as they were.
+    pub(crate) fn unchanged(&self) -> &[InstrumentId] {
+        &self.engine.unchanged
     }
 
     /// Returns the counters.

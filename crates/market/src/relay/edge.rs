@@ -561,6 +561,7 @@ impl Edge {
             }),
             events,
             faults: &[],
+            unchanged: &[],
             received: step.received,
         };
         self.course.message(now, number, &mapped, send);

@@ -89,6 +89,7 @@ impl Plant {
             outcome: Ok(Outcome::UNMAPPED),
             events: &events,
             faults: &[],
+            unchanged: &[],
             received: now,
         };
         self.course.message(now, Some(number), &mapped, &mut |_| {});

@@ -67,6 +67,15 @@ impl Range {
         Ok((reader, end))
     }
 
+    /// Returns the range by the numbers of its events, which the growth of the log does not move.
+    pub(super) fn fixed(self, log: &Log) -> Result<Self> {
+        let (reader, end) = self.open(log)?;
+        Ok(Self {
+            from: Some(Moment::Number(reader.next_number())),
+            to: end.map(Moment::Number),
+        })
+    }
+
     /// Returns the number of the first event.
     pub(super) fn first(self, log: &Log) -> Result<u64> {
         Ok(self.open(log)?.0.next_number())
@@ -210,4 +219,43 @@ pub(super) fn find(table: &Directory, wanted: &str) -> Result<Vec<InstrumentId>>
         );
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_history::{Writer, WriterConfig};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_fixed_range_does_not_move_as_the_log_grows() {
+        let folder = std::env::temp_dir().join(format!("fanfare-range-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let (mut writer, _) =
+            Writer::open(&folder, WriterConfig::default(), Vec::new(), SECOND).unwrap();
+        let mut append = |numbers: std::ops::Range<u64>| {
+            for number in numbers {
+                let event = Event {
+                    number,
+                    ts_recv: number * SECOND,
+                    ..Event::EMPTY
+                };
+                writer.events(&[event.to_bytes()]).unwrap();
+            }
+            writer.commit().unwrap();
+        };
+        append(1..10);
+        let log = Log::open(&folder).unwrap();
+        let range = Range {
+            from: Some(Moment::Before(SECOND)),
+            to: None,
+        };
+        let first = range.first(&log).unwrap();
+        let fixed = range.fixed(&log).unwrap();
+        append(10..20);
+        assert_eq!(fixed.first(&log).unwrap(), first);
+        assert!(range.first(&log).unwrap() > first, "it follows the end");
+        let _ = std::fs::remove_dir_all(&folder);
+    }
 }

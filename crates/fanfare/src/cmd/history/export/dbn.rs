@@ -2,16 +2,19 @@
 
 use super::output::Output;
 use super::{Args, Sink};
-use crate::cmd::history::range::Chosen;
+use crate::cmd::history::range::{Chosen, Range};
 use crate::print::note;
 use anyhow::{Context, Result};
+use fanfare_feed::recovery::{Lack, State};
 use fanfare_history::{AsOf, At, Log, LogError};
-use fanfare_market::Values;
 use fanfare_market::book::BookConfig;
 use fanfare_market::dbn::{DbnConfig, Schema, Schemas, ToDbn};
-use fanfare_market::event::{Event, Kind};
+use fanfare_market::event::{Event, Flags, InstrumentId, Kind};
 use fanfare_market::instruments::Directory;
+use fanfare_market::{Values, state};
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
+use std::mem;
 
 /// The most values beyond DBN that are named; all are counted.
 const REMARKS: u64 = 50;
@@ -23,6 +26,10 @@ pub(super) struct Dbn {
     config: DbnConfig,
     dataset: String,
     has_books: bool,
+    /// The instruments of this run with events of books, and their feeds.
+    books: BTreeMap<InstrumentId, u16>,
+    /// The time of arrival of the last event.
+    time: u64,
     is_begun: bool,
     /// Whether the next event is the first one of its run.
     is_new_run: bool,
@@ -33,7 +40,7 @@ pub(super) struct Dbn {
 }
 
 impl Dbn {
-    pub(super) fn new(args: &Args, log: &Log, output: Output) -> Result<Self> {
+    pub(super) fn new(args: &Args, range: Range, log: &Log, output: Output) -> Result<Self> {
         let schemas = match args.schema.as_slice() {
             [] => Schemas::MIXED,
             some => Schemas::new(some).context("--schema: mbp-1 and mbp-10 exclude each other")?,
@@ -41,7 +48,7 @@ impl Dbn {
         let config = DbnConfig::new(schemas);
         let of_books = [Schema::Mbo, Schema::Mbp1, Schema::Mbp10];
         let has_books = of_books.into_iter().any(|schema| schemas.has(schema));
-        let first = args.range.first(log)?;
+        let first = range.first(log)?;
         let begin = match has_books {
             true => pictures(log, first)?,
             false => None,
@@ -53,6 +60,8 @@ impl Dbn {
             config,
             dataset: args.dataset.clone(),
             has_books,
+            books: BTreeMap::new(),
+            time: Event::NO_TIME,
             is_begun: false,
             is_new_run: true,
             lost: 0,
@@ -101,10 +110,7 @@ impl Dbn {
                 self.values.take(event);
             }
             // Trades and statistics precede the snapshot.
-            shown.retain(|event| {
-                let is_book = matches!(event.kind, Kind::Clear | Kind::Level | Kind::Order);
-                is_book || event.kind == Kind::State
-            });
+            shown.retain(|event| is_of_book(event) || event.kind == Kind::State);
             for event in shown.drain(..) {
                 let event = Event {
                     ts_recv: books.time,
@@ -114,6 +120,9 @@ impl Dbn {
                     self.event(&event, table)?;
                 }
             }
+        }
+        for instrument in books.lost() {
+            self.to_dbn.lose_book(instrument);
         }
         Ok(())
     }
@@ -130,6 +139,10 @@ impl Dbn {
         self.bytes.clear();
         Ok(())
     }
+}
+
+const fn is_of_book(event: &Event) -> bool {
+    matches!(event.kind, Kind::Clear | Kind::Level | Kind::Order)
 }
 
 /// Returns the books before the event with this number, if there are any.
@@ -154,6 +167,10 @@ impl Sink for Dbn {
             // The log shows it again, to readers that lost it.
             return self.flush();
         }
+        self.time = event.ts_recv;
+        if is_of_book(event) {
+            self.books.insert(event.instrument, event.source);
+        }
         self.to_dbn.write(event, 0, table, &mut self.bytes);
         let before = self.lost_values() - self.to_dbn.lost().len() as u64;
         for lost in self
@@ -173,9 +190,25 @@ impl Sink for Dbn {
         Ok(())
     }
 
+    /// Clears the books that were written, because the next run may not show them.
     fn restart(&mut self) -> Result<()> {
         self.is_new_run = true;
-        Ok(())
+        let unknown = state::to_event(State::Recovering(Lack::Picture));
+        // No instruments: the symbols were written, and the numbers may be those of others.
+        let table = Directory::new();
+        for (instrument, source) in mem::take(&mut self.books) {
+            for event in [Event::EMPTY, unknown] {
+                let event = Event {
+                    instrument,
+                    source,
+                    ts_recv: self.time,
+                    flags: Flags::LAST,
+                    ..event
+                };
+                self.to_dbn.write(&event, 0, &table, &mut self.bytes);
+            }
+        }
+        self.flush()
     }
 
     fn lost_values(&self) -> u64 {

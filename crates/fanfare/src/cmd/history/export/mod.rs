@@ -114,14 +114,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         progress::give_way();
     }
     let output = Output::open(&args.output, &log)?;
+    // Of a log that is written meanwhile, the books and the events are of the same moment.
+    let range = args.range.fixed(&log)?;
     let mut export = Export {
-        sink: sink(args, &log, output)?,
+        sink: sink(args, range, &log, output)?,
         chosen: args.choice.begin(),
         events: 0,
         lost: 0,
     };
     let each = |delivery: Delivery<'_>| export.take(delivery).with_context(cannot);
-    let is_whole = args.range.read(&log, &stop, each)?;
+    let is_whole = range.read(&log, &stop, each)?;
     progress::clear();
     for symbol in export.chosen.missing() {
         note!("fanfare: there is no event of `{symbol}` in this part of the log");
@@ -141,14 +143,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(exit_code(is_complete))
 }
 
-fn sink(args: &Args, log: &Log, output: Output) -> Result<Box<dyn Sink>> {
+fn sink(args: &Args, range: Range, log: &Log, output: Output) -> Result<Box<dyn Sink>> {
     Ok(match args.format {
         Format::Json => Box::new(Json {
             out: BufWriter::with_capacity(1 << 16, output),
             line: String::new(),
         }),
         Format::Csv => Box::new(csv::Csv::new(output)?),
-        Format::Dbn => Box::new(dbn::Dbn::new(args, log, output)?),
+        Format::Dbn => Box::new(dbn::Dbn::new(args, range, log, output)?),
         #[cfg(feature = "parquet")]
         Format::Parquet => Box::new(parquet::Parquet::new(output)?),
         #[cfg(not(feature = "parquet"))]

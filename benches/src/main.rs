@@ -73,8 +73,8 @@ struct Args {
 }
 
 impl Args {
-    /// Returns the name of the report without its extension. A report of some contests does not
-    /// replace that of all.
+    /// Returns the name of the report without its extension. Some contests have a report of their
+    /// own, so that they do not replace the report of all contests.
     fn report(&self) -> String {
         match self.only.as_str() {
             "" => "peers".to_owned(),

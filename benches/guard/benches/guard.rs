@@ -267,7 +267,7 @@ fn records((mut decoder, packets): Feed) -> Vec<Record> {
     records
 }
 
-/// Checks a sum against that of the feed's records, which are decoded in another way.
+/// Checks that `found` equals the sum over the records of the feed, which another decoder reads.
 fn is_sum_of(program: &Program, feed: Feed, found: u64) {
     let (records, mut sum) = (records(feed), Sum::default());
     // The last message says that the feed is done.

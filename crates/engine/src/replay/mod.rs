@@ -149,7 +149,7 @@ impl Service {
 /// A part of the response to a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// FAST messages with one MsgSeqNum(34): several if the number is that of a packet.
+    /// The FAST messages of one MsgSeqNum(34), which is several messages if packets are numbered.
     Fast {
         /// Their MsgSeqNum(34).
         number: u32,

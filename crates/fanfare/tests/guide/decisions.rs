@@ -1,4 +1,4 @@
-//! The decisions of docs/adr: each says what would change it, and its status is that of the index.
+//! Tests of docs/adr: each decision says what would change it, and the index has its status.
 
 use super::guide;
 

@@ -633,7 +633,8 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         self.stream.count_text(len.max(MAX_CHARS))
     }
 
-    /// Reads a group, that of the op of this number. Returns `None` with the error in the stream.
+    /// Reads the group of op number `op`. Returns `None`, with the error in the stream, if it is
+    /// invalid.
     #[inline(always)]
     pub fn group<T: Segment<N>>(&mut self, op: u32, has_map: bool, group: &mut T) -> Option<()> {
         let is_done = self.segment(op, has_map, group);
@@ -643,8 +644,8 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         is_done
     }
 
-    /// Reads `count` entries of a sequence, that of the op of this number. Returns `None` with the
-    /// error in the stream.
+    /// Reads `count` entries of the sequence of op number `op`. Returns `None`, with the error in
+    /// the stream, if an entry is invalid.
     #[inline(always)]
     pub fn entries<T: Segment<N> + Default>(
         &mut self,

@@ -30,8 +30,8 @@ pub(super) struct Nodes<'m> {
 }
 
 impl<'m> Nodes<'m> {
-    /// Returns the nodes of a message, if their number is the expected one, and that of entries at
-    /// most `most_entries`.
+    /// Returns the nodes of a message, or `None` if it has not the expected number of nodes, or
+    /// more than `most_entries` entries.
     #[inline(always)]
     pub(super) fn of(flat: &Flat, message: &'m Message, most_entries: u32) -> Option<Self> {
         let nodes = message.nodes();
@@ -296,9 +296,9 @@ fn long(message: &Message, node: &Node, constant: &Constant) -> u64 {
     u64::from(!is_same)
 }
 
-/// Returns a short text as it is in its lane, given its characters and how the head of its node
-/// differs from that of an empty one. Returns bits from 31 on if the node is no short text, or the
-/// text cannot be in a lane.
+/// Returns a short text as its lane stores it, from its characters in `word` and the difference
+/// between its node's head and the head of an empty text. Sets bits above 30 if the node is not a
+/// short text or the text does not fit into a lane.
 #[inline(always)]
 fn packed(differ: u64, word: u64) -> u64 {
     match (Node::short_len(differ), word) {

@@ -7,7 +7,8 @@
 // sample is under way at a time the history keeps the last: a listener's write may not wait for an
 // acknowledgement that its own thread receives.
 //
-// A sink counts to COUNT, of which a tenth warms up, or for five seconds after that.
+// A sink counts to COUNT, of which a tenth warms up: the first for two seconds at most, the rest for
+// five.
 //
 // Samples are taken and written by listeners, as loans. The type is plain and bounded, as data sharing
 // needs it. Heartbeats come every 10 ms and are answered at once, as the library's page on reliable
@@ -52,7 +53,8 @@ const std::size_t LONGEST = 8192;
 /// Bytes of samples that a history holds.
 const std::size_t HISTORY = 4 << 20;
 const uint32_t HEADER = 4;
-/// The longest time that a sink measures.
+/// The longest times that a sink warms up and measures.
+const std::chrono::seconds LONGEST_WARM_UP(2);
 const std::chrono::seconds LONGEST_FLOW(5);
 
 /// Of its payload only as much is there as the program's argument says.
@@ -305,21 +307,28 @@ void ping(Ends &ends, uint64_t count) {
 void sink(Ends &ends, uint64_t count) {
     struct {
         uint64_t number = 0;
+        uint64_t warm = 0;
         Clock::time_point began;
         bool is_told = false;
     } flow;
     const uint64_t warm_up = count / 10;
     ends.read_from("Flow", [&flow, warm_up, count](const Sample &sample) {
         expect(sample.number, flow.number);
-        if (flow.number++ == warm_up)
-            flow.began = Clock::now();
-        if (flow.number <= warm_up + 1 || flow.is_told)
+        const Clock::time_point now = Clock::now();
+        if (flow.number++ == 0)
+            flow.began = now;
+        const std::chrono::duration<double> took = now - flow.began;
+        if (flow.warm == 0) {
+            if (flow.number > warm_up || took > LONGEST_WARM_UP) {
+                flow.warm = flow.number;
+                flow.began = now;
+            }
             return;
-        const std::chrono::duration<double> took = Clock::now() - flow.began;
-        if (flow.number < count && took < LONGEST_FLOW)
+        }
+        if (flow.is_told || (flow.number < count && took < LONGEST_FLOW))
             return;
         flow.is_told = true;
-        const auto measured = static_cast<double>(flow.number - warm_up - 1);
+        const auto measured = static_cast<double>(flow.number - flow.warm);
         say("rate " + std::to_string(measured / took.count()));
     });
     say("ready");

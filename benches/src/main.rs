@@ -27,12 +27,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The names of all contests.
-const CONTESTS: [&str; 15] = [
+const CONTESTS: [&str; 16] = [
     "fix_parse_order",
     "fix_parse_snapshot",
     "fix_parse_order_validate",
     "fix_typed",
     "fix_round_trip",
+    "fix_round_trip_awake",
     "fix_kept",
     "fan_out",
     "fast_simple",
@@ -152,7 +153,7 @@ fn main() -> Result<ExitCode> {
 
 fn contests(peers: &Peers, only: &str) -> Result<Vec<Contest>> {
     let mut all = parse::contests(peers)?;
-    all.push(round_trip::contest(peers));
+    all.extend(round_trip::contests(peers));
     all.push(kept::contest(peers));
     // Cyclone DDS and the other peers of these take minutes to build.
     let is_wanted = |name: &str| only.starts_with(name) || name.starts_with(only);

@@ -21,22 +21,39 @@ const ARTIO: &str = "0.175, threads that spin, yield, then park, no log of messa
                      lacks ClOrdID(11), LeavesQty(151), CumQty(14) and AvgPx(6)";
 const SERVER: [&str; 6] = ["latency", "server", "--port", "0", "--log-level", "warn"];
 
-pub(crate) fn contest(peers: &Peers) -> Contest {
+/// Returns the contests of acceptors that sleep between orders, and of those that stay awake.
+pub(crate) fn contests(peers: &Peers) -> [Contest; 2] {
+    [
+        contest(
+            peers,
+            ("fix_round_trip", ""),
+            "blocks in the kernel until an order comes",
+            asleep(peers),
+        ),
+        contest(
+            peers,
+            ("fix_round_trip_awake", ", awake"),
+            "looks for the next order without sleeping, Artio for some time",
+            awake(peers),
+        ),
+    ]
+}
+
+fn contest(peers: &Peers, (id, mode): (&str, &str), waits: &str, servers: Vec<Server>) -> Contest {
     let mut contest = Contest {
-        id: "fix_round_trip".to_owned(),
-        title: "FIX: round trip of an order and its report".to_owned(),
+        id: id.to_owned(),
+        title: format!("FIX: round trip of an order and its report{mode}"),
         what: format!(
             "`fanfare latency client` sends {ORDERS} orders, each when the report of the one \
              before has come, after {WARM_UP} that warm up, over loopback. The acceptor that \
-             answers is each project's own, with an application that makes the report. It blocks \
-             in the kernel between orders, unless it says something else."
+             answers is each project's own, with an application that makes the report; it {waits}."
         ),
         source: "benches/src/round_trip.rs, benches/peers",
         figures: vec![Figure::lower("p50", "us"), Figure::lower("p99", "us")],
         contestants: Vec::new(),
         absent: Vec::new(),
     };
-    for (name, how, server) in ours(peers).into_iter().chain(theirs(peers)) {
+    for (name, how, server) in servers {
         match server {
             Ok(server) => {
                 let contestant = contestant(peers, name, &how, server);
@@ -51,24 +68,14 @@ pub(crate) fn contest(peers: &Peers) -> Contest {
 /// Name, configuration, and the command that starts it.
 type Server = (&'static str, String, Found<Command>);
 
-fn ours(peers: &Peers) -> [Server; 3] {
-    let rows: [(_, _, &[&str]); 3] = [
-        ("Fanfare", "latency server --sleep", &["--sleep"]),
-        ("Fanfare, yielding", "latency server, never sleeps", &[]),
-        (
-            "Fanfare, awake",
-            "latency server --pin 0, never sleeps",
-            &["--pin", "0"],
-        ),
-    ];
-    rows.map(|(name, how, own)| {
-        let mut server = peers.fanfare();
-        server.args(SERVER).args(own);
-        (name, how.to_owned(), Ok(server))
-    })
+fn ours(peers: &Peers, name: &'static str, own: &[&str]) -> Server {
+    let mut server = peers.fanfare();
+    server.args(SERVER).args(own);
+    let how = ["latency server"].iter().chain(own).copied();
+    (name, how.collect::<Vec<_>>().join(" "), Ok(server))
 }
 
-fn theirs(peers: &Peers) -> [Server; 6] {
+fn asleep(peers: &Peers) -> Vec<Server> {
     let quickfix = |store| {
         let program = peers.quickfix.clone()?;
         answers(peers, Command::new(program), ("quickfix-answer", store, 0))
@@ -90,15 +97,10 @@ fn theirs(peers: &Peers) -> [Server; 6] {
             ("quickfixgo-answer", "", port),
         )
     };
-    let philadelphia = peers.java.clone().map(|java| {
-        let mut command = java.philadelphia();
-        command.arg("answer");
-        command
-    });
     let quickfix_version = &peers.quickfix_version;
     let threaded = |store| format!("{quickfix_version}, threaded acceptor, {store} store");
-    let single = "2.0.0, one thread that never sleeps, no store";
-    [
+    vec![
+        ours(peers, "Fanfare", &["--sleep"]),
         ("QuickFIX C++", threaded("memory"), quickfix("")),
         (
             "QuickFIX, file",
@@ -107,6 +109,19 @@ fn theirs(peers: &Peers) -> [Server; 6] {
         ),
         ("QuickFIX/J", "2.3.2, memory store".to_owned(), quickfixj()),
         ("QuickFIX/Go", "0.9.7, memory store".to_owned(), go()),
+    ]
+}
+
+fn awake(peers: &Peers) -> Vec<Server> {
+    let philadelphia = peers.java.clone().map(|java| {
+        let mut command = java.philadelphia();
+        command.arg("answer");
+        command
+    });
+    let single = "2.0.0, one thread, no store";
+    vec![
+        ours(peers, "Fanfare", &[]),
+        ours(peers, "Fanfare, pinned", &["--pin", "0"]),
         ("Philadelphia", single.to_owned(), philadelphia),
         ("Artio", ARTIO.to_owned(), artio(peers)),
     ]

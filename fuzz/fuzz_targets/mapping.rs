@@ -7,8 +7,7 @@ use fanfare_fast::{Decoder, Program, Record};
 use fanfare_fix::codec::Decoder as FixDecoder;
 use fanfare_fix::dict::{Dictionary, Version};
 use fanfare_market::event::Flags;
-use fanfare_market::mapping::MappingError;
-use fanfare_market::{Instruments, Mapping};
+use fanfare_market::{Instruments, Mapping, TextError};
 use fanfare_wire::byte_sum;
 use libfuzzer_sys::fuzz_target;
 use std::sync::{Arc, OnceLock};
@@ -81,7 +80,7 @@ fuzz_target!(|text: &str| {
     }
 });
 
-fn check(error: &MappingError) {
+fn check(error: &TextError) {
     assert!(error.line > 0 && !error.why.is_empty(), "{error}");
 }
 

@@ -58,7 +58,7 @@ fn act(edge: &mut Edge, now: u64, (call, origin): (u8, u64), rest: &mut &[u8]) -
     let send = &mut |_: &Event| {};
     match call % 5 {
         0 => {
-            edge.instrument(origin, text(rest)?, send);
+            edge.instrument(now, origin, text(rest)?, send);
         }
         1 => {
             let steps = all(rest, Step::from_bytes)?;

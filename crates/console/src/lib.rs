@@ -30,6 +30,7 @@ mod openapi;
 mod page;
 mod patient;
 mod refusals;
+mod seats;
 mod server;
 mod token;
 

@@ -34,6 +34,16 @@ pub(crate) enum Visitor {
     Unix(UnixStream),
 }
 
+impl Visitor {
+    /// Returns who connected.
+    pub(crate) const fn peer(&self) -> Peer {
+        match self {
+            Self::Tcp(_, peer, _) => *peer,
+            Self::Unix(_) => Peer::Owner,
+        }
+    }
+}
+
 impl Doors {
     pub(crate) fn open(
         config: &ConsoleConfig,

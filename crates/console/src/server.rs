@@ -1,9 +1,10 @@
-//! The console's thread, its listener, and the limits of connections.
+//! The console's thread, and what it does with each connection.
 
 use crate::api::{self, Peer, Shared, WAITING};
 use crate::error::ConsoleError;
 use crate::listen::{Doors, Listeners, Visitor};
 use crate::patient::Patient;
+use crate::seats::Seats;
 use crate::token::Token;
 use fanfare_engine::counters::{Counter, Kind};
 use fanfare_engine::tls::{Identity, NewCertificate, TlsError, TlsServer};
@@ -13,7 +14,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -150,50 +151,15 @@ struct Server {
     turned_away: Counter,
 }
 
-/// The limit of connections.
-struct Seats {
-    most: u64,
-    /// The number of connections.
-    taken: Mutex<Counter>,
-}
-
-/// The permit of a connection, returned when it is dropped.
-struct Seat(Arc<Seats>);
-
-impl Seats {
-    fn take(self: &Arc<Self>) -> Option<Seat> {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if taken.value() >= self.most {
-            return None;
-        }
-        taken.increment(1);
-        drop(taken);
-        Some(Seat(Arc::clone(self)))
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let taken = self.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.set(taken.value().saturating_sub(1));
-    }
-}
-
 impl Server {
     fn new(config: &ConsoleConfig, operator: Arc<dyn Operator>, token: Option<Token>) -> Self {
         let counters = operator.counters().clone();
         let add = |name, kind, what| counters.add_of("", name, kind, what);
-        let away = "connections beyond the limit of the console";
+        let taken = add("console_connections", Kind::Gauge, "current connections");
+        let away = "connections beyond the limits of the console";
         Self {
             turned_away: add("console_turned_away", Kind::Count, away),
-            seats: Arc::new(Seats {
-                most: config.connections as u64,
-                taken: Mutex::new(add(
-                    "console_connections",
-                    Kind::Gauge,
-                    "current connections",
-                )),
-            }),
+            seats: Seats::new(config.connections as u64, taken),
             shared: Arc::new(Shared::new(operator, token, config.connections)),
         }
     }
@@ -205,7 +171,7 @@ impl Server {
                 tokio::time::sleep(REST).await;
                 continue;
             };
-            let Some(seat) = self.seats.take() else {
+            let Some(seat) = self.seats.take(visitor.peer()) else {
                 self.turned_away.increment(1);
                 continue;
             };

@@ -75,6 +75,12 @@ pub fn monotonic() -> u64 {
     time::monotonic()
 }
 
+/// Reads UTC, in nanoseconds since 1970-01-01, outside of a duty cycle.
+#[must_use]
+pub fn utc() -> u64 {
+    time::utc().max(0).unsigned_abs()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

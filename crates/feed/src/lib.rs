@@ -35,6 +35,7 @@ pub mod pace;
 pub mod preamble;
 mod recent;
 pub mod recovery;
+pub mod serial;
 
 pub use arbiter::{
     Arbiter, ArbiterConfig, ArbiterStats, Delivery, Event, Gap, Refusal, Start, Unit, Verdict,

@@ -164,43 +164,20 @@ mod tests {
     use crate::notice;
     use fanfare_engine::agent::Agent;
     use fanfare_fix::session::Version;
+    use fanfare_peers::Scratch;
     use serde_json::Value;
-    use std::path::PathBuf;
 
-    struct Place(PathBuf);
-
-    impl Place {
-        fn new(name: &str) -> Self {
-            let name = format!("fanfare-audit-{name}-{}", std::process::id());
-            Self(std::env::temp_dir().join(name))
-        }
-
-        fn lines(&self) -> Vec<Value> {
-            let text = std::fs::read_to_string(&self.0).unwrap();
-            let lines = text.lines().filter(|line| !line.is_empty());
-            lines
-                .map(|line| serde_json::from_str(line).unwrap())
-                .collect()
-        }
-    }
-
-    impl Drop for Place {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_file(&self.0);
-        }
-    }
-
-    fn begin(place: &Place) -> (Audit, AuditWriter, Reload, Counters) {
+    fn begin(file: &Scratch) -> (Audit, AuditWriter, Reload, Counters) {
         let (counters, reload) = (Counters::new(), Reload::new());
         let (notices, _) = notice::channel();
-        let (audit, writer) = Audit::open(&place.0, &counters, notices, reload.clone()).unwrap();
+        let (audit, writer) = Audit::open(file, &counters, notices, reload.clone()).unwrap();
         (audit, writer, reload, counters)
     }
 
     #[test]
     fn each_event_is_a_line_and_what_peers_write_is_escaped() {
-        let place = Place::new("lines");
-        let (audit, mut writer, ..) = begin(&place);
+        let file = Scratch::new("audit");
+        let (audit, mut writer, ..) = begin(&file);
         let session = SessionId::new(Version::Fix44, "PLANT", "A\n\x1b[2J");
         let peer = "10.0.0.1:5".parse().unwrap();
         audit.logon("consumers", &session, "desk", peer);
@@ -215,7 +192,10 @@ mod tests {
         audit.operator("control", "sessions logout DESK1", "1 session");
         let now = fanfare_engine::clock::Clock::new().read();
         assert_eq!(writer.do_work(now).unwrap(), 3);
-        let lines = place.lines();
+        let text = file.text();
+        let lines = text.lines().filter(|line| !line.is_empty());
+        let lines = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let lines: Vec<_> = lines.collect();
         assert_eq!(lines.len(), 3);
         let time = lines[0]["time"].as_str().unwrap();
         assert!(
@@ -225,10 +205,9 @@ mod tests {
         assert_eq!(lines[0]["event"], "logon");
         assert_eq!(lines[0]["user"], "desk");
         assert_eq!(lines[1]["outcome"], "refused");
-        let text = std::fs::read_to_string(&place.0).unwrap();
         assert!(!text.contains('\x1b') && text.len() < 4000, "{text}");
         use std::os::unix::fs::PermissionsExt;
-        let mode = std::fs::metadata(&place.0).unwrap().permissions().mode();
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 }

@@ -29,6 +29,9 @@ use std::thread;
 
 #[cfg(test)]
 mod pages;
+mod reload;
+#[cfg(test)]
+mod tests;
 
 /// The configuration of a gateway.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -390,60 +393,6 @@ fn parse_error(text: &str, error: &toml::de::Error) -> ConfigError {
 }
 
 impl Config {
-    /// Returns this configuration with the keys of another one that a running gateway can adopt.
-    pub(crate) fn with_changes_of(&self, other: &Self) -> Self {
-        let port = |own: &PortConfig, other: &PortConfig| PortConfig {
-            bind: own.bind,
-            port: own.port,
-            tls: own.tls.clone(),
-            ..other.clone()
-        };
-        Self {
-            producers: port(&self.producers, &other.producers),
-            consumers: port(&self.consumers, &other.consumers),
-            limits: Limits {
-                message_bytes: self.limits.message_bytes,
-                ..other.limits.clone()
-            },
-            users: other.users.clone(),
-            users_file: other.users_file.clone(),
-            lists: other.lists.clone(),
-            log: ProgramLog {
-                level: other.log.level.clone(),
-                ..self.log.clone()
-            },
-            feeds: self.feeds_with_mappings_of(other),
-            ..self.clone()
-        }
-    }
-
-    /// Returns this configuration with the users and lists of another one.
-    pub(crate) fn with_users_of(&self, other: &Self) -> Self {
-        Self {
-            users: other.users.clone(),
-            users_file: other.users_file.clone(),
-            lists: other.lists.clone(),
-            ..self.clone()
-        }
-    }
-
-    /// Returns the feeds, with the mappings that another configuration has for the same channels.
-    fn feeds_with_mappings_of(&self, other: &Self) -> Vec<Feed> {
-        let with_mapping = |feed: &Feed| {
-            let mut feed = feed.clone();
-            let mut others = other.feeds.iter();
-            let same = others.find(|other| other.channel() == feed.channel());
-            // Whether a feed is a market is fixed at the start.
-            if let (Some(own), Some(new)) =
-                (&mut feed.mapping, same.and_then(|f| f.mapping.as_ref()))
-            {
-                own.clone_from(new);
-            }
-            feed
-        };
-        self.feeds.iter().map(with_mapping).collect()
-    }
-
     /// Reads the certificates of both ports.
     pub(crate) fn read_certificates(&self) -> Result<[Option<TlsServer>; 2], StartError> {
         let read = |name, port: &PortConfig| {
@@ -454,52 +403,6 @@ impl Config {
             read("producers", &self.producers)?,
             read("consumers", &self.consumers)?,
         ])
-    }
-
-    /// Returns the keys that differ in another configuration and that a running gateway cannot
-    /// change.
-    pub(crate) fn fixed_keys_changed(&self, other: &Self) -> Vec<&'static str> {
-        let (producers, consumers) = (&self.producers, &self.consumers);
-        let keys = [
-            ("producers.bind", producers.bind == other.producers.bind),
-            ("producers.port", producers.port == other.producers.port),
-            ("consumers.bind", consumers.bind == other.consumers.bind),
-            ("consumers.port", consumers.port == other.consumers.port),
-            ("workers", self.workers == other.workers),
-            ("threads", self.threads == other.threads),
-            ("idle", self.idle == other.idle),
-            ("pin", self.pin == other.pin),
-            ("ring_bytes", self.ring_bytes == other.ring_bytes),
-            (
-                "limits.message_bytes",
-                self.limits.message_bytes == other.limits.message_bytes,
-            ),
-            ("slow_consumer", self.slow_consumer == other.slow_consumer),
-            ("fan_out", self.fan_out == other.fan_out),
-            ("mode", self.mode == other.mode),
-            ("message_log", self.message_log == other.message_log),
-            ("producers.tls", producers.tls == other.producers.tls),
-            ("consumers.tls", consumers.tls == other.consumers.tls),
-            ("dds", self.dds == other.dds),
-            (
-                "feed",
-                self.feeds_with_mappings_of(other) == other.feeds && self.files == other.files,
-            ),
-            ("edge", self.edges == other.edges),
-            ("capture", self.capture == other.capture),
-            ("dbn", self.dbn == other.dbn),
-            ("events", self.events == other.events),
-            ("replay", self.replay == other.replay),
-            ("history", self.history == other.history),
-            ("kafka", self.kafka == other.kafka),
-            ("audit", self.audit == other.audit),
-            ("control", self.control == other.control),
-            ("stages", self.stages == other.stages),
-            ("console", self.console == other.console),
-            ("log", self.log.is_written_as(&other.log)),
-        ];
-        let changed = keys.into_iter().filter(|(_, is_same)| !is_same);
-        changed.map(|(key, _)| key).collect()
     }
 
     /// Reads the templates, dictionaries, certificates and users that the configuration names, and
@@ -613,122 +516,5 @@ impl Default for SlowConsumer {
             queue_bytes: 1 << 20,
             policy: SlowPolicy::Disconnect,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_empty_file_is_the_default() {
-        assert_eq!(Config::from_toml("").unwrap(), Config::default());
-        Config::default().check().unwrap();
-    }
-
-    #[test]
-    fn an_unknown_key_is_refused_with_its_line() {
-        let text = "workers = 2\n\n[producers]\nport = 3000\nprot = 1\n";
-        let told = Config::from_toml(text).unwrap_err().to_string();
-        assert!(told.contains("line 5") && told.contains("prot"), "{told}");
-    }
-
-    #[test]
-    fn a_value_of_the_wrong_type_names_its_line() {
-        let told = Config::from_toml("workers = \"two\"\n")
-            .unwrap_err()
-            .to_string();
-        assert!(told.contains("line 1"), "{told}");
-    }
-
-    #[test]
-    fn a_queue_has_room_for_the_snapshots_of_a_market() {
-        let with = |mapping: &str| {
-            let text = format!(
-                "[limits]\nmessage_bytes = 256\n[slow_consumer]\nqueue_bytes = 8191\n\
-                 [[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"239.1.1.1:5000\"]\n{mapping}"
-            );
-            Config::from_toml(&text).map_err(|error| error.to_string())
-        };
-        with("").unwrap();
-        let told = with("mapping = \"builtin:spectra\"\n").unwrap_err();
-        assert!(
-            told.contains("queue_bytes") && told.contains("8192"),
-            "{told}"
-        );
-    }
-
-    #[test]
-    fn values_out_of_range_name_their_key() {
-        for (text, key) in [
-            ("workers = 0", "workers"),
-            ("ring_bytes = 1000", "ring_bytes"),
-            ("[limits]\nmessage_bytes = 1", "limits.message_bytes"),
-            ("[limits]\nlogon_timeout_s = 0", "limits.logon_timeout_s"),
-            ("[limits]\nlogon_bytes = 1", "limits.logon_bytes"),
-            (
-                "[limits]\nheader_field_bytes = 97",
-                "limits.header_field_bytes",
-            ),
-            ("[limits]\nnot_logged_on = 0", "limits.not_logged_on"),
-            (
-                "[limits]\nnot_logged_on_per_address = 0",
-                "limits.not_logged_on_per_address",
-            ),
-            (
-                "[limits]\nremembered_sessions = 0",
-                "limits.remembered_sessions",
-            ),
-            ("[limits]\nremembered_bytes = 1", "limits.remembered_bytes"),
-            (
-                "[slow_consumer]\nqueue_bytes = 5",
-                "slow_consumer.queue_bytes",
-            ),
-            ("[consumers]\nport = 3000", "consumers.port"),
-        ] {
-            let told = Config::from_toml(text).unwrap_err().to_string();
-            assert!(told.contains(key), "{text}: {told}");
-        }
-    }
-
-    #[test]
-    fn what_a_table_leaves_out_has_its_default() {
-        let text = "[consumers]\nmax_sessions = 5\n[producers]\nbind = \"127.0.0.2\"\n";
-        let config = Config::from_toml(text).unwrap();
-        let expected = PortConfig {
-            max_sessions: 5,
-            ..PortConfig::on_port(3001)
-        };
-        assert_eq!(config.consumers, expected);
-        assert_eq!(config.producers.address().to_string(), "127.0.0.2:3000");
-        assert_eq!(config.producers.max_sessions, 4096);
-        let wrong = "[consumers]\n\nport = \"x\"\n";
-        let told = Config::from_toml(wrong).unwrap_err().to_string();
-        assert!(told.contains("line 3"), "{told}");
-    }
-
-    #[test]
-    fn what_a_reload_does_not_change_is_named() {
-        let old = Config::default();
-        assert!(old.fixed_keys_changed(&old).is_empty());
-        let text = "workers = 2\n[limits]\nlogon_timeout_s = 3\n\
-                    [producers]\nport = 3000\nbind = \"127.0.0.2\"\n\
-                    sessions = [{ sender = \"A\", target = \"B\" }]\n[consumers]\nport = 4\n";
-        let new = Config::from_toml(text).unwrap();
-        assert_eq!(
-            old.fixed_keys_changed(&new),
-            ["producers.bind", "consumers.port", "workers"]
-        );
-    }
-
-    #[test]
-    fn a_list_of_sessions_admits_only_its_pairs() {
-        let text = "[producers]\nport = 1\nsessions = [{ sender = \"A\", target = \"B\" }]\n";
-        let config = Config::from_toml(text).unwrap();
-        let rules = |port| crate::rules::PortRules::new(&config, port).unwrap();
-        let (producers, consumers) = (rules(&config.producers), rules(&config.consumers));
-        assert!(producers.admits("A", "B"));
-        assert!(!producers.admits("B", "A"));
-        assert!(consumers.admits("anyone", "at all"));
     }
 }

@@ -24,7 +24,7 @@ pub struct ConsoleConfig {
     pub socket: Option<PathBuf>,
     /// The TLS of all connections but those of the Unix socket.
     pub tls: Option<ConsoleTls>,
-    /// The most concurrent connections.
+    /// The most concurrent connections of the port.
     pub connections: usize,
 }
 

@@ -212,8 +212,9 @@ counts! {
         "samples from other gateways that contain no event, or one for another kind of book";
     lost = "edge_samples_lost", "samples numbered by other gateways and not received";
     plants = "edge_plants", now: "current gateways that publish the feed";
+    lacking = "edge_lacking", now: "instruments that the gateway in use does not know";
     gaps = "edge_unbrought", "messages of the feed that no gateway delivered";
-    ignored = "edge_passed_over", "packets of gateways that do not know all instruments";
+    ignored = "edge_passed_over", "packets of gateways that lack what the one in use knows";
     closed = "edge_topics_left", "topics closed because their writers had too many keys";
 }
 

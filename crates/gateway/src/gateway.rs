@@ -18,14 +18,15 @@ use crate::ingress::Ingress;
 use crate::market::mappings::Mappings;
 use crate::market::ring::EventReader;
 use crate::notice::{self, Notice, NoticeReceiver, Notices};
+use crate::numbering::Numbering;
 use crate::port_agent::{HostEnd, PortAgent};
 use crate::port_config::PortConfig;
 use crate::port_handle::PortHandle;
-use crate::records::Records;
 use crate::reloaded::Reloaded;
 use crate::reports::Reports;
 use crate::rings::Rings;
 use crate::rules::{PortRules, RuleBook};
+use crate::seats::Records;
 use crate::service::Service;
 use crate::source_rings::SourceRings;
 use crate::stages::{End, StagePlan, Stages};
@@ -40,6 +41,7 @@ use fanfare_engine::agent::{Agent, Composite, Crew, CrewError};
 use fanfare_engine::counters::Counters;
 use fanfare_engine::host::{Handler, Host, HostHandle, LogOptions, MessageLog, Permits, Port};
 use fanfare_engine::idle;
+use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, Policy};
 use fanfare_engine::rotate::Rotation;
@@ -119,6 +121,7 @@ impl Gateway {
             reload_logs: &reload_logs,
             rolling: Rolling::default(),
             mappings: Mappings::default(),
+            numbering: Numbering::new(config)?,
         };
         let (roster, audit) = (builder.roster.clone(), builder.audit.clone());
         let (mappings, rolling) = (builder.mappings.clone(), builder.rolling.clone());
@@ -277,6 +280,8 @@ struct Builder<'a> {
     reload_logs: &'a Reload,
     rolling: Rolling,
     mappings: Mappings,
+    /// The numbers of the feeds that are markets.
+    numbering: Numbering,
 }
 
 /// The agents, in the order of their threads.
@@ -326,7 +331,9 @@ impl Builder<'_> {
     fn ports(&self) -> Result<[Port; 2], StartError> {
         let [producers, consumers] = [&self.config.producers, &self.config.consumers];
         let most = [producers.max_sessions, consumers.max_sessions];
-        let [of_producers, of_consumers] = Permits::of_process(most, SPARE);
+        // A raise by 0 never lowers the limit, so this reads it.
+        let limit = raise_open_files(0).unwrap_or(u64::MAX);
+        let [of_producers, of_consumers] = Permits::of_process(most, spare(self.config, limit));
         let open = |config: &PortConfig, rules: &RuleBook, permits| {
             let mut port = Port::bind(config.address(), rules.read().options.clone())?;
             port.set_permits(permits);
@@ -346,7 +353,7 @@ impl Builder<'_> {
     ) -> Result<(Agents, [PortHandle; 2]), StartError> {
         let config = self.config;
         let dds = &config.dds;
-        let mut rings = Rings::open(config, self.counters)?;
+        let mut rings = Rings::open(config, &self.numbering.infos, self.counters)?;
         let mut logs = Vec::new();
         let (mut events, mut history) = self.events()?;
         let (workers, worker_hosts) = self.workers(&mut rings, &mut events, &mut logs)?;
@@ -602,8 +609,48 @@ fn open_audit(
     Ok((audit, Some(writer)))
 }
 
-/// Returns the number of descriptors that the sockets of both ports need.
+/// Returns the number of descriptors that the sockets of all ports need.
 #[must_use]
-pub fn descriptors_wanted(producers: &PortConfig, consumers: &PortConfig) -> u64 {
-    (producers.max_sessions + consumers.max_sessions) as u64 + 2 * SPARE
+pub fn descriptors_wanted(config: &Config) -> u64 {
+    let sessions = config.producers.max_sessions + config.consumers.max_sessions;
+    sessions as u64 + others(config) + 2 * SPARE
+}
+
+/// Returns how many clients may connect to the ports that are not for FIX.
+fn others(config: &Config) -> u64 {
+    let dbn = config.dbn.as_ref().map_or(0, |dbn| dbn.max_clients);
+    let console = config.console.as_ref();
+    let console = console.map_or(0, |console| console.connections);
+    (dbn + console) as u64
+}
+
+/// Returns the descriptors, of `limit`, that are not for FIX sessions. Clients of other ports have
+/// at most a quarter, so that sessions have some where there are few.
+fn spare(config: &Config, limit: u64) -> u64 {
+    SPARE + others(config).min(limit / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console_config::ConsoleConfig;
+    use crate::dbn::config::DbnConfig;
+
+    #[test]
+    fn clients_of_dbn_and_of_the_console_have_descriptors() {
+        let mut config = Config::default();
+        let (wanted, few) = (descriptors_wanted(&config), 1_024);
+        assert_eq!(spare(&config, few), SPARE);
+        config.dbn = Some(DbnConfig {
+            max_clients: 500,
+            ..DbnConfig::default()
+        });
+        config.console = Some(ConsoleConfig {
+            connections: 7,
+            ..ConsoleConfig::default()
+        });
+        assert_eq!(descriptors_wanted(&config), wanted + 507);
+        assert_eq!(spare(&config, 1 << 20), SPARE + 507);
+        assert_eq!(spare(&config, few), SPARE + 256);
+    }
 }

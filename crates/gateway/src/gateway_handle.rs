@@ -14,6 +14,7 @@ use crate::users::roster::{Roster, Seat};
 use crate::users::{PortName, UserBook, UserSet};
 use crate::watch::Watch;
 use fanfare_engine::counters::{Counters, Windowed};
+use fanfare_engine::host::HostHandle;
 use fanfare_engine::stop::Reload;
 use fanfare_engine::tls::TlsServer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -288,20 +289,9 @@ impl GatewayHandle {
     }
 
     /// Asks the host of a session to end it. Returns whether the session has a host.
-    fn ask_to_end(&self, seat: &Seat, text: Option<&str>) -> bool {
-        let Some(port) = self.0.ports.get(seat.port as usize) else {
-            return false;
-        };
-        port.hosts.iter().any(|host| {
-            let Ok(mut session) = host.session_with_ring(&seat.id, REQUESTS) else {
-                return false;
-            };
-            let asked = match text {
-                Some(text) => session.log_out(text),
-                None => session.disconnect(),
-            };
-            asked.is_ok()
-        })
+    fn ask_to_end(&self, seat: &Arc<Seat>, text: Option<&str>) -> bool {
+        let port = self.0.ports.get(seat.port as usize);
+        port.is_some_and(|port| ask_to_end(&port.hosts, &self.0.roster, seat, text))
     }
 
     /// Returns the name and the handle of each port.
@@ -310,8 +300,61 @@ impl GatewayHandle {
     }
 }
 
+/// Asks the session of a place to end, but none that has logged on with its identity since. Returns
+/// whether one of the hosts has it.
+fn ask_to_end(hosts: &[HostHandle], roster: &Roster, seat: &Arc<Seat>, text: Option<&str>) -> bool {
+    hosts.iter().any(|host| {
+        let Ok(mut session) = host.session_with_ring(&seat.id, REQUESTS) else {
+            return false;
+        };
+        // Another session takes its place only after this one, so the handle is of neither or this.
+        if !roster.has(seat) {
+            return false;
+        }
+        let asked = match text {
+            Some(text) => session.log_out(text),
+            None => session.disconnect(),
+        };
+        asked.is_ok()
+    })
+}
+
 impl std::fmt::Debug for GatewayHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("GatewayHandle").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_engine::host::{Handler, Host, Initiator, Peer};
+    use fanfare_fix::session::{self, AppMessage, SessionId, Version};
+    use fanfare_wire::UtcTimestamp;
+
+    struct Nobody;
+
+    impl Handler for Nobody {
+        fn on_message(&mut self, _: &mut Peer<'_>, _: &AppMessage<'_>) {}
+    }
+
+    #[test]
+    fn a_session_that_logged_on_after_the_one_to_be_ended_stays() {
+        let id = SessionId::new(Version::Fix44, "PLANT", "A");
+        let mut host = Host::new(Nobody).unwrap();
+        let initiator = Initiator::new(session::Config::new(id.clone()), Vec::new());
+        host.initiate(initiator).unwrap();
+        let (hosts, roster) = ([host.handle()], Roster::default());
+        let take = || {
+            let (peer, since) = ("127.0.0.1:1".parse().unwrap(), UtcTimestamp::from_nanos(0));
+            let seat = Seat::new(PortName::Consumers, id.clone(), "desk".into(), peer, since);
+            let seated = roster.take(seat, 1).ok().unwrap();
+            (seated, roster.seat(PortName::Consumers, &id).unwrap())
+        };
+        let (seated, ended) = take();
+        drop(seated);
+        let (_seated, live) = take();
+        let asked = |seat| ask_to_end(&hosts, &roster, seat, Some("no longer permitted"));
+        assert!(!asked(&ended) && asked(&live));
     }
 }

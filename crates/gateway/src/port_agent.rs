@@ -3,8 +3,8 @@
 
 use crate::counts::PortCounts;
 use crate::notice::{Notice, Notices, PeerEnd};
-use crate::records::Records;
 use crate::rules::Rules;
+use crate::seats::Records;
 use crate::users::door::{Door, Passage};
 use crate::users::roster::Seat;
 use crate::users::{Denied, User};

@@ -118,12 +118,6 @@ impl ProgramLog {
         range("log.format", "json", is_plain, rule)?;
         self.rotate.check("log")
     }
-
-    /// Returns whether both differ at most in their levels, which a running program can change.
-    pub(crate) fn is_written_as(&self, other: &Self) -> bool {
-        let of = |log: &Self| (log.to.clone(), log.format, log.rotate.clone());
-        of(self) == of(other)
-    }
 }
 
 impl Notice {

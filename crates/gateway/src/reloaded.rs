@@ -71,7 +71,7 @@ impl Reloaded {
         Self {
             users: Changes::between(before, after),
             lists: Changes::between(users.lists(), new_users.lists()),
-            keys: changed_keys(config, new),
+            keys: config.keys_changed(new),
             ..Self::default()
         }
     }
@@ -96,48 +96,6 @@ impl From<&Reloaded> for Value {
         })
     }
 }
-
-/// Returns the keys that a reload changes and that differ.
-fn changed_keys(old: &Config, new: &Config) -> Vec<&'static str> {
-    let ports = [
-        (&old.producers, &new.producers, PRODUCERS),
-        (&old.consumers, &new.consumers, CONSUMERS),
-    ];
-    let mut keys = Vec::new();
-    for (old, new, [sessions, max_sessions, allow, open]) in ports {
-        let same = [
-            (sessions, old.sessions == new.sessions),
-            (max_sessions, old.max_sessions == new.max_sessions),
-            (allow, old.allow == new.allow),
-            (open, old.open == new.open),
-        ];
-        keys.extend(
-            same.into_iter()
-                .filter(|(_, same)| !same)
-                .map(|(key, _)| key),
-        );
-    }
-    if old.limits != new.limits {
-        keys.push("limits");
-    }
-    if old.log.level != new.log.level {
-        keys.push("log.level");
-    }
-    keys
-}
-
-const PRODUCERS: [&str; 4] = [
-    "producers.sessions",
-    "producers.max_sessions",
-    "producers.allow",
-    "producers.open",
-];
-const CONSUMERS: [&str; 4] = [
-    "consumers.sessions",
-    "consumers.max_sessions",
-    "consumers.allow",
-    "consumers.open",
-];
 
 /// The most names of one kind that are listed. Of the others, only the number is.
 const SHOWN: usize = 3;

@@ -2,8 +2,8 @@
 
 use crate::counts::SessionCounts;
 use crate::notice::{Limit, Notice, Notices, PeerEnd, Rejection};
-use crate::records::{Records, Seats};
 use crate::registry::{Numbers, Registry};
+use crate::seats::{Records, Seats};
 use crate::users::roster::Served;
 use fanfare_engine::host::{LogTrouble, Peer, Peers, SessionKey};
 use fanfare_fix::codec::Message;

@@ -8,6 +8,7 @@ use crate::versions::Versions;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
+use fanfare_history::FeedInfo;
 
 /// The rings, while their ends are handed out.
 pub(crate) struct Rings {
@@ -23,8 +24,13 @@ pub(crate) struct Rings {
 }
 
 impl Rings {
-    /// Opens the rings for the producers, DDS and the feeds.
-    pub(crate) fn open(config: &Config, counters: &Counters) -> Result<Self, StartError> {
+    /// Opens the rings for the producers, DDS and the feeds, and the raw log, if it is configured.
+    /// `markets` are the feeds that are markets.
+    pub(crate) fn open(
+        config: &Config,
+        markets: &[FeedInfo],
+        counters: &Counters,
+    ) -> Result<Self, StartError> {
         let ring = || Broadcast::new(config.ring_bytes, config.workers, Policy::Gate);
         let sources = 1 + usize::from(config.dds.subscribe.is_some()) + config.feeds.len();
         Ok(Self {
@@ -32,7 +38,7 @@ impl Rings {
             wakers: Vec::new(),
             to_dds: Vec::new(),
             versions: Versions::default(),
-            raw: RawLog::open(config, counters)?,
+            raw: RawLog::open(config, markets, counters)?,
         })
     }
 

@@ -94,7 +94,11 @@ fn integer(value: i128) -> Scalar<'static> {
 
 /// The only value of a constant, which may be absent.
 fn constant(op: &IntOp) -> Scalar<'static> {
-    op.initial.map_or(Scalar::Absent, Scalar::Unsigned)
+    match op.initial {
+        None => Scalar::Absent,
+        Some(value) if op.ty.is_signed() => Scalar::Signed(value as i64),
+        Some(value) => Scalar::Unsigned(value),
+    }
 }
 
 const TEXTS: [&[u8]; 12] = [
@@ -522,6 +526,57 @@ fn exponents_beyond_their_bounds_are_the_same() {
         stream.extend([0x80, 0x80, 0x80, delta, 0x80]);
         assert_eq!(strict.decode(&stream), Some(ErrorCode::R1), "{name}");
         assert_eq!(lenient.decode(&stream), None, "{name}");
+    }
+}
+
+/// An increment goes on with the smallest value behind an initial one that is the largest, and a
+/// delta goes no further than one at a bound.
+#[test]
+fn initial_values_at_the_bounds_are_the_same() {
+    for mut both in Both::<structs::Messages>::each() {
+        // All are implied or without difference; in the optional ones, NULL takes the 0.
+        for (head, [none, less, more]) in [
+            ([0xc0_u8, 0xad], [0x80_u8, 0xff, 0x81]),
+            ([0xe2, 0xae], [0x81, 0xff, 0x82]),
+        ] {
+            let first = [&head[..], &[none; 3]].concat();
+            let again = [&[head[0] & 0xbf][..], &[none; 3]].concat();
+            assert_eq!(both.decode(&[&first[..], &again].concat()), None);
+            for deltas in [[less, none, none], [none, more, none], [none, none, more]] {
+                let stream = [&head[..], &deltas].concat();
+                assert_eq!(both.decode(&stream), Some(ErrorCode::R4), "{deltas:?}");
+            }
+        }
+    }
+    let program = Program::parse(ALL).unwrap();
+    let [mut both, _] = Both::<structs::Messages>::each();
+    assert_eq!(both.decode(&[0xc0, 0xad, 0x80, 0x80, 0x80]), None);
+    let shown = line(&program, &both.message);
+    for bound in [i64::MIN.into(), i64::MAX.into(), u64::MAX.into()] {
+        assert!(shown.contains(&i128::to_string(&bound)), "{shown}");
+    }
+}
+
+/// An exponent that is 63 at first is incremented to 64; a lenient decoder lets it pass, as it does
+/// a delta to -64.
+#[test]
+fn initial_parts_at_the_bounds_are_the_same() {
+    let [mut strict, mut lenient] = Both::<structs::Messages>::each();
+    let first = [&[0xc0_u8, 0xaf][..], &[0x80; 5]].concat();
+    assert_eq!(strict.decode(&first), None);
+    let again = [&first[..], &[0x80; 6]].concat();
+    let below = [0xc0, 0xaf, 0x80, 0xff, 0x80, 0x80, 0x80];
+    for stream in [&again[..], &below] {
+        assert_eq!(strict.decode(stream), Some(ErrorCode::R1));
+        assert_eq!(lenient.decode(stream), None);
+    }
+    // Mantissas beyond int64: P3, P4 and that of a decimal with one operator.
+    for (at, delta) in [(2, 0xff), (4, 0x81), (6, 0x81)] {
+        let mut stream = first.clone();
+        stream[at] = delta;
+        for both in [&mut strict, &mut lenient] {
+            assert!(both.decode(&stream).is_some(), "{at}");
+        }
     }
 }
 

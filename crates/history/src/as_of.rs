@@ -188,9 +188,9 @@ impl AsOf {
     }
 
     /// Returns the feed of an instrument, from 1.
-    pub(crate) fn source_of(&self, instrument: InstrumentId) -> u16 {
-        let feeds = self.run.feeds.iter();
-        feeds.filter(|own| own.base <= instrument.0).count() as u16
+    #[must_use]
+    pub fn source_of(&self, instrument: InstrumentId) -> u16 {
+        self.run.source_of(instrument)
     }
 }
 

@@ -1,9 +1,9 @@
 //! A run of the plant: from its start to its end, with its feeds.
 
 use crate::format::{Kind, Records, u32_at, u64_at};
-use fanfare_market::BookConfig;
 use fanfare_market::book::BookKind;
 use fanfare_market::instruments::Directory;
+use fanfare_market::{BookConfig, InstrumentId};
 
 /// One feed of a run, in the order of [`fanfare_market::Event::source`], from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,13 @@ impl Run {
     #[must_use]
     pub fn books(&self) -> Vec<BookConfig> {
         self.feeds.iter().map(|feed| feed.book).collect()
+    }
+
+    /// Returns the feed of an instrument, from 1.
+    #[must_use]
+    pub fn source_of(&self, instrument: InstrumentId) -> u16 {
+        let feeds = self.feeds.iter();
+        feeds.filter(|own| own.base <= instrument.0).count() as u16
     }
 
     /// Removes the instruments whose numbers belong to another feed than in the run before; returns

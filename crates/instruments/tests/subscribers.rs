@@ -184,7 +184,7 @@ fn mapping_of_orders() -> String {
     let level = "kind = \"level\"\nwhen = { 269 = [\"0\", \"1\"] }\nlevel = 1023\nid = 346\n";
     let order = "kind = \"order\"\nwhen = { 269 = [\"0\", \"1\"] }\nid = 278\n";
     assert!(text.contains(level));
-    let file = env::temp_dir().join(format!("fanfare-orders-{}.toml", std::process::id()));
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("orders.toml");
     fs::write(&file, text.replacen(level, order, 1)).unwrap();
     file.to_str().unwrap().to_owned()
 }

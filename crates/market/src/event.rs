@@ -52,6 +52,11 @@ impl Kind {
             Self::Clear => "clear",
         }
     }
+
+    /// Returns whether events of this kind change a book.
+    pub const fn is_of_book(self) -> bool {
+        matches!(self, Self::Level | Self::Order | Self::Clear)
+    }
 }
 
 /// The change of a level, an order or an entry: MDUpdateAction(279), extended for feeds of orders.

@@ -122,7 +122,7 @@ impl Follower {
 
     /// Returns the counters.
     pub const fn stats(&self) -> FollowerStats {
-        self.course.stats
+        self.course.stats()
     }
 
     /// Returns the counters of snapshots that span several messages.

@@ -137,7 +137,8 @@ impl Fragments {
     }
 
     /// Returns the number of events held of incomplete snapshots.
-    pub const fn held(&self) -> usize {
+    #[cfg(test)]
+    const fn held(&self) -> usize {
         self.held
     }
 

@@ -169,7 +169,7 @@ impl Market {
             let bare;
             let mut item = event;
             if (event.rpt_seq == 0 && self.is_numbered) || !Self::is_ordered(event.kind) {
-                if is_of_book(event.kind) {
+                if event.kind.is_of_book() {
                     to.out.stats.unnumbered += 1;
                     to.out.faulty.push((event.instrument, sequence + 1));
                 } else {
@@ -345,6 +345,12 @@ impl Market {
         self.with(send, |recovery, to| recovery.close(instrument.0, next, to));
     }
 
+    /// Returns whether this message may close the instrument: no later one has a change of it, or
+    /// closed or opened it.
+    pub(crate) fn may_close(&self, instrument: InstrumentId, sequence: u64) -> bool {
+        self.recovery.may_close(instrument.0, sequence)
+    }
+
     /// Records that the instrument is traded. The book of one that was closed begins anew.
     pub(crate) fn open(&mut self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
         self.open_at(self.recovery.next(), instrument, send);
@@ -372,9 +378,21 @@ impl Market {
 
     /// Passes on the state of an instrument again: a snapshot of its book, and its state. It serves
     /// readers that lost events, or join late, and adds nothing for the others. A book that only a
-    /// snapshot of the feed can restore is left out. Allocates nothing.
+    /// snapshot of the feed can restore is left out. An instrument without a state has at most the
+    /// empty book that its first change applies to. Allocates nothing.
     pub fn show(&mut self, ts_recv: u64, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
         let Some(state) = self.recovery.state(instrument.0) else {
+            if self.recovery.begins_with_a_book() {
+                // Its first change comes without a Clear.
+                let empty = Event {
+                    instrument,
+                    ts_recv,
+                    flags: Flags::SNAPSHOT.with(Flags::LAST),
+                    ..Event::EMPTY
+                };
+                let out = &mut self.out;
+                To { out, send }.emit(&empty);
+            }
             return;
         };
         let (mut next, source) = (self.out.next, self.out.source);
@@ -438,7 +456,7 @@ impl Market {
 
 /// Passes on an event that is not queued, of the message with this number. The end of an instrument
 /// is passed on as its state, and a definition opens an instrument that was closed, unless a later
-/// message closed or opened it.
+/// message closed or opened it: the state of one that stays closed follows its definition.
 fn pass<F: FnMut(&Event)>(
     recovery: &mut Recovery<Event>,
     to: &mut To<'_, F>,
@@ -451,12 +469,10 @@ fn pass<F: FnMut(&Event)>(
     to.emit(event);
     if event.kind == Kind::Definition {
         recovery.open(event.instrument.0, sequence, to);
+        if recovery.state(event.instrument.0) == Some(State::Closed) {
+            to.state(event.instrument.0, State::Closed);
+        }
     }
-}
-
-/// Returns whether an event of this kind changes a book.
-const fn is_of_book(kind: Kind) -> bool {
-    matches!(kind, Kind::Level | Kind::Order | Kind::Clear)
 }
 
 impl<F: FnMut(&Event)> To<'_, F> {
@@ -499,7 +515,7 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
             return;
         }
         let is_faulty = |(instrument, _): &(InstrumentId, u64)| *instrument == event.instrument;
-        if self.out.faulty.iter().any(is_faulty) && is_of_book(event.kind) {
+        if self.out.faulty.iter().any(is_faulty) && event.kind.is_of_book() {
             // After a fault, no change applies to the book until a snapshot arrives.
             self.out.stats.left_out += 1;
             return;

@@ -285,6 +285,27 @@ fn knows(view: &View, market: &Market) -> (bool, bool) {
 }
 
 #[test]
+fn a_reader_that_lost_events_before_the_first_change_knows_the_book() {
+    let [mut market, mut other] = [Numbering::Instrument, Numbering::Channel].map(market);
+    let mut view: View = View::new(vec![BookConfig::by_level(5).unwrap(); 7]);
+    view.open(RIU3);
+    view.lose_all();
+    market.show(1, RIU3, &mut |event| {
+        assert_eq!((event.number, event.source, event.ts_recv), (100, 7, 1));
+        view.apply(event);
+    });
+    assert_eq!(market.state(RIU3), None);
+    assert_eq!(knows(&view, &market), (false, true));
+    market.changes(0, 1, &[level(1, entry::BID, 1, 60)], &mut |event| {
+        assert!(event.number > 100);
+        view.apply(event);
+    });
+    assert_eq!(knows(&view, &market), (true, true));
+    // Without numbers of its own, only a snapshot of the feed shows its book.
+    other.show(1, RIU3, &mut |event| panic!("{event:?}"));
+}
+
+#[test]
 fn a_reader_that_lost_events_is_shown_books_that_are_not_live() {
     let mut market = market(Numbering::Instrument);
     let mut view: View = View::new(vec![BookConfig::by_level(5).unwrap(); 7]);

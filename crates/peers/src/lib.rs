@@ -1,13 +1,16 @@
 //! Third-party counterparties for the interoperation tests: libraries are fetched from the registry
 //! of their language with a pinned version, small programs are built on them, all in the build's
-//! own folder and once only. The crate also has DDS domains for the exclusive use of a test.
+//! own folder and once only. The crate also has DDS domains and temporary paths for the exclusive
+//! use of a test.
 #![forbid(unsafe_code)]
 
 mod domain;
 mod program;
+mod scratch;
 
 pub use domain::domain;
 pub use program::{PATIENCE, Program};
+pub use scratch::Scratch;
 
 use std::fmt;
 use std::fs::{self, File};
@@ -266,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_step_is_repeated_for_other_sources_and_options_alone() {
-        let folder = std::env::temp_dir().join(format!("fanfare-peers-{}", std::process::id()));
+        let folder = Scratch::new("peers");
         fs::create_dir_all(&folder).unwrap();
         let (source, home) = (folder.join("source"), folder.join("home"));
         let is_made = |text: &str, options: &[&str]| {
@@ -285,6 +288,5 @@ mod tests {
         assert!(is_made("source", &["package", "==2"]));
         assert!(is_made("another", &["package", "==2"]));
         assert!(!is_made("another", &["package", "==2"]));
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -35,6 +35,12 @@ function takeToken(): void {
   }
 }
 
+/** The view in the address, and what is asked of it. */
+function address(): [path: string, query: URLSearchParams] {
+  const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  return [path, new URLSearchParams(query)];
+}
+
 class Page {
   readonly #plant = new Plant();
   readonly #content = document.getElementById("content") as HTMLElement;
@@ -43,7 +49,6 @@ class Page {
   readonly #links = new Map<string, HTMLAnchorElement>();
   readonly #body = h("div", { class: "view" });
   #path = "";
-  #query = "";
   #view: View | null = null;
   /** The refusal for which the token is asked for. */
   #lockedBy: Connection | null = null;
@@ -99,16 +104,13 @@ class Page {
 
   /** Shows the view of the address. */
   #go(): void {
-    const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+    const [path, asked] = address();
     const found = VIEWS.find(([name]) => name === path) ?? VIEWS[0]!;
-    const asked = new URLSearchParams(query);
     if (found[0] === this.#path && this.#view?.moved) {
-      this.#query = query;
       this.#view.moved(asked);
       this.#view.update();
       return;
     }
-    this.#query = query;
     if (found[0] === this.#path && this.#view) {
       return;
     }
@@ -156,7 +158,9 @@ class Page {
       this.#lockedBy = null;
       if (this.#view === null) {
         const [, , make] = VIEWS.find(([name]) => name === this.#path) ?? VIEWS[0]!;
-        this.#open(make, new URLSearchParams(this.#query));
+        // A view may have changed the address.
+        const [, query] = address();
+        this.#open(make, query);
       } else {
         this.#view.update();
       }

@@ -23,9 +23,10 @@ pub trait Handler: Send {
     /// Returns the number of bytes of messages that the handler can take now. No more is read in
     /// this duty cycle: further bytes remain in the kernel, or in memory if they belong to a TLS
     /// record that has been read. A counterparty whose bytes are left there does not count as
-    /// silent, and a gap is not requested again, up to `Config::max_latency`: an older message ends
-    /// its session when it is read, if `Config::check_latency`. A port is served while this is at
-    /// least [`Port::longest_turn`](super::Port::longest_turn), 320 KiB by default.
+    /// silent, and a gap is not requested again. SendingTime(52) of a message that was left there
+    /// may be older than `Config::max_latency` by as long as bytes were left. A port is served
+    /// while this is at least [`Port::longest_turn`](super::Port::longest_turn), 320 KiB by
+    /// default.
     fn room(&mut self) -> usize {
         usize::MAX
     }

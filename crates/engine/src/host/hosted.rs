@@ -23,13 +23,14 @@ use std::sync::Arc;
 /// A session, and its connection if it has one.
 pub(super) struct Hosted {
     pub(super) session: Session<Store>,
-    /// The journal of received messages, if they are kept.
-    pub(super) received: Option<Kept>,
+    /// The journal of received messages, if they are kept. Most sessions keep none, and have no
+    /// memory for it.
+    pub(super) received: Option<Box<Kept>>,
     pub(super) link: Option<Link>,
     /// The token of its last connection, which may still have bytes to send.
     pub(super) ending: Option<Token>,
     /// The connector of an initiator.
-    pub(super) connector: Option<Connector>,
+    pub(super) connector: Option<Box<Connector>>,
     /// The encryption of its connections.
     pub(super) encrypt: Encrypt,
     /// The port of an acceptor's session, and who may log on.
@@ -80,7 +81,7 @@ impl Prepared {
         let received = Kept::open(kind, &config.id, store.created())?;
         let mut hosted = Hosted::new(make(config, store));
         if let Some((kept, recovery)) = received {
-            hosted.received = Some(kept);
+            hosted.received = Some(Box::new(kept));
             recoveries.push(recovery);
         }
         Ok(Self { hosted, recoveries })
@@ -110,6 +111,8 @@ pub(super) struct Link {
     inbox: Inbox,
     /// Whether the handler had no room at the last attempt to read.
     lacks_room: bool,
+    /// The time since which bytes were left unread, until all of them are read.
+    unread_since: Option<u64>,
     /// What the poller reports of the connection, if anything. A connection that is read each duty
     /// cycle is not watched, which spares the sender of every packet the call of epoll.
     watched: Option<Interest>,
@@ -122,6 +125,7 @@ impl Link {
             token,
             inbox: Inbox::new(),
             lacks_room: false,
+            unread_since: None,
             watched: None,
         }
     }
@@ -134,6 +138,14 @@ impl Link {
     /// Returns whether bytes of the counterparty wait because the handler has no room.
     fn is_left_unread(&self) -> bool {
         self.lacks_room && self.connection.transport.has_unread()
+    }
+
+    /// Notes that bytes are left unread, if there are any.
+    #[cold]
+    fn leave_unread(&mut self, now: Now) {
+        if self.unread_since.is_none() && self.connection.transport.has_unread() {
+            self.unread_since = Some(now.mono);
+        }
     }
 
     /// Changes what the poller reports of the connection.

@@ -13,6 +13,7 @@
 
 use crate::agent::{Agent, AgentError};
 use crate::counters::{Counter, Counters};
+use crate::lines::write_whole;
 use crate::ring::{Consumer, Producer, Record, spsc};
 use crate::rotate::{RotatedFile, Rotation};
 use crate::stop::Reload;
@@ -185,8 +186,8 @@ const TURN_ROOM: usize = 4 * GRAIN_ROOM;
 const PIECE: usize = 64 << 10;
 /// Most bytes of lines kept while the disk refuses writes.
 const MAX_WAITING: usize = 1 << 20;
-/// The interval of attempts to end a file.
-const ROLL_AGAIN: u64 = 60 * SECOND;
+/// The interval of attempts to end a file, and to open one again.
+const AGAIN: u64 = 60 * SECOND;
 
 impl MessageLog {
     /// Opens a log at `path`, to which it appends.
@@ -210,7 +211,9 @@ impl MessageLog {
                 utc: UtcTimestamp::from_nanos(0),
             },
             roll_again: None,
+            reopen_again: None,
             waiting: Vec::with_capacity(2 * PIECE),
+            begun: 0,
             failing: false,
             left_out: 0,
             names: HashMap::new(),
@@ -251,7 +254,7 @@ impl MessageLog {
     }
 
     /// Reopens the file at its path whenever `reload` is due, so that `logrotate` can rename it. If
-    /// that fails, the log continues in the open file.
+    /// that fails, the log continues in the open file, and tries again every minute.
     #[must_use]
     pub fn reopen_on(mut self, reload: Reload) -> Self {
         self.reload = reload;
@@ -428,10 +431,7 @@ impl Agent for MessageLog {
             lines,
             reload,
         } = self;
-        if reload.is_due() {
-            lines.reopen();
-        }
-        lines.look(now);
+        lines.look(now, reload.is_due());
         let work = ring.read(TURN, |record| lines.take(record));
         if work == 0 || lines.failing {
             lines.flush();
@@ -444,8 +444,8 @@ impl Agent for MessageLog {
         while matches!(self.do_work(now), Ok(1..)) {}
         self.lines.end_all();
         // The bytes that the disk has refused until now are lost.
-        let unwritten = self.lines.waiting.len() as u64;
-        self.lines.lost.increment(unwritten);
+        let unwritten = self.lines.waiting.len() - self.lines.begun;
+        self.lines.lost.increment(unwritten as u64);
     }
 }
 
@@ -474,8 +474,12 @@ struct Lines {
     now: Now,
     /// The time of the next attempt to end a file that could not be ended.
     roll_again: Option<u64>,
-    /// Whole lines, and perhaps the end of one, that are not written yet.
+    /// The time of the next attempt to open the file again that could not be opened again.
+    reopen_again: Option<u64>,
+    /// The lines that are not written yet, whole.
     waiting: Vec<u8>,
+    /// The bytes of the first of them that the file has taken.
+    begun: usize,
     /// Whether the last write failed.
     failing: bool,
     /// The number of bytes of lines left out while writes failed.
@@ -583,7 +587,7 @@ impl Lines {
     }
 
     fn write(&mut self, line: &[u8]) {
-        let len = self.waiting.len() + line.len();
+        let len = self.waiting.len() - self.begun + line.len();
         if self.out.is_over(self.now.utc.nanos(), len) {
             self.begin_again();
         }
@@ -598,9 +602,13 @@ impl Lines {
         }
     }
 
-    /// Ends a file whose day is over, even while no message arrives.
-    fn look(&mut self, now: Now) {
+    /// Opens the file again if `is_asked`, or if that failed before and is due, and ends a file
+    /// whose day is over, even while no message arrives.
+    fn look(&mut self, now: Now, is_asked: bool) {
         self.now = now;
+        if is_asked || self.reopen_again.is_some_and(|at| now.mono >= at) {
+            self.reopen(is_asked);
+        }
         if self.out.is_over(now.utc.nanos(), 0) {
             self.begin_again();
         }
@@ -619,22 +627,38 @@ impl Lines {
         if self.failing {
             return;
         }
-        match self.out.roll(self.now.utc.nanos()) {
-            Ok(()) => self.roll_again = None,
-            Err(error) => {
-                let again = self.now.mono.saturating_add(ROLL_AGAIN);
-                let is_known = self.roll_again.replace(again).is_some();
-                self.stays_open(&error, is_known);
-            }
+        let utc = self.now.utc.nanos();
+        if let Err(error) = self.switch(|out| out.roll(utc)) {
+            let again = self.now.mono.saturating_add(AGAIN);
+            let is_known = self.roll_again.replace(again).is_some();
+            self.stays_open(&error, is_known);
         }
     }
 
-    fn reopen(&mut self) {
+    /// Opens the file at its path again. If that fails, it is reported once for each request, and
+    /// lines go to the open file until a later attempt succeeds.
+    fn reopen(&mut self, is_asked: bool) {
         self.flush();
-        match self.out.reopen() {
-            Ok(()) => self.roll_again = None,
-            Err(error) => self.stays_open(&error, false),
+        if let Err(error) = self.switch(RotatedFile::reopen) {
+            self.reopen_again = Some(self.now.mono.saturating_add(AGAIN));
+            self.stays_open(&error, !is_asked);
         }
+    }
+
+    /// Replaces the file. Another one has the whole line of which the old one has taken the
+    /// beginning.
+    fn switch(
+        &mut self,
+        change: impl FnOnce(&mut RotatedFile) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let outcome = change(&mut self.out);
+        if self.out.take_change() {
+            self.begun = 0;
+        }
+        if outcome.is_ok() {
+            (self.roll_again, self.reopen_again) = (None, None);
+        }
+        outcome
     }
 
     fn stays_open(&mut self, error: &io::Error, is_known: bool) {
@@ -648,20 +672,14 @@ impl Lines {
 
     /// Writes the waiting lines, as far as the disk accepts them.
     fn flush(&mut self) {
-        let mut taken = 0;
-        let outcome = loop {
-            let rest = self.waiting.get(taken..).unwrap_or_default();
-            if rest.is_empty() {
-                break Ok(());
-            }
-            match self.out.write(rest) {
-                Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => taken += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => break Err(error),
-            }
-        };
-        self.waiting.drain(..taken);
+        let rest = self.waiting.get(self.begun..).unwrap_or_default();
+        let (taken, outcome) = write_whole(&mut self.out, rest);
+        self.begun += taken;
+        let done = self.waiting.get(..self.begun).unwrap_or_default();
+        let end = done.iter().rposition(|&byte| byte == b'\n');
+        let whole = end.map_or(0, |end| end + 1);
+        self.waiting.drain(..whole);
+        self.begun -= whole;
         match outcome {
             Ok(()) if self.failing => self.recovered(),
             Ok(()) => {}

@@ -39,6 +39,8 @@ pub struct Port {
     by_age: Queue,
     by_address: HashMap<IpAddr, Queue>,
     decoder: Decoder,
+    /// The pairs of a length and a data field that the decoder knows besides those of the standard.
+    data_fields: Vec<(u32, u32)>,
     buffer: Box<[u8]>,
     events: VecDeque<PortEvent>,
     next_tick: u64,
@@ -205,6 +207,7 @@ impl Port {
             by_age: Queue::default(),
             by_address: HashMap::new(),
             decoder: Decoder::new(),
+            data_fields: Vec::new(),
             buffer: Box::default(),
             events: VecDeque::new(),
             next_tick: 0,
@@ -238,6 +241,20 @@ impl Port {
     /// Changes how long new connections may be without a session, in nanoseconds.
     pub const fn set_logon_timeout(&mut self, nanos: u64) {
         self.logon_timeout = nanos;
+    }
+
+    /// Adds pairs of a length and a data field that Logons may have besides those of the standard.
+    /// Where sessions pair a length field differently, the last of them decides.
+    pub(in crate::host) fn know(&mut self, pairs: &[(u32, u32)]) {
+        let known = self.data_fields.len();
+        for pair in pairs {
+            if !self.data_fields.contains(pair) {
+                self.data_fields.push(*pair);
+            }
+        }
+        if self.data_fields.len() > known {
+            self.decoder = Decoder::knowing(self.decoder.finder(), &self.data_fields);
+        }
     }
 
     /// Sets the permits: each connection takes one until it is closed.

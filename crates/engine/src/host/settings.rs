@@ -82,7 +82,7 @@ impl Initiator {
         (now.mono, std::process::id(), id).hash(&mut seed);
         let backoff = Backoff::new(backoff.0, backoff.1, seed.finish());
         let connector = Connector::new(hosts, backoff, connect_timeout);
-        prepared.hosted.connector = Some(connector);
+        prepared.hosted.connector = Some(Box::new(connector));
         prepared.hosted.encrypt = encrypt;
         Ok(prepared)
     }

@@ -2,6 +2,7 @@
 //! for each request; Logon(A), the messages and Logout(5) are received in FAST.
 
 use super::{APPL_ID, Answer, Caller, MOST_OF_A_NUMBER, ReplaySource, write_range};
+use crate::clock;
 use fanfare_fast::program::FieldId;
 use fanfare_fast::{Cell, Decoder, Program, Record};
 use fanfare_feed::{Deframer, Header, SequenceField};
@@ -13,7 +14,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// The interval at which a waiting thread checks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -117,6 +118,8 @@ struct Request<'a> {
     /// MsgSeqNum(34) of the next message to be sent.
     next: u64,
     is_logged_on: bool,
+    /// Whether Logout(5) was sent.
+    is_logged_out: bool,
     /// The messages received last, which have this number. The next number, or the end of the
     /// response, shows that they are all.
     number: u32,
@@ -149,14 +152,21 @@ impl<'a> Request<'a> {
             stream,
             next: 1,
             is_logged_on: false,
+            is_logged_out: false,
             number: 0,
             records: Vec::new(),
             excessive: None,
         })
     }
 
+    /// Logs on, requests the range, takes the response and logs out, whatever ends it.
     fn run(&mut self, reader: &mut Reader) -> Result<(), String> {
-        self.logon()?;
+        let outcome = self.logon().and_then(|()| self.receive(reader));
+        self.logout();
+        outcome
+    }
+
+    fn receive(&mut self, reader: &mut Reader) -> Result<(), String> {
         let mut last = Instant::now();
         loop {
             while let Some(packet) = reader.deframer.next_packet().map_err(text)? {
@@ -201,8 +211,8 @@ impl<'a> Request<'a> {
             }
             Part::Logon | Part::Other => {}
             Part::Logout(text) => {
-                // The exchange waits for it; whether it arrives does not matter for the response.
-                let _ = self.send(b"5", |_| {});
+                // The exchange waits for it.
+                self.logout();
                 return match (self.is_logged_on, text.as_str()) {
                     (true, _) => self.pass_on().map(|()| true),
                     (false, "") => Err("the replay refused the Logon".into()),
@@ -259,6 +269,13 @@ impl<'a> Request<'a> {
         })
     }
 
+    /// Sends Logout(5), once. Whether it arrives does not matter for the response.
+    fn logout(&mut self) {
+        if !std::mem::replace(&mut self.is_logged_out, true) {
+            let _ = self.send(b"5", |_| {});
+        }
+    }
+
     fn ask(&mut self) -> Result<(), String> {
         let (source, range) = (self.source, self.range.clone());
         self.send(b"V", |out| {
@@ -288,14 +305,12 @@ impl<'a> Request<'a> {
         msg_type: &[u8],
         body: impl FnOnce(&mut FieldWriter<'_>),
     ) -> Result<Range<usize>, EncodeError> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let nanos = since.map_or(0, |since| since.as_nanos() as i64);
         let version = self.source.version.begin_string();
         let mut out = Encoder::new(buffer, version.as_bytes(), msg_type);
         out.u64(tag::MSG_SEQ_NUM, self.next);
         out.str(tag::SENDER_COMP_ID, &self.source.sender);
         out.str(tag::TARGET_COMP_ID, &self.source.target);
-        let now = UtcTimestamp::from_nanos(nanos);
+        let now = UtcTimestamp::from_nanos(clock::utc().cast_signed());
         out.timestamp(tag::SENDING_TIME, now, Precision::Millis);
         body(&mut out);
         out.finish()

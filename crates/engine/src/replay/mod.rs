@@ -169,8 +169,9 @@ pub enum Answer {
     Refused(String),
 }
 
-/// A replay on a thread of its own. Dropping it closes its connection and waits for the end of the
-/// thread: a tenth of a second, or [`ReplaySource::timeout`] during a connection attempt.
+/// A replay on a thread of its own. Dropping it logs out, closes its connection and waits for the
+/// end of the thread: a tenth of a second, or [`ReplaySource::timeout`] during a connection
+/// attempt.
 #[derive(Debug)]
 pub struct Replayer {
     requests: Option<SyncSender<Range<u32>>>,

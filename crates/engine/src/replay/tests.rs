@@ -134,6 +134,26 @@ fn missing_messages_are_asked_for_and_come_in_fast() {
     assert!(!replayer.request(5..5), "nothing to ask for");
 }
 
+#[test]
+fn a_replay_that_is_stopped_logs_out() {
+    let (told, said) = std::sync::mpsc::channel();
+    let serve = move |mut stream: TcpStream| {
+        read(&mut stream);
+        write(&mut stream, &[LOGON, &change(5), &change(6)]);
+        read(&mut stream);
+        told.send(read(&mut stream)).unwrap();
+    };
+    let replayer = fast(serve, LONG);
+    assert!(replayer.request(5..9));
+    // The next number shows that the response has begun.
+    while !matches!(replayer.poll(), Some(Answer::Fast { number: 5, .. })) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(replayer);
+    let logout = said.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(logout.contains("|35=5|34=3|"), "{logout}");
+}
+
 /// Requests 5 to 7 of a service that has messages with these numbers. Returns the numbers of the
 /// response, each with the count of its messages.
 fn counts(numbers: &'static [u8]) -> Vec<(u32, usize)> {

@@ -134,11 +134,11 @@ pub(crate) fn run(
 
 /// Raises the limit of open files as far as the ports need it, or logs how far it goes.
 fn raise_limit(config: &Config) -> Result<()> {
-    let wanted = descriptors_wanted(&config.producers, &config.consumers);
+    let wanted = descriptors_wanted(config);
     let files = raise_open_files(wanted).context("cannot read the limit of open files")?;
     if files < wanted {
-        let sessions = counted(files.saturating_sub(128), "session");
-        let limit = format!("the system allows {files} open files: about {sessions}");
+        let connections = counted(files.saturating_sub(128), "connection");
+        let limit = format!("the system allows {files} open files: about {connections}");
         tracing::warn!(target: "program", files, "{limit}");
     }
     Ok(())

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -33,8 +34,10 @@ impl Plant {
             "gateway.toml",
             format!(
                 "audit = \"{}\"\n[producers]\nport = 0\n[consumers]\nport = 0\n\
-                 [console]\nport = 0\ntoken_file = \"{token}\"\nconnections = 8\n",
-                folder.file("audit")
+                 [console]\nport = 0\ntoken_file = \"{token}\"\nconnections = 8\n\
+                 socket = \"{}\"\n",
+                folder.file("audit"),
+                folder.file("owner")
             ),
         );
         let mut server = Running::start(&mut fanfare(&["gateway", &file]));
@@ -357,7 +360,8 @@ fn announced_gigabyte(plant: &Plant, headers: &str) {
     assert_eq!(&answer, b"HTTP/1.1 413");
 }
 
-/// Connections beyond the limit are closed at once, and accepted again when others end.
+/// Connections beyond the limit are closed at once, and accepted again when others end. The Unix
+/// socket accepts them throughout.
 fn too_many(plant: &Plant) {
     let idle: Vec<TcpStream> = (0..1_000).map(|_| plant.connect()).collect();
     let is_closed = |mut stream: &TcpStream| {
@@ -368,6 +372,12 @@ fn too_many(plant: &Plant) {
     eventually("all but 8 are closed", || {
         idle.iter().filter(|&stream| !is_closed(stream)).count() <= 8
     });
+    let mut owner = UnixStream::connect(plant.folder.file("owner")).unwrap();
+    let request = b"GET /api/v1/lists HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    owner.write_all(request).unwrap();
+    let mut answer = [0; 12];
+    owner.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
     drop(idle);
     let head = format!("Host: localhost\r\nAuthorization: Bearer {TOKEN}");
     eventually("there is room again", || {

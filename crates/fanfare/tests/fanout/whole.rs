@@ -2,7 +2,7 @@
 
 use crate::common::gateway::Gateway;
 use crate::common::{
-    Folder, Running, fanfare, fanfare_at_terminal, figure, run, said, with_program,
+    Folder, Running, eventually, fanfare, fanfare_at_terminal, figure, run, said, with_program,
 };
 use std::ffi::OsString;
 use std::path::Path;
@@ -147,6 +147,41 @@ fn a_watched_gateway_is_measured() {
     for name in ["ratio_on_last_p50", "ratio_none_last_p50"] {
         assert!(figure(&figures, name) > 0.0, "{name}");
     }
+}
+
+/// A program in the place of a browser, which connects as the page does, and tells its number.
+const BROWSER: &str = r#"#!/bin/bash
+port="${!#}"
+port="${port##*:}"
+port="${port%/}"
+exec 3<>"/dev/tcp/127.0.0.1/$port" 4<>"/dev/tcp/127.0.0.1/$port"
+echo $$ >"$0.number"
+exec sleep 300
+"#;
+
+#[test]
+fn a_benchmark_that_is_killed_leaves_no_browser() {
+    let folder = Folder::new("bench-browser");
+    let (program, number) = (folder.file("browser"), folder.file("browser.number"));
+    // The shell writes the program: a file that this process has open cannot be run.
+    let make = r#"printf %s "$0" >"$1" && chmod +x "$1""#;
+    let args = ["-c", make, BROWSER, &program];
+    said(&mut with_program(Command::new("sh"), &args)).succeeded();
+    let args = ["bench", "fanout", "--watched", "--browser", &program];
+    let long = ["--consumers", "3", "--rounds", "1000000"];
+    let mut bench = fanfare(&[&args[..], &long].concat());
+    let mut bench = Running::start(bench.env("TMPDIR", folder.path()));
+    let mut browser = String::new();
+    eventually("a browser", || {
+        browser = std::fs::read_to_string(&number).unwrap_or_default();
+        browser.ends_with('\n')
+    });
+    bench.kill();
+    let state = format!("/proc/{}/stat", browser.trim_end());
+    eventually("the end of the browser", || {
+        // It may wait for its new parent as a zombie.
+        !std::fs::read_to_string(&state).is_ok_and(|state| !state.contains(") Z "))
+    });
 }
 
 /// The script of `make bench`.

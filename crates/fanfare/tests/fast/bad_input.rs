@@ -254,6 +254,29 @@ fn a_packet_of_no_bytes_is_d12_and_the_next_one_is_decoded() {
 }
 
 #[test]
+fn packets_behind_a_gap_are_left_out_where_they_build_on_others() {
+    let folder = Folder::new("gap");
+    let packet = |number: u8, body: &[u8]| {
+        let len = 4 + body.len() as u8;
+        [&[len, number, 0, 0, 0][..], body].concat()
+    };
+    // The second packet is missing, and the price of the last is behind a Reset.
+    let bytes = [
+        packet(1, &[0xe0, 0x87, 0xaa]),
+        packet(3, &[0x80]),
+        packet(4, &[0xc0, 0xf8, 0xe0, 0x87, 0xab]),
+    ];
+    let more = ["--keep-dictionary", "--preamble", "seq32le", "--keep-going"];
+    let (code, lines) = decode(&folder, &bytes.concat(), &more);
+    let prices = lines
+        .iter()
+        .filter_map(|line| line["fields"]["Price"].as_u64());
+    let errors = lines.iter().filter_map(|line| line["error"].as_str());
+    assert_eq!((code, prices.collect::<Vec<_>>()), (1, vec![42, 43]));
+    assert_eq!(errors.collect::<Vec<_>>(), ["GAP"]);
+}
+
+#[test]
 fn template_errors_have_line_and_column_in_every_command() {
     let folder = Folder::new("static");
     let file = folder.with("packets.dat", PACKETS);

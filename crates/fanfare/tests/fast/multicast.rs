@@ -1,6 +1,6 @@
 //! Tests of multicast on loopback: two lines, losses on both, arbitrated by the receiver.
 
-use crate::common::{Folder, Said, groups};
+use crate::common::{Folder, Running, Said, fanfare, figure, groups};
 use crate::run::{receiving, run};
 
 /// Sends a generated feed over two lines that each lose `loss`, and returns the receiver's output.
@@ -157,4 +157,18 @@ fn the_bench_loses_nothing() {
     let f = crate::common::run(&bench).succeeded().figures();
     assert_eq!((&f["lost"], &f["errors"]), (&0.into(), &0.into()));
     assert!(f["ratio_rate"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn a_bench_that_is_interrupted_while_it_makes_its_feed_reports_what_it_has() {
+    let bench = ["bench", "feed", "-n", "10000000", "--json"];
+    let bench = Running::start(&mut fanfare(&bench));
+    bench.interrupt();
+    let said = bench.end();
+    assert_eq!(said.code, 1, "{}", said.err);
+    let end = "interrupted: these are the figures so far";
+    assert!(said.err.contains(end), "{}", said.err);
+    let figures = said.json();
+    assert_eq!(figures["ok"], false);
+    assert_eq!(figure(&figures, "lost"), 0.0);
 }

@@ -283,6 +283,20 @@ def as_of(watched):
     }
 
 
+def signed_in_again(watched):
+    """The moment of the log is still shown after the token was refused and entered again."""
+    page = watched.page
+    book = page.locator(".book [data-number]")
+    asked = book.get_attribute("data-asked")
+    refuse = lambda _: {"status": 401, "json": {"error": "the test refuses it"}}
+    with watched.expecting("401"):
+        with answering(page, "status", refuse):
+            expect(page.get_by_role("heading", name="Token required")).to_be_visible()
+        page.get_by_label("Token").fill(TOKEN)
+        page.keyboard.press("Enter")
+    expect(book).to_have_attribute("data-asked", asked)
+
+
 def now_again(watched):
     page = watched.page
     page.get_by_role("button", name="Back to now").click()
@@ -487,6 +501,7 @@ def main():
         disconnect(wide)
         steps = scroll(wide)
         seen = as_of(wide)
+        signed_in_again(wide)
         now_again(wide)
         unknown(wide)
         tab(wide)

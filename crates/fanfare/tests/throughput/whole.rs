@@ -247,7 +247,8 @@ fn a_run_that_loses_one_of_its_processes_says_so_and_ends() {
             "--store",
             "none",
         ];
-        let run = Running::start(&mut fanfare(&args));
+        let folder = Folder::new("throughput-lost");
+        let run = Running::start(fanfare(&args).env("TMPDIR", folder.path()));
         let until = Instant::now() + Duration::from_secs(60);
         let both = loop {
             let found = children(run.id());
@@ -272,5 +273,7 @@ fn a_run_that_loses_one_of_its_processes_says_so_and_ends() {
         assert!(told.contains("run 1 with 2 sessions"), "{told}");
         let other = std::path::PathBuf::from(format!("/proc/{}", both[1 - victim]));
         assert!(!other.exists(), "the other one goes on");
+        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+        assert!(left.is_empty(), "left: {left:?}");
     }
 }

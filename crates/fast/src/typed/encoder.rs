@@ -172,11 +172,12 @@ impl TypedEncoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::simple::{Messages, Quote};
+    use crate::builtin::simple::{Decoded, Messages, Quote};
+    use crate::typed::{TypedDecoder, Way};
     use fanfare_wire::lanes::LaneKernel;
 
-    /// Checks that an encoder leaves lanes at a reset, if values of more than four bytes keep it
-    /// out of them.
+    /// Checks that encoder and decoder leave lanes at a reset, if values of more than four bytes
+    /// keep them out of them.
     #[test]
     fn straight_line_code_takes_over_where_lanes_are_left() {
         let quote = Quote {
@@ -189,17 +190,24 @@ mod tests {
                 ..Options::default()
             };
             let mut encoder = TypedEncoder::new::<Messages>(options).unwrap();
+            let mut decoder = TypedDecoder::<Messages>::new(options).unwrap();
             assert!(encoder.layout != 0 && encoder.code == 0);
-            let (mut expected, mut out) = (Vec::new(), Vec::new());
-            encoder.encode(&quote, &mut expected).unwrap();
+            assert!(matches!(decoder.way, Way::Rows));
+            let (mut first, mut out) = (Vec::new(), Vec::new());
+            encoder.encode(&quote, &mut first).unwrap();
+            let expected = (first.len(), Some(Decoded::Quote(&quote)));
+            assert_eq!(decoder.decode(&first).unwrap(), expected);
             for _ in 0..5_000 {
                 encoder.reset();
+                decoder.reset();
                 out.clear();
                 encoder.encode(&quote, &mut out).unwrap();
-                assert_eq!(out, expected);
+                assert_eq!(out, first);
+                assert_eq!(decoder.decode(&out).unwrap(), expected);
             }
             let code = encoder.program().code();
             assert_eq!((encoder.layout, encoder.code), (0, code));
+            assert!(matches!(decoder.way, Way::Straight));
         }
     }
 }

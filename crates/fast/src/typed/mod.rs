@@ -165,38 +165,3 @@ impl<F: Feed> TypedDecoder<F> {
         self.decoder.decode_visited(bytes, &mut filling)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::builtin::simple::{Decoded, Messages, Quote};
-    use fanfare_wire::lanes::LaneKernel;
-
-    /// Checks that a decoder leaves lanes at a reset, if values of more than four bytes keep it out
-    /// of them.
-    #[test]
-    fn straight_line_code_takes_over_where_lanes_are_left() {
-        let quote = Quote {
-            timestamp: 1 << 28,
-            ..Quote::default()
-        };
-        let mut encoder = TypedEncoder::new::<Messages>(Options::default()).unwrap();
-        let mut bytes = Vec::new();
-        encoder.encode(&quote, &mut bytes).unwrap();
-        for kernel in LaneKernel::all() {
-            let options = Options {
-                kernel: Some(kernel),
-                ..Options::default()
-            };
-            let mut decoder = TypedDecoder::<Messages>::new(options).unwrap();
-            assert!(matches!(decoder.way, Way::Rows));
-            let expected = (bytes.len(), Some(Decoded::Quote(&quote)));
-            assert_eq!(decoder.decode(&bytes).unwrap(), expected);
-            for _ in 0..5_000 {
-                decoder.reset();
-                assert_eq!(decoder.decode(&bytes).unwrap(), expected);
-            }
-            assert!(matches!(decoder.way, Way::Straight));
-        }
-    }
-}

@@ -3,8 +3,8 @@
 //! which its bytes arrived.
 
 use super::Arbiter;
-use super::jump::extend;
 use crate::line::Line;
+use crate::serial::extend;
 
 /// Runs are distinguished by bytes if more than this many numbers had other bytes in two runs for
 /// each that had the same. A few have the same because a unit was attributed to another run.

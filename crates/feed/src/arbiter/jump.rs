@@ -2,6 +2,7 @@
 
 use super::{Arbiter, MAX_PENDING, Unit, Verdict};
 use crate::line::{Line, REORDER, Track};
+use crate::serial::{extend, is_before};
 
 /// A confirmed jump ahead of less than this is a gap, not a reset.
 const MAX_GAP: u32 = 1 << 24;
@@ -85,8 +86,7 @@ impl Arbiter {
     fn believe(&mut self, other: Suspect, line: Line, unit: Unit<'_>, doubt: Doubt) -> Verdict {
         self.suspect = None;
         self.paused = false;
-        let earlier = (unit.sequence.wrapping_sub(other.sequence) as i32) < 0;
-        let first = if earlier {
+        let first = if is_before(unit.sequence, other.sequence) {
             unit.sequence
         } else {
             other.sequence
@@ -131,12 +131,6 @@ impl Arbiter {
         self.pending.push_back(self.epoch_start);
         self.epoch_start
     }
-}
-
-/// Returns the number nearest to `reference` whose low half is `sequence`.
-pub(super) fn extend(reference: u64, sequence: u32) -> u64 {
-    let distance = sequence.wrapping_sub(reference as u32) as i32;
-    reference.saturating_add_signed(i64::from(distance))
 }
 
 /// Returns [`extend`], if the result is from `back` below to `ahead` above `reference`.

@@ -28,11 +28,12 @@ mod types;
 pub use types::{ArbiterConfig, ArbiterStats, Delivery, Event, Gap, Refusal, Start, Unit, Verdict};
 
 use self::bytes::{Evidence, digest};
-use self::jump::{Doubt, Suspect, extend};
+use self::jump::{Doubt, Suspect};
 use self::runs::{Ended, MAX_ENDED};
 use crate::hold::{Held, HoldBack, Ticket};
 use crate::line::{Line, LineStats, REORDER, Track};
 use crate::missing::Missing;
+use crate::serial::extend;
 use std::collections::VecDeque;
 
 /// The most sequence numbers in one unit.

@@ -1,9 +1,10 @@
 //! Runs of sequence numbers that are known to be over: the feed announced it (SequenceReset), or it
 //! restarted after a silence.
 
-use super::jump::{extend, near};
+use super::jump::near;
 use super::{Arbiter, MAX_PENDING};
 use crate::line::{Line, REORDER, Track};
+use crate::serial::extend;
 
 /// Most runs remembered: a line that is further behind brings only duplicates.
 pub(super) const MAX_ENDED: usize = 8;

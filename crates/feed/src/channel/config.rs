@@ -23,10 +23,11 @@ pub struct ChannelConfig {
     /// packets pass in the order of arrival.
     pub sequence: Option<SequenceField>,
     /// Whether previous values of operators outlive the packet, separately for each line. Every
-    /// packet of a line must then arrive once and in order: behind a gap, values that a packet
-    /// would have changed are those from before it. Behind a packet that cannot be decoded, those
-    /// of its line are left out ([`Fault::Lost`]) up to one that begins with a message which clears
-    /// the previous values.
+    /// packet of a line must then arrive once and in order: behind a packet that cannot be decoded,
+    /// and behind one whose number is not the next of its line, those of the line are left out
+    /// ([`Fault::Lost`]) up to one that begins with a message which clears the previous values.
+    /// Without numbers, and where numbers are previous values themselves, a missing packet is not
+    /// noticed.
     pub keep_dictionary: bool,
     /// Whether, with one line, every packet is delivered when it arrives, even if its number is not
     /// new. Missing numbers are reported at once, as no other line can bring them, and numbers far
@@ -224,9 +225,18 @@ pub enum Fault {
     Preamble(TooShort),
     /// In its numbers, which the arbiter cannot use.
     Refused(Refusal),
-    /// In a packet of its line before it, whose previous values it builds on, and which had this
-    /// error ([`ChannelConfig::keep_dictionary`]).
-    Lost(ErrorCode),
+    /// In a packet of its line before it, whose previous values it builds on
+    /// ([`ChannelConfig::keep_dictionary`]).
+    Lost(Loss),
+}
+
+/// The reason why the previous values that a packet builds on are unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// A packet had this error.
+    Error(ErrorCode),
+    /// A packet is missing on the line, or arrived out of order or twice.
+    Gap,
 }
 
 impl fmt::Display for Fault {
@@ -236,7 +246,10 @@ impl fmt::Display for Fault {
             Self::Frame(kind) => kind.fmt(f),
             Self::Preamble(short) => short.fmt(f),
             Self::Refused(why) => why.fmt(f),
-            Self::Lost(code) => write!(f, "{code} in a packet that this one builds on"),
+            Self::Lost(Loss::Error(code)) => {
+                write!(f, "{code} in a packet that this one builds on")
+            }
+            Self::Lost(Loss::Gap) => f.write_str("gap in the packets that this one builds on"),
         }
     }
 }

@@ -43,7 +43,7 @@ mod packet;
 mod tests;
 
 pub use config::{
-    BadPacket, ChannelConfig, ChannelError, ChannelStats, Datagram, Delivered, Event, Fault,
+    BadPacket, ChannelConfig, ChannelError, ChannelStats, Datagram, Delivered, Event, Fault, Loss,
     Stopwatch, Unnumbered,
 };
 pub use events::Events;
@@ -133,7 +133,8 @@ impl Channel {
 
     /// Reads the numbers of a packet without receiving it, so that a caller with several recordings
     /// can receive the packet with the lowest numbers first. The packet has no length header. A
-    /// packet that is shorter than its preamble has no numbers. Statistics do not change.
+    /// packet that is shorter than its preamble has no numbers. Statistics do not change. Not for
+    /// lines with [`ChannelConfig::keep_dictionary`], which read a packet once.
     pub fn numbers(&mut self, datagram: Datagram<'_>) -> PacketNumbers {
         self.hand.drop_rest();
         let stats = self.stats;
@@ -247,11 +248,11 @@ impl Channel {
         } else if !is_read {
             self.hand.packet.clear(PacketNumbers::default());
         } else {
-            self.read_numbers(datagram.line, body, streams && number.is_none());
+            self.read_numbers(datagram.line, body, number, streams);
         }
         // Another line may bring the same packet whole.
         if self.config.lines > 1
-            && let Some(code) = self.hand.packet.lost()
+            && let Some(loss) = self.hand.packet.lost()
         {
             let start = self.config.preamble.len();
             return Err(BadPacket {
@@ -260,7 +261,7 @@ impl Channel {
                 len: datagram.bytes.len(),
                 delivered: 0,
                 number,
-                fault: Fault::Lost(code),
+                fault: Fault::Lost(loss),
             });
         }
         self.hand.preamble = number;
@@ -269,8 +270,9 @@ impl Channel {
     }
 
     /// Decodes a packet for its numbers; if it `streams`, only its first message if that is in
-    /// order, as then all of them are delivered one by one.
-    fn read_numbers(&mut self, line: Line, body: &[u8], streams: bool) {
+    /// order, as then all of them are delivered one by one. One with the `number` of a preamble
+    /// does not stream.
+    fn read_numbers(&mut self, line: Line, body: &[u8], number: Option<u32>, streams: bool) {
         let index = line.index().min(self.readers.len() - 1);
         let Self {
             readers,
@@ -280,9 +282,13 @@ impl Channel {
         } = self;
         let reader = &mut readers[index];
         reader.begin(&mut hand.packet);
+        if let Some(number) = number.filter(|_| self.config.keep_dictionary) {
+            reader.follow(number);
+        }
         let mut goes_on = reader.advance(body, Extent::Whole, &mut hand.packet);
         let first = hand.packet.numbers().first;
         let fits = body.len() + self.config.preamble.len() <= self.config.arbiter.max_unit_bytes;
+        let streams = streams && number.is_none();
         if goes_on && fits && streams && first.is_some_and(|n| arbiter.is_next(line, n)) {
             hand.tells = true;
             return;

@@ -1,6 +1,6 @@
 //! Packets, decoded: their messages and the sequence numbers in them.
 
-use super::config::{ChannelConfig, Stopwatch};
+use super::config::{ChannelConfig, Loss, Stopwatch};
 use crate::numbers::{PacketNumbers, new_numbers};
 use fanfare_fast::program::{FieldId, FieldKind, Place, RESET_ID, Reading, Reset, TemplateProgram};
 use fanfare_fast::{Cell, CodecError, Decoder, ErrorCode, Fields, Program, Record, Value};
@@ -14,8 +14,10 @@ pub(super) struct Packet {
     used: usize,
     numbers: PacketNumbers,
     error: Option<CodecError>,
-    /// The error of an earlier packet that this one builds on, so that it is left out.
-    lost: Option<ErrorCode>,
+    /// The loss of an earlier packet that this one builds on, so that it is left out.
+    lost: Option<Loss>,
+    /// Whether a message has cleared the previous values.
+    is_cleared: bool,
     is_decoded: bool,
     /// The number of bytes decoded, and whether none are left.
     at: usize,
@@ -80,8 +82,8 @@ impl Packet {
         self.error.take()
     }
 
-    /// Returns the error of the packet that this one builds on, if it is left out for that.
-    pub(super) const fn lost(&self) -> Option<ErrorCode> {
+    /// Returns the loss of a packet that this one builds on, if it is left out for that.
+    pub(super) const fn lost(&self) -> Option<Loss> {
         self.lost
     }
 
@@ -111,7 +113,7 @@ impl Packet {
     /// Discards the messages and sets the numbers.
     pub(super) fn clear(&mut self, numbers: PacketNumbers) {
         self.used = 0;
-        (self.error, self.lost) = (None, None);
+        (self.error, self.lost, self.is_cleared) = (None, None, false);
         self.decoding = 0;
         self.is_decoded = false;
         self.is_streamed = false;
@@ -181,8 +183,10 @@ pub(super) struct PacketReader {
     wanted: Vec<FieldId>,
     /// Whether previous values outlive the packet.
     keep_dictionary: bool,
-    /// The error that has made them unknown, until a message clears them.
-    lost: Option<ErrorCode>,
+    /// The loss that has made them unknown, until a message clears them.
+    lost: Option<Loss>,
+    /// The number of the next packet of the line, if they do and a packet has had a number.
+    next: Option<u32>,
     stopwatch: Option<Stopwatch>,
 }
 
@@ -267,6 +271,7 @@ impl PacketReader {
             wanted: number.to_vec(),
             keep_dictionary: config.keep_dictionary,
             lost: None,
+            next: None,
             stopwatch: config.stopwatch,
         }
     }
@@ -389,13 +394,7 @@ impl PacketReader {
             is_dynamic: false,
         };
         let fields = self.fields.get(template).unwrap_or(&NONE);
-        if let Some(code) = self.lost {
-            if !fields.clears {
-                self.fail(CodecError::new(code, 0), packet);
-                return false;
-            }
-            self.lost = None;
-        }
+        let (is_reset, clears) = (fields.is_reset, fields.clears);
         let program = self.decoder.program();
         let mut number = fields.number.and_then(|f| f.read(&message.record, program));
         let next = fields.next.and_then(|f| f.read(&message.record, program));
@@ -403,24 +402,69 @@ impl PacketReader {
             let view = message.record.view(program);
             number = view.and_then(|view| nested(view.fields(), &self.wanted));
         }
-        if extent == Extent::UpToReset && packet.has_contents && fields.is_reset {
+        if extent == Extent::UpToReset && packet.has_contents && is_reset {
             return false;
         }
-        packet.took(len, fields.is_reset, (number, next));
+        if self.keep_dictionary && !self.knows(packet, clears, (number, next)) {
+            // The fault of the packet is the loss, whatever the error.
+            self.fail(CodecError::new(ErrorCode::D5, 0), packet);
+            return false;
+        }
+        packet.took(len, is_reset, (number, next));
         packet.is_at_end = len == rest.len();
         true
     }
 
+    /// Notes that the packet that begins has this number. Another one than the next is behind a gap
+    /// of its line, or was read before: previous values are unknown.
+    pub(super) fn follow(&mut self, number: u32) {
+        if self.next.is_some_and(|next| next != number) && self.lost.is_none() {
+            self.decoder.reset();
+            self.lost = Some(Loss::Gap);
+        }
+        self.next = Some(number.wrapping_add(1));
+    }
+
+    /// Returns whether the previous values that a message builds on are known: it clears them, or
+    /// they are those of all packets before. Within a packet nothing is missing, so the first
+    /// number of its messages tells.
+    #[inline(never)]
+    fn knows(
+        &mut self,
+        packet: &mut Packet,
+        clears: bool,
+        (number, next): (Option<u64>, Option<u64>),
+    ) -> bool {
+        if clears {
+            // Numbers in messages behind the loss may have been wrong, too.
+            if self.lost.take().is_some() && !self.wanted.is_empty() {
+                self.next = None;
+            }
+            packet.is_cleared = true;
+        }
+        let number = number.map(|number| number as u32);
+        match number {
+            Some(number) if packet.last.is_none() && !packet.is_cleared => self.follow(number),
+            Some(number) => self.next = Some(number.wrapping_add(1)),
+            None => {}
+        }
+        self.next = next.map(|next| next as u32).or(self.next);
+        self.lost.is_none()
+    }
+
     /// Ends a packet with an error of its next message: previous values are in an unknown state.
     /// The packets behind it are left out, if these outlive it, up to a message that clears them.
+    /// Of a packet that is left out no message is kept.
     #[cold]
     fn fail(&mut self, mut error: CodecError, packet: &mut Packet) {
         error.offset += packet.at;
         packet.error = Some(error);
         packet.lost = self.lost;
         self.decoder.reset();
-        if self.keep_dictionary && self.lost.is_none() {
-            self.lost = Some(error.code);
+        if self.lost.is_some() {
+            packet.used = 0;
+        } else if self.keep_dictionary {
+            self.lost = Some(Loss::Error(error.code));
         }
     }
 }

@@ -354,28 +354,46 @@ fn behind_its_number(sequence: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-#[test]
-fn a_packet_with_a_preamble_that_waits_has_the_values_of_its_dictionary() {
-    let mut config = ChannelConfig::new(1);
+/// Receives packets with preambles on lines that keep their dictionaries. Returns the channel, and
+/// the events up to its end.
+fn kept(templates: &str, lines: usize, packets: &[(Line, u32, &[u8])]) -> (Channel, Vec<String>) {
+    let mut config = ChannelConfig::new(lines);
     config.keep_dictionary = true;
     config.preamble = Preamble::Seq32Le;
-    let xml = r#"<template name="Quote" id="1">
-        <uInt32 name="Price" id="44"><copy/></uInt32></template>"#;
-    let decoder = Decoder::new(Program::parse(xml).unwrap());
+    let decoder = Decoder::new(Program::parse(templates).unwrap());
     let mut channel = Channel::new(decoder, config).unwrap();
     let mut all = Vec::new();
-    // The second packet has the template and the price of the one before, the third a new price.
-    let packets = [
-        (1, &[0xe0, 0x81, 0xb2][..]),
-        (3, &[0x80]),
-        (4, &[0xa0, 0xb3]),
-    ];
-    for (sequence, body) in packets {
-        let bytes = behind_its_number(sequence, body);
-        all.extend(told(channel.receive(datagram(Line::A, 0, &bytes))));
+    for (line, sequence, body) in packets {
+        let bytes = behind_its_number(*sequence, body);
+        all.extend(told(channel.receive(datagram(*line, 0, &bytes))));
     }
     all.extend(told(channel.finish()));
-    let expected = ["Quote 1.0 50", "gap 2-2", "Quote 3.0 50", "Quote 4.0 51"];
+    (channel, all)
+}
+
+#[test]
+fn a_packet_with_a_preamble_that_waits_has_the_values_of_its_dictionary() {
+    let xml = r#"<templates>
+        <template name="Quote" id="1"><uInt32 name="Price" id="44"><copy/></uInt32></template>
+        <template name="MDReset" id="120"/>
+    </templates>"#;
+    let begun = [RESET, &[0xe0, 0x81, 0xb3]].concat();
+    // Behind a gap, packet 4 has the template and the price of the one before, 5 a new price.
+    let packets = [
+        (Line::A, 1, &[0xe0, 0x81, 0xb2][..]),
+        (Line::A, 3, &begun[..]),
+        (Line::A, 4, &[0x80][..]),
+        (Line::A, 5, &[0xa0, 0xb4][..]),
+    ];
+    let (_, all) = kept(xml, 1, &packets);
+    let expected = [
+        "Quote 1.0 50",
+        "gap 2-2",
+        "MDReset 3.0 ",
+        "Quote 3.1 51",
+        "Quote 4.0 51",
+        "Quote 5.0 52",
+    ];
     assert_eq!(all, expected);
 }
 
@@ -383,6 +401,10 @@ const DELTA: &str = r#"<templates>
     <template name="Quote" id="1"><uInt32 name="Price" id="44"><delta/></uInt32></template>
     <template name="MDReset" id="120"/>
 </templates>"#;
+/// The price 100, a difference of 1, and an unknown template.
+const FIRST: &[u8] = &[0xc0, 0x81, 0x00, 0xe4];
+const MORE: &[u8] = &[0xc0, 0x81, 0x81];
+const UNKNOWN: &[u8] = &[0xc0, 0x85];
 
 #[test]
 fn packets_that_build_on_one_with_an_error_are_left_out_until_a_reset() {
@@ -393,14 +415,7 @@ fn packets_that_build_on_one_with_an_error_are_left_out_until_a_reset() {
     let mut all = Vec::new();
     let begun = [RESET, &[0xc0, 0x81, 0x82]].concat();
     // A price, an unknown template, a difference, a message without template, and a new beginning.
-    let packets = [
-        &[0xc0, 0x81, 0x00, 0xe4][..],
-        &[0xc0, 0x85],
-        &[0xc0, 0x81, 0x81],
-        &[0x80, 0x81],
-        &begun[..],
-        &[0xc0, 0x81, 0x81],
-    ];
+    let packets = [FIRST, UNKNOWN, MORE, &[0x80, 0x81], &begun[..], MORE];
     for bytes in packets {
         let mut events = channel.receive(datagram(Line::A, 0, bytes));
         while let Some(event) = events.next() {
@@ -422,24 +437,72 @@ fn packets_that_build_on_one_with_an_error_are_left_out_until_a_reset() {
 }
 
 #[test]
-fn what_the_only_line_has_lost_is_no_gap() {
-    let mut config = ChannelConfig::new(1);
-    config.keep_dictionary = true;
-    config.preamble = Preamble::Seq32Le;
-    let decoder = Decoder::new(Program::parse(DELTA).unwrap());
-    let mut channel = Channel::new(decoder, config).unwrap();
-    let mut all = Vec::new();
+fn packets_behind_a_gap_or_a_repeated_one_are_left_out_until_a_reset() {
     let begun = [RESET, &[0xc0, 0x81, 0x82]].concat();
     let packets = [
-        &[0xc0, 0x81, 0x00, 0xe4][..],
-        &[0xc0, 0x85],
-        &[0xc0, 0x81, 0x81],
-        &begun[..],
+        (Line::A, 1, FIRST),
+        (Line::A, 3, MORE),
+        (Line::A, 4, &begun[..]),
+        (Line::A, 5, MORE),
+        (Line::A, 5, MORE),
+        (Line::A, 6, MORE),
     ];
-    for (sequence, body) in (1..).zip(packets) {
-        let bytes = behind_its_number(sequence, body);
-        all.extend(told(channel.receive(datagram(Line::A, 0, &bytes))));
+    let (channel, all) = kept(DELTA, 1, &packets);
+    let lost = "bad gap in the packets that this one builds on at 0";
+    let expected = [
+        "Quote 1.0 100",
+        "gap 2-2",
+        lost,
+        "MDReset 4.0 ",
+        "Quote 4.1 2",
+        "Quote 5.0 3",
+        lost,
+    ];
+    assert_eq!(all, expected);
+    assert_eq!(channel.stats().bad, 2);
+}
+
+#[test]
+fn a_gap_in_the_numbers_of_messages_leaves_out_what_builds_on_it() {
+    let mut config = ChannelConfig::new(1);
+    config.keep_dictionary = true;
+    let xml = r#"<templates>
+        <template name="Quote" id="1"><uInt32 name="MsgSeqNum" id="34"/>
+            <uInt32 name="Price" id="44"><copy/></uInt32></template>
+        <template name="MDReset" id="120"/>
+    </templates>"#;
+    let decoder = Decoder::new(Program::parse(xml).unwrap());
+    let mut channel = Channel::new(decoder, config).unwrap();
+    let mut all = Vec::new();
+    // A price, two messages behind a gap, the second with all its values, a Reset alone, and a new
+    // price with one more message.
+    for bytes in [
+        &[0xe0, 0x81, 0x81, 0xb2][..],
+        &[0x80, 0x83],
+        &[0xe0, 0x81, 0x84, 0xb3],
+        RESET,
+        &[0xe0, 0x81, 0x88, 0xb4],
+        &[0x80, 0x89],
+    ] {
+        all.extend(told(channel.receive(datagram(Line::A, 0, bytes))));
     }
+    all.extend(told(channel.finish()));
+    let lost = "bad gap in the packets that this one builds on at 0";
+    let (first, last) = ("Quote 1.0 50", ["Quote 8.0 52", "Quote 9.0 52"]);
+    assert_eq!(all[..5], [first, lost, lost, "MDReset", "gap 2-7"]);
+    assert_eq!(all[5..], last);
+}
+
+#[test]
+fn what_the_only_line_has_lost_is_no_gap() {
+    let begun = [RESET, &[0xc0, 0x81, 0x82]].concat();
+    let packets = [
+        (Line::A, 1, FIRST),
+        (Line::A, 2, UNKNOWN),
+        (Line::A, 3, MORE),
+        (Line::A, 4, &begun[..]),
+    ];
+    let (channel, all) = kept(DELTA, 1, &packets);
     let expected = [
         "Quote 1.0 100",
         "bad D9 at byte 1: unknown template identifier 5 at 4",
@@ -453,25 +516,15 @@ fn what_the_only_line_has_lost_is_no_gap() {
 
 #[test]
 fn another_line_brings_what_one_has_lost() {
-    let mut config = ChannelConfig::new(2);
-    config.keep_dictionary = true;
-    config.preamble = Preamble::Seq32Le;
-    let decoder = Decoder::new(Program::parse(DELTA).unwrap());
-    let mut channel = Channel::new(decoder, config).unwrap();
-    let mut all = Vec::new();
-    let first = &[0xc0, 0x81, 0x00, 0xe4][..];
-    let more = &[0xc0, 0x81, 0x81][..];
-    for (line, sequence, body) in [
-        (Line::A, 1, first),
-        (Line::B, 1, first),
-        (Line::A, 2, &[0xc0, 0x85][..]),
-        (Line::B, 2, more),
-        (Line::A, 3, more),
-        (Line::B, 3, more),
-    ] {
-        let bytes = behind_its_number(sequence, body);
-        all.extend(told(channel.receive(datagram(line, 0, &bytes))));
-    }
+    let packets = [
+        (Line::A, 1, FIRST),
+        (Line::B, 1, FIRST),
+        (Line::A, 2, UNKNOWN),
+        (Line::B, 2, MORE),
+        (Line::A, 3, MORE),
+        (Line::B, 3, MORE),
+    ];
+    let (_, all) = kept(DELTA, 2, &packets);
     let expected = [
         "Quote 1.0 100",
         "bad D9 at byte 1: unknown template identifier 5 at 4",
@@ -482,19 +535,34 @@ fn another_line_brings_what_one_has_lost() {
 }
 
 #[test]
+fn another_line_brings_what_is_missing_on_one() {
+    let packets = [
+        (Line::A, 1, FIRST),
+        (Line::A, 3, MORE),
+        (Line::B, 1, FIRST),
+        (Line::B, 2, MORE),
+        (Line::B, 3, MORE),
+    ];
+    let (_, all) = kept(DELTA, 2, &packets);
+    let lost = "bad gap in the packets that this one builds on at 4";
+    let expected = ["Quote 1.0 100", lost, "Quote 2.0 101", "Quote 3.0 102"];
+    assert_eq!(all, expected);
+}
+
+#[test]
 fn of_two_doubtful_messages_that_wait_each_is_delivered_in_its_turn() {
     let mut config = ChannelConfig::new(1);
     config.keep_dictionary = true;
     let mut channel = channel(config);
     let mut all = Vec::new();
     // Each number that is far from all before is accepted when the next one follows it, and waits
-    // behind the gap before 8.
+    // behind the gap before 8. Each packet begins anew.
     let numbers = [1, 8, 100_011, 100_012, 200_030, 200_031];
     for (number, price) in numbers.into_iter().zip(50..) {
-        let bytes = quotes(number, price, 0);
+        let bytes = [RESET, &quotes(number, price, 0)].concat();
         all.extend(told(channel.receive(datagram(Line::A, 0, &bytes))));
     }
-    assert_eq!(all, ["Quote 1.0 50"]);
+    assert_eq!(all, ["MDReset", "Quote 1.0 50"]);
     let rest = told(channel.finish());
     let rest: Vec<_> = rest.iter().filter(|s| s.starts_with("Quote")).collect();
     let expected = [

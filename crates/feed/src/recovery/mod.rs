@@ -73,6 +73,7 @@ mod replay;
 mod state;
 
 use crate::missing::Missing;
+use crate::serial::extend;
 use held::{Held, Insertion, Waited};
 use instrument::Instrument;
 use std::ops::Range;
@@ -195,6 +196,11 @@ impl<T: Copy> Recovery<T> {
     pub fn position(&self, instrument: u32) -> Option<u64> {
         let known = self.instruments.get(instrument as usize)?;
         Some(known.applied)
+    }
+
+    /// Returns whether an instrument has a book before any of its messages arrived.
+    pub fn begins_with_a_book(&self) -> bool {
+        self.config.begins_with_a_book()
     }
 
     /// Returns the number after the highest message of the channel, or 0 before the first.
@@ -377,7 +383,7 @@ impl<T: Copy> Recovery<T> {
         sink: &mut impl Sink<T>,
     ) -> Result<(), Refused> {
         let id = snapshot.instrument;
-        let last = snapshot.last_processed.map(|last| self.extend(last));
+        let last = snapshot.last_processed.map(|last| extend(self.next, last));
         let known = self.instrument(id)?;
         known.lost_at = known.lost_at.min(now);
         let (lost_end, lost_at) = (known.lost_end, known.lost_at);
@@ -630,16 +636,25 @@ impl<T: Copy> Recovery<T> {
     }
 
     /// Notes that the instrument is no longer traded after this message of the channel: nothing of
-    /// it is awaited. Ignored if a later message has a change of it, or closed or opened it.
+    /// it is awaited. Ignored unless it [may close](Self::may_close).
     pub fn close(&mut self, instrument: u32, sequence: u64, sink: &mut impl Sink<T>) {
-        if let Ok(known) = self.instrument(instrument)
-            && sequence >= known.seen_sequence
+        if self.may_close(instrument, sequence)
+            && self.instrument(instrument).is_ok()
             && self.turn(instrument, sequence)
         {
             self.forget(instrument, sink);
             self.instruments[instrument as usize].is_closed = true;
             self.settle(instrument, sink);
         }
+    }
+
+    /// Returns whether this message may close the instrument: no later one has a change of it, or
+    /// closed or opened it.
+    pub fn may_close(&self, instrument: u32, sequence: u64) -> bool {
+        let at = instrument as usize;
+        let seen = self.instruments.get(at).map(|known| known.seen_sequence);
+        let turned = self.turned.get(at).copied();
+        seen.into_iter().chain(turned).all(|last| sequence >= last)
     }
 
     /// Notes that the instrument is traded after this message of the channel. One that was closed
@@ -693,16 +708,6 @@ impl<T: Copy> Recovery<T> {
             self.instruments.resize(at + 1, new);
         }
         Ok(&mut self.instruments[at])
-    }
-
-    /// Returns the number of the channel that a snapshot refers to: the nearest one to the highest
-    /// received.
-    fn extend(&self, low: u32) -> u64 {
-        let Some(next) = self.next else {
-            return u64::from(low);
-        };
-        let distance = low.wrapping_sub(next as u32).cast_signed();
-        next.saturating_add_signed(i64::from(distance))
     }
 
     fn is_far_ahead(&self, last: u64) -> bool {

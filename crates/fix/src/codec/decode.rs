@@ -79,7 +79,7 @@ impl Decoder {
 
     /// Returns a decoder with the given limits. It knows these pairs of a length and a data field
     /// besides those of the standard.
-    pub(crate) fn knowing(finder: FrameFinder, pairs: &[(u32, u32)]) -> Self {
+    pub fn knowing(finder: FrameFinder, pairs: &[(u32, u32)]) -> Self {
         let standard = DataFields::standard();
         let all = pairs
             .iter()

@@ -1,7 +1,7 @@
 //! The declarations of a dictionary, whatever it was read from: fields, header, trailer, components
 //! and messages. [`Dictionary`](super::Dictionary) compiles them into tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::kind::DataType;
 
@@ -161,11 +161,10 @@ impl Schema {
             if let Some(old) = self.fields.remove(&tag) {
                 field.open |= old.open;
                 field.length = field.length.or(old.length);
-                for value in old.values {
-                    if !field.values.iter().any(|v| v.value == value.value) {
-                        field.values.push(value);
-                    }
-                }
+                let own = field.values.iter().map(|own| own.value.clone());
+                let mut known: HashSet<String> = own.collect();
+                let is_new = |old: &EnumValue| known.insert(old.value.clone());
+                field.values.extend(old.values.into_iter().filter(is_new));
             }
             self.fields.insert(tag, field);
         }
@@ -253,28 +252,24 @@ impl Schema {
     }
 }
 
+/// Appends the items whose tag or component is not there yet. A block of a file may have any number
+/// of items.
 fn add(items: &mut Vec<Item>, more: Vec<Item>) {
-    for item in more {
-        if !items.iter().any(|old| same_place(old, &item)) {
-            items.push(item);
-        }
+    let (mut tags, mut components) = (HashSet::new(), HashSet::new());
+    let mut is_new = |item: &Item| match item {
+        Item::Field { tag, .. } | Item::Group { tag, .. } => tags.insert(*tag),
+        Item::Component { name, .. } => components.insert(name.clone()),
+    };
+    for item in &*items {
+        is_new(item);
     }
-}
-
-fn same_place(a: &Item, b: &Item) -> bool {
-    match (a, b) {
-        (Item::Component { name: a, .. }, Item::Component { name: b, .. }) => a == b,
-        (
-            Item::Field { tag: a, .. } | Item::Group { tag: a, .. },
-            Item::Field { tag: b, .. } | Item::Group { tag: b, .. },
-        ) => a == b,
-        _ => false,
-    }
+    items.extend(more.into_iter().filter(is_new));
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::table;
+    use super::{Item, add};
 
     #[test]
     fn user_fields_are_merged_on_top() {
@@ -286,5 +281,27 @@ mod tests {
         let text = "V FIX.4.4\nF 54 Side CHAR 9=Swap 1=Buy\nF 5001 Desk STRING\n\
                     M D Order app 54! 5001\nM U1 Own app 5001!\n";
         assert_eq!(base, table::parse(text).unwrap());
+    }
+
+    #[test]
+    fn items_are_added_once_by_their_tags_and_components() {
+        let field = |tag| Item::Field {
+            tag,
+            required: false,
+        };
+        let group = |tag| Item::Group {
+            tag,
+            required: false,
+            items: vec![field(1)],
+        };
+        let component = |name: &str| Item::Component {
+            name: name.to_owned(),
+            required: false,
+        };
+        let mut items = vec![field(1), field(1), component("a")];
+        let more = [group(1), component("b"), component("a"), group(2), field(2)];
+        add(&mut items, more.to_vec());
+        let expected = [field(1), field(1), component("a"), component("b"), group(2)];
+        assert_eq!(items, expected);
     }
 }

@@ -65,7 +65,8 @@ pub struct Config {
     /// Whether messages with CompIDs other than those of the session are refused (CheckCompID).
     pub check_comp_id: bool,
     /// Whether messages are refused whose SendingTime(52) is further from the session's clock than
-    /// `max_latency` (CheckLatency).
+    /// `max_latency` (CheckLatency). For messages that were left unread, see
+    /// [`Session::set_unread_for`](super::Session::set_unread_for).
     pub check_latency: bool,
     /// The limit of `check_latency` (MaxLatency).
     pub max_latency: u64,

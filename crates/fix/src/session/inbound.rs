@@ -379,7 +379,19 @@ impl<S: MessageStore> Session<S> {
     #[inline]
     pub(super) fn is_good_time(&self, now: Now, header: &Header<'_>) -> bool {
         let distance = now.utc.nanos().abs_diff(header.sending_time.nanos());
-        !self.config.check_latency || distance <= self.config.max_latency
+        !self.config.check_latency
+            || distance <= self.config.max_latency
+            || self.unread_for > 0 && self.was_in_time(now, header)
+    }
+
+    /// Returns whether SendingTime(52) was recent when the message may have arrived, before it was
+    /// left unread.
+    #[cold]
+    fn was_in_time(&self, now: Now, header: &Header<'_>) -> bool {
+        let age = now.utc.nanos().checked_sub(header.sending_time.nanos());
+        let age = age.and_then(|age| u64::try_from(age).ok());
+        let most = self.config.max_latency.saturating_add(self.unread_for);
+        age.is_some_and(|age| age <= most)
     }
 
     #[inline]

@@ -189,6 +189,8 @@ pub struct Session<S> {
     /// The times of the newest messages sent and received, where their rate is limited.
     send_window: Option<RateWindow>,
     receive_window: Option<RateWindow>,
+    /// How long the bytes at hand may have been left unread, in nanoseconds.
+    unread_for: u64,
 }
 
 impl<S: MessageStore> Session<S> {
@@ -244,6 +246,7 @@ impl<S: MessageStore> Session<S> {
             written: 0,
             answers: Answers::default(),
             turned_away: Answers::default(),
+            unread_for: 0,
         }
     }
 
@@ -304,6 +307,13 @@ impl<S: MessageStore> Session<S> {
     /// not requested again within the next second. `last_received` stays as it is.
     pub fn excuse(&mut self, now: Now) {
         self.timers.excuse(now.mono);
+    }
+
+    /// Sets how long the bytes that are handled from now on may have been left unread, in
+    /// nanoseconds; 0 for bytes that are read when they arrive. Their SendingTime(52) may be older
+    /// than `Config::max_latency` by as much.
+    pub fn set_unread_for(&mut self, nanos: u64) {
+        self.unread_for = nanos;
     }
 
     /// Returns how long the counterparty took to answer the last answered TestRequest(1) of this

@@ -1,7 +1,7 @@
 //! The settings that every direction on DDS has: the domain that it joins, and the transport of
 //! samples.
 
-use super::patience::slice;
+use super::ack_wait::slice;
 use crate::config_error::{ConfigError, range, within};
 use fanfare_dds::{Domain, DomainConfig, Error, Qos, Reliability, Transport};
 use serde::Deserialize;
@@ -50,7 +50,7 @@ pub(crate) const LEASE_MS: u64 = 10_000;
 
 impl DdsQos {
     /// Returns the policies of a topic with up to `instances` keys. If they are reliable, a call of
-    /// a writer blocks for a slice of `wait_ms`, and [`Patience`](super::patience::Patience) calls
+    /// a writer blocks for a slice of `wait_ms`, and [`AckWait`](super::ack_wait::AckWait) calls
     /// again.
     pub(crate) fn policies(self, wait_ms: u64, instances: u32) -> Qos {
         let reliable = Reliability::Reliable(slice(wait_ms));

@@ -12,12 +12,13 @@
 //! their origin and number, by which every gateway drops its own messages and those it has seen
 //! before. Gaps in the same numbers show which messages are missing.
 
+pub(crate) mod ack_wait;
 pub(crate) mod channels;
 pub(crate) mod config;
 pub(crate) mod endpoint;
 pub(crate) mod entry;
+pub(crate) mod omissions;
 mod origins;
-pub(crate) mod patience;
 pub(crate) mod publish;
 pub(crate) mod sample;
 pub(crate) mod subscribe;

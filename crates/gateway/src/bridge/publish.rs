@@ -1,10 +1,11 @@
 //! The publisher of the gateway's messages on DDS.
 
 use crate::bridge::Plan;
+use crate::bridge::ack_wait::{AckWait, Written};
 use crate::bridge::channels;
 use crate::bridge::config::DdsEnd;
 use crate::bridge::entry::{self, Entry, MAX_SYMBOL};
-use crate::bridge::patience::{Omissions, Patience, Written};
+use crate::bridge::omissions::Omissions;
 use crate::bridge::sample::{self, OVERHEAD};
 use crate::counts::{PublishCounts, TopicCounts};
 use crate::notice::{Outlet as Way, Why};
@@ -41,7 +42,7 @@ struct Outlets {
     /// This gateway's origin in this run.
     origin: u64,
     buffer: CdrBuffer,
-    patience: Patience,
+    patience: AckWait,
     omissions: Omissions,
     counts: PublishCounts,
 }
@@ -85,7 +86,7 @@ impl BusPublisher {
                 outlets,
                 origin: plan.origin,
                 buffer: CdrBuffer::with_capacity(longest),
-                patience: Patience::new(end.wait_ms, plan.stop.clone()),
+                patience: AckWait::new(end.wait_ms, plan.stop.clone()),
                 omissions: Omissions::new(Way::Dds, plan.notices.clone()),
                 counts: PublishCounts::new(plan.counters, ""),
             },

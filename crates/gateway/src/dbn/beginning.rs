@@ -17,18 +17,19 @@ pub(super) struct Join {
 /// The instruments of a subscription that have not started.
 pub(super) enum Targets {
     Some(std::vec::IntoIter<InstrumentId>),
-    /// All instruments after this symbol.
-    All(Option<Box<[u8]>>),
+    /// All instruments after this one, in the order of symbols and, of one symbol, of numbers.
+    All(Option<(Box<[u8]>, InstrumentId)>),
 }
 
 impl Join {
-    /// Returns whether the start of a subscription to all instruments has not come to those with
-    /// this symbol, and begins them with their books or states.
-    pub(super) fn shows(&self, symbol: &[u8]) -> bool {
+    /// Returns whether the start of a subscription to all instruments has not come to this one, and
+    /// begins each with its book or state.
+    pub(super) fn shows(&self, symbol: &[u8], instrument: InstrumentId) -> bool {
         let Targets::All(last) = &self.targets else {
             return false;
         };
-        let is_ahead = last.as_deref().is_none_or(|last| last < symbol);
+        let last = last.as_ref().map(|(symbol, number)| (&**symbol, number.0));
+        let is_ahead = last.is_none_or(|last| last < (symbol, instrument.0));
         is_ahead && self.begins_with_state()
     }
 

@@ -1,13 +1,16 @@
 //! A client: its session, its subscriptions, and the records that it missed.
 
+use super::early::Early;
 use super::interest::Interest;
 use super::records::{ERROR, SYSTEM, each, instrument};
 use super::task::{Task, awaited};
+use super::threads::Owner;
 use super::wire::Wire;
 use crate::users::dbn_seat::DbnReading;
 use crate::users::grant::Grant;
 use crate::users::roster::DbnSeated;
 use crate::users::{DbnKey, User};
+use fanfare_engine::host::network_of;
 use fanfare_engine::poll::Interest as Readiness;
 use fanfare_engine::tcp::Stream;
 use fanfare_fix::session::Now;
@@ -92,8 +95,8 @@ pub(super) struct Client {
     pub(super) tasks: VecDeque<Task>,
     /// Records that arrive while the past is being sent, if it is.
     held: Option<Vec<u8>>,
-    /// The requests received before the session was started, one per line.
-    pub(super) early: String,
+    /// The requests received before the session was started.
+    pub(super) early: Early,
     /// The number of requests in the second that began then.
     pub(super) requests: (u64, u32),
     /// The time at which a record was sent last.
@@ -116,7 +119,7 @@ pub(super) struct Client {
     left_out: u64,
     /// The readiness for which its socket is polled, or `None` if it is not polled.
     pub(super) polled: Option<Readiness>,
-    /// Whether requests wait until the queue has capacity for their answers.
+    /// Whether requests wait for another turn, or until the queue has capacity for their answers.
     pub(super) is_paused: bool,
     /// The reason for which it is closed at the next look.
     pub(super) ends: Option<(ErrorCode, String)>,
@@ -142,7 +145,7 @@ impl Client {
             interest: Interest::default(),
             tasks: VecDeque::new(),
             held: None,
-            early: String::new(),
+            early: Early::default(),
             requests: (0, 0),
             last_sent: 0,
             limit,
@@ -164,6 +167,19 @@ impl Client {
     /// Returns the user's name, or an empty text if it has no user.
     pub(super) fn user_name(&self) -> &str {
         self.user.as_ref().map_or("", |(_, user)| &user.name)
+    }
+
+    /// Returns the owner of its replays.
+    pub(super) fn owner(&self) -> Owner {
+        match &self.user {
+            Some((_, user)) => Owner::User(Arc::clone(&user.name)),
+            None => Owner::Network(network_of(self.wire.peer())),
+        }
+    }
+
+    /// Returns whether the client has authenticated.
+    pub(super) const fn has_authenticated(&self) -> bool {
+        self.seat.is_some()
     }
 
     /// Records its state for operators.
@@ -218,6 +234,17 @@ impl Client {
         matches!(self.phase, Phase::Streaming)
     }
 
+    /// Pauses its requests until another turn if some have not been processed, unless it is being
+    /// closed.
+    pub(super) fn pause_if(&mut self, is_whole: bool) {
+        let waits = is_whole || self.is_streaming() && !self.early.is_empty();
+        self.is_paused = waits && !self.is_ending();
+    }
+
+    const fn is_ending(&self) -> bool {
+        matches!(self.phase, Phase::Ending { .. })
+    }
+
     /// Reports that its user may have no more instruments.
     pub(super) fn refuse_more(&mut self, now: Times) {
         let most = self.grant.subscriptions;
@@ -242,7 +269,7 @@ impl Client {
         let symbol = known.map_or(&b""[..], |known| known.definition.name.symbol);
         let left_out = self.interest.left_out(instrument);
         let permitted = self.interest.permitted.without(left_out);
-        permitted.without(awaited(&self.tasks, symbol))
+        permitted.without(awaited(&self.tasks, symbol, instrument))
     }
 
     /// Starts the stream with its metadata.
@@ -271,7 +298,7 @@ impl Client {
     /// Returns the readiness for which its socket is to be polled. `is_full` is whether the socket
     /// has not accepted all queued bytes.
     pub(super) const fn polls(&self, is_full: bool) -> Option<Readiness> {
-        match (self.is_paused && self.is_streaming(), is_full) {
+        match (self.is_paused && !self.is_ending(), is_full) {
             (false, false) => Some(Readiness::Read),
             (false, true) => Some(Readiness::ReadWrite),
             (true, true) => Some(Readiness::Write),

@@ -111,6 +111,7 @@ impl DbnAgent {
             let mut place = Place {
                 encoder: &self.encoder,
                 wants: &mut self.hub.wants,
+                threads: &mut self.threads,
                 directory: self.events.directory(),
                 now: self.times,
                 room: &mut self.room,

@@ -6,11 +6,13 @@ use super::client::{Client, Times};
 use super::interest::Wants;
 use super::replay::{Replay, Step};
 use super::task::Task;
+use super::threads::{self, Threads};
 use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{Encoder, LiveSchema, SystemCode};
 use fanfare_market::instruments::{Directory, Lookup};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// The most instruments of one client in one turn.
 const TURN: usize = 1_000;
@@ -19,6 +21,7 @@ const TURN: usize = 1_000;
 pub(super) struct Place<'a> {
     pub(super) encoder: &'a Encoder,
     pub(super) wants: &'a mut Wants,
+    pub(super) threads: &'a mut Threads,
     pub(super) directory: &'a Directory,
     pub(super) now: Times,
     pub(super) room: &'a mut Vec<u8>,
@@ -67,17 +70,11 @@ impl Place<'_> {
         client: &mut Client,
     ) -> bool {
         let name = replay.join().schema.name();
-        // Asked once: the thread of another client may end meanwhile.
-        let begins = replay.begins();
-        if begins && !client.grant.has_no_limits() {
-            let join = replay.join();
-            let (fitting, is_full) = self.fitting(join.schema, &join.targets, client);
-            if is_full {
-                client.refuse_more(self.now);
-                replay.limit(fitting.into_iter().collect());
-            }
-        }
-        let step = replay.step(begins, (next, self.encoder.ended()), &client.grant);
+        let place = match replay.has_begun() {
+            true => None,
+            false => self.begin(&mut replay, client),
+        };
+        let step = replay.step(place, (next, self.encoder.ended()), &client.grant);
         let goes_on = !matches!(step, Step::Waits);
         match step {
             Step::Records(records) => client.put_past(&records, self.now),
@@ -102,6 +99,33 @@ impl Place<'_> {
         goes_on
     }
 
+    /// Returns a place for the thread of a replay, which it limits to the instruments that the
+    /// client may have. If there is none, the client is told so once.
+    fn begin(&mut self, replay: &mut Replay, client: &mut Client) -> Option<Arc<()>> {
+        let (ticket, is_first) = replay.ticket(self.threads);
+        let Some(place) = self.threads.take(client.owner(), ticket) else {
+            if is_first {
+                let text = format!(
+                    "Replay of {} data waits: {} are read at a time, {} of one user",
+                    replay.join().schema.name(),
+                    threads::MOST,
+                    threads::OWN
+                );
+                client.tell(SystemCode::Unset, &text, self.now);
+            }
+            return None;
+        };
+        if !client.grant.has_no_limits() {
+            let join = replay.join();
+            let (fitting, is_full) = self.fitting(join.schema, &join.targets, client);
+            if is_full {
+                client.refuse_more(self.now);
+                replay.limit(fitting.into_iter().collect());
+            }
+        }
+        Some(place)
+    }
+
     /// Appends the orders of an instrument's book, if the client still wants its orders.
     fn again(&mut self, instrument: InstrumentId, client: &mut Client) {
         if !client.interest.of(instrument).has(LiveSchema::Mbo) {
@@ -120,14 +144,13 @@ impl Place<'_> {
                 Some(instrument) => self.join(join, instrument, token, client),
             },
             Targets::All(last) => {
-                let Some((symbol, found)) = self.directory.next_symbol(last.as_deref(), b"") else {
+                // One at a time, because a symbol may have any number of them.
+                let after = last.as_ref().map(|(symbol, number)| (&**symbol, *number));
+                let Some((symbol, instrument)) = self.directory.next_instrument(after) else {
                     return false;
                 };
-                let found: Vec<InstrumentId> = found.collect();
-                *last = Some(symbol.into());
-                found.into_iter().for_each(|instrument| {
-                    self.join(join, instrument, token, client);
-                });
+                *last = Some((symbol.into(), instrument));
+                self.join(join, instrument, token, client);
                 true
             }
         }
@@ -319,6 +342,7 @@ fn leaves_out(
 #[cfg(test)]
 mod tests {
     use super::super::client::tests::pair;
+    use super::super::replay::tests::replay;
     use super::*;
     use fanfare_market::book::BookConfig;
     use fanfare_market::dbn::live::SymbolType;
@@ -332,12 +356,12 @@ mod tests {
     const B: InstrumentId = InstrumentId(1);
 
     /// Calls `work` with two instruments, of which the first has an order.
-    fn at_place(work: impl FnOnce(&mut Place<'_>)) {
+    fn at_place(symbols: [&str; 2], work: impl FnOnce(&mut Place<'_>)) {
         let mut directory = Directory::new();
-        for (instrument, symbol) in [(A, "A"), (B, "B")] {
+        for (instrument, symbol) in [A, B].into_iter().zip(symbols) {
             let name = Name {
                 symbol: symbol.as_bytes(),
-                id: SecurityId::Text(symbol.as_bytes()),
+                id: SecurityId::Number(instrument.0.into()),
                 ..Name::default()
             };
             let instrument = Instrument {
@@ -369,6 +393,7 @@ mod tests {
         work(&mut Place {
             encoder: &encoder,
             wants: &mut Wants::default(),
+            threads: &mut Threads::default(),
             directory: &directory,
             now: Times::default(),
             room: &mut Vec::new(),
@@ -387,7 +412,7 @@ mod tests {
 
     #[test]
     fn a_book_is_sent_again_only_if_its_orders_are_still_wanted() {
-        at_place(|place| {
+        at_place(["A", "B"], |place| {
             let (mut client, _other) = pair(false);
             for (own, is_sent) in [(LiveSchema::Trades, false), (LiveSchema::Mbo, true)] {
                 client.interest.some.insert(A.0, own.alone());
@@ -403,21 +428,50 @@ mod tests {
     #[test]
     fn changes_of_a_status_follow_it_while_other_instruments_start() {
         let status = LiveSchema::Status;
-        at_place(|place| {
+        // Of one symbol, or without one, they start one after the other too.
+        for symbols in [["A", "B"], ["A", "A"], ["", ""]] {
+            at_place(symbols, |place| {
+                let (mut client, _other) = pair(false);
+                let mut join = join(status, Targets::All(None));
+                assert!(place.step(&mut join, TOKEN, &mut client));
+                assert!(client.interest.of(A).has(status) && !client.interest.of(B).has(status));
+                client.tasks.push_back(Task::Join(join));
+                place.go_on(1, TOKEN, &mut client);
+                assert!(client.interest.all.has(status) && client.interest.some.is_empty());
+            });
+        }
+    }
+
+    #[test]
+    fn a_replay_that_waits_for_a_thread_says_so_once() {
+        at_place(["A", "B"], |place| {
             let (mut client, _other) = pair(false);
-            let mut join = join(status, Targets::All(None));
-            assert!(place.step(&mut join, TOKEN, &mut client));
-            assert!(client.interest.of(A).has(status) && !client.interest.of(B).has(status));
-            client.tasks.push_back(Task::Join(join));
+            let owner = client.owner();
+            let taken = [(); threads::OWN].map(|()| {
+                let ticket = place.threads.ticket();
+                place.threads.take(owner.clone(), ticket).unwrap()
+            });
+            let waiting = Box::new(replay(false));
+            client.tasks.push_back(Task::Replay(waiting));
+            for _ in 0..2 {
+                assert_eq!(place.go_on(1, TOKEN, &mut client), 0);
+                assert_eq!(client.wire.len(), 320);
+            }
+            let begins = |client: &Client| match client.tasks.front() {
+                Some(Task::Replay(replay)) => replay.has_begun(),
+                _ => true,
+            };
+            assert!(!begins(&client));
+            drop(taken);
             place.go_on(1, TOKEN, &mut client);
-            assert!(client.interest.all.has(status) && client.interest.some.is_empty());
+            assert!(begins(&client));
         });
     }
 
     #[test]
     fn an_instrument_is_left_out_until_its_own_subscription_starts() {
         let trades = LiveSchema::Trades;
-        at_place(|place| {
+        at_place(["A", "B"], |place| {
             let (mut client, _other) = pair(false);
             client.interest.leave_out(A.0, trades.alone());
             let own = Targets::Some(vec![A].into_iter());

@@ -12,6 +12,7 @@ mod calls;
 mod client;
 pub(crate) mod config;
 mod deliver;
+mod early;
 mod interest;
 mod join;
 mod line;
@@ -24,6 +25,8 @@ mod review;
 pub(crate) mod server;
 mod subscribe;
 mod task;
+mod threads;
+mod wanted;
 mod wire;
 
 use crate::audit::{Audit, DbnPeer};
@@ -57,6 +60,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use task::Task;
+use threads::Threads;
+use wanted::Wanted;
 
 /// The most messages of the feeds that are processed in a turn.
 const TURN: usize = 256;
@@ -125,6 +130,8 @@ pub(crate) struct DbnAgent {
     counts: DbnCounts,
     /// The state for replays, if there is a log.
     past: Option<Arc<Past>>,
+    /// The threads of replays.
+    threads: Threads,
     next_session: u64,
     next_look: u64,
     room: Vec<u8>,
@@ -139,8 +146,24 @@ pub(crate) struct DbnAgent {
 struct Hub {
     clients: Slots<Client>,
     wants: Wants,
-    /// The union of the schemas that clients want.
-    wanted: LiveSchemas,
+    wanted: Wanted,
+    /// Whether subscriptions have changed since the schemas of all clients were summed up.
+    has_changed: bool,
+}
+
+impl Hub {
+    /// Returns the schemas to encode if they may be others than before.
+    fn sum_up(&mut self, now: u64) -> Option<LiveSchemas> {
+        if !self.has_changed && now < self.wanted.next_timer() {
+            return None;
+        }
+        self.has_changed = false;
+        let clients = self.clients.iter();
+        let wanted = clients.fold(LiveSchemas::NONE, |sum, (_, client)| {
+            sum.with(client.interest.any)
+        });
+        Some(self.wanted.set(wanted, now))
+    }
 }
 
 impl DbnAgent {
@@ -158,7 +181,6 @@ impl DbnAgent {
                 folder,
                 run,
                 waker: parts.events.waker().clone(),
-                threads: Arc::default(),
             })
         });
         let encoder = Encoder::new(parts.books, record)?;
@@ -180,6 +202,7 @@ impl DbnAgent {
             notices: parts.notices,
             counts: parts.counts,
             past,
+            threads: Threads::default(),
             next_session: 1,
             next_look: 0,
             room: Vec::new(),
@@ -215,8 +238,7 @@ impl DbnAgent {
             Delivery::Lost { first, last } => {
                 restarts.lose(encoder);
                 let text = format!(
-                    "events {first} to {last} were lost on the way to the clients: books are sent \
-                     again"
+                    "events {first} to {last} are missing: books are unknown until they are shown"
                 );
                 batch.notice(SystemCode::Unset, &text, times.utc);
             }
@@ -231,8 +253,8 @@ impl DbnAgent {
         let mut work = 0;
         let mut timer = u64::MAX;
         let (stall, mut gone) = (self.config.stall_timeout_s * SECOND, Vec::new());
-        let tokens: Vec<Token> = self.hub.clients.iter().map(|(token, _)| token).collect();
-        for token in tokens {
+        self.threads.begin_pass();
+        for token in self.tokens() {
             work += usize::from(self.resume(token));
             let Some(client) = self.hub.clients.get_mut(token) else {
                 continue;
@@ -257,7 +279,7 @@ impl DbnAgent {
             }
             let is_full = client.wire.flush(now.mono);
             poll(&self.poller, token, client, is_full);
-            if client.is_paused && client.is_streaming() && client.takes_requests() {
+            if client.is_paused && client.takes_requests() {
                 timer = now.mono;
             }
             client.note();
@@ -291,15 +313,14 @@ impl DbnAgent {
         let mut place = Place {
             encoder: &self.encoder,
             wants: &mut self.hub.wants,
+            threads: &mut self.threads,
             directory: self.events.directory(),
             now: self.times,
             room: &mut self.room,
         };
         let done = place.go_on(self.events.next_number(), token, client);
         // A subscription has failed.
-        if client.interest.any != before {
-            self.sum_up();
-        }
+        self.hub.has_changed |= client.interest.any != before;
         done
     }
 
@@ -311,7 +332,7 @@ impl DbnAgent {
         for instrument in client.interest.some.keys() {
             self.hub.wants.set(*instrument, token, LiveSchemas::NONE);
         }
-        self.sum_up();
+        self.hub.has_changed = true;
         self.counts.clients.set(self.hub.clients.len() as u64);
         let (session, peer) = (client.session, client.wire.peer());
         let who = DbnPeer {
@@ -324,14 +345,10 @@ impl DbnAgent {
         self.notices.send(Notice::Dbn { peer, what });
     }
 
-    /// Limits the encoded schemas to those that clients want.
+    /// Limits the encoded schemas to those that clients want, once in a turn, before its events: a
+    /// schema that is added has to be brought to all books.
     fn sum_up(&mut self) {
-        let clients = self.hub.clients.iter();
-        let wanted = clients.fold(LiveSchemas::NONE, |sum, (_, client)| {
-            sum.with(client.interest.any)
-        });
-        if wanted != self.hub.wanted {
-            self.hub.wanted = wanted;
+        if let Some(wanted) = self.hub.sum_up(self.times.mono) {
             self.encoder.want(wanted, self.events.directory());
         }
     }
@@ -422,6 +439,7 @@ impl Agent for DbnAgent {
             work += self.sockets()?;
             self.next_look = now.mono + PACE;
         }
+        self.sum_up();
         self.events.begin_turn(now.mono);
         let sent = self.counts.bytes.value();
         let taken = self.take_events();
@@ -443,6 +461,7 @@ impl Agent for DbnAgent {
     }
 
     fn on_close(&mut self, now: Now) {
+        self.sum_up();
         while self.take_events() > 0 {
             let now = self.clock.read();
             self.times.advance(now);
@@ -462,7 +481,7 @@ impl Agent for DbnAgent {
     }
 
     fn next_timer(&self) -> Option<u64> {
-        Some(self.next_timer)
+        Some(self.next_timer.min(self.hub.wanted.next_timer()))
     }
 
     fn before_sleep(&mut self) {
@@ -481,3 +500,6 @@ impl DbnAgent {
         self.hub.clients.iter().map(|(token, _)| token).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

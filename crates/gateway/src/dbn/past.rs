@@ -3,7 +3,6 @@
 use fanfare_engine::poll::Waker;
 use fanfare_history::{At, Log, LogError, Run, SegmentInfo};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// The state that the threads of replays share.
 pub(super) struct Past {
@@ -11,8 +10,6 @@ pub(super) struct Past {
     /// The run of the plant that writes the log.
     pub(super) run: Run,
     pub(super) waker: Waker,
-    /// Held by each thread, so that they can be counted.
-    pub(super) threads: Arc<()>,
 }
 
 impl Past {

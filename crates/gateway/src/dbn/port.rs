@@ -21,6 +21,8 @@ use std::sync::Arc;
 const ACCEPTED: usize = 64;
 /// The most bytes of one read.
 const ROOM: usize = 1 << 16;
+/// The most lines of a client that are processed at a time.
+const LINES: usize = 32;
 /// The random bytes of a challenge.
 const CHALLENGE: usize = 16;
 
@@ -43,7 +45,11 @@ impl DbnAgent {
         for _ in 0..ACCEPTED {
             match self.listener.accept() {
                 Ok(Accepted::Stream(stream)) => self.greet(stream),
-                Ok(Accepted::Refused) => self.counts.refused.increment(1),
+                Ok(Accepted::Refused) => {
+                    self.counts.refused.increment(1);
+                    // With one closed, the next one finds a descriptor.
+                    self.make_room();
+                }
                 Ok(Accepted::Nobody) => return,
                 Err(error) => {
                     let error = error.to_string();
@@ -58,7 +64,8 @@ impl DbnAgent {
         let peer = stream.peer();
         let allowed = AllowList(self.config.allow.clone()).allows(peer.ip());
         let is_full = self.hub.clients.len() >= self.config.max_clients;
-        let challenge = challenge().filter(|_| allowed && !is_full);
+        let may_stay = allowed && (!is_full || self.make_room());
+        let challenge = challenge().filter(|_| may_stay);
         let Some(challenge) = challenge else {
             self.counts.refused.increment(1);
             let what = "refused: too many connections, or the address is not allowed".to_owned();
@@ -78,6 +85,20 @@ impl DbnAgent {
             self.hub.clients.insert(client);
             self.counts.clients.set(self.hub.clients.len() as u64);
         }
+    }
+
+    /// Closes the oldest connection that has not authenticated, so that these, however many, keep
+    /// nobody out. Returns whether there was one.
+    fn make_room(&mut self) -> bool {
+        let strangers = self.hub.clients.iter();
+        let strangers = strangers.filter(|(_, client)| !client.has_authenticated());
+        let oldest = strangers.min_by_key(|(_, client)| client.session);
+        let Some(oldest) = oldest.map(|(token, _)| token) else {
+            return false;
+        };
+        self.counts.refused.increment(1);
+        self.leave(oldest, "another connection needs the place");
+        true
     }
 
     /// Processes the lines of a client.
@@ -106,35 +127,24 @@ impl DbnAgent {
         goes_on
     }
 
-    /// Processes the lines of a client, as far as the queue has capacity for the answers.
+    /// Processes some lines of a client, as far as the queue has capacity for the answers.
     fn lines(&mut self, token: Token) {
         let Some(client) = self.hub.clients.get_mut(token) else {
             return;
         };
         let mut inbox = std::mem::take(&mut client.inbox);
-        let mut start = 0;
-        while self.takes_line(token)
-            && let Some(rest) = inbox.get(start..)
-            && let Some(end) = rest.iter().position(|byte| *byte == b'\n')
-        {
-            let line = rest.get(..end).unwrap_or_default();
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            start += end + 1;
-            match (
-                str::from_utf8(line),
-                line.len() <= self.config.request_bytes,
-            ) {
-                (Ok(line), true) => self.line(token, line),
-                (Err(_), _) => self.close(token, "a line is not UTF-8"),
-                (_, false) => self.close(token, "a line is too long"),
+        let mut rest = inbox.as_slice();
+        for _ in 0..LINES {
+            if !self.next_line(token, &mut rest) {
+                break;
             }
         }
-        inbox.drain(..start);
-        let is_whole = inbox.contains(&b'\n');
-        let is_long = !is_whole && inbox.len() > self.config.request_bytes;
+        let is_whole = rest.contains(&b'\n');
+        let is_long = !is_whole && rest.len() > self.config.request_bytes;
+        let done = inbox.len() - rest.len();
+        inbox.drain(..done);
         if let Some(client) = self.hub.clients.get_mut(token) {
-            let waits = is_whole || !client.early.is_empty();
-            client.is_paused = client.is_streaming() && waits;
+            client.pause_if(is_whole);
             match is_long {
                 true => self.close(token, "a line is too long"),
                 false => client.inbox = inbox,
@@ -142,31 +152,34 @@ impl DbnAgent {
         }
     }
 
-    /// Processes the requests that were queued until the session was started. Returns whether the
-    /// next line may be processed.
-    fn takes_line(&mut self, token: Token) -> bool {
-        let goes_on = |this: &Self| {
-            let client = this.hub.clients.get(token);
-            client.is_some_and(Client::takes_requests)
-        };
-        let Some(client) = self.hub.clients.get_mut(token) else {
+    /// Processes the next line of a client, which is the first one of `rest` unless requests were
+    /// queued until the session was started. Returns false if there is none, or it waits.
+    fn next_line(&mut self, token: Token, rest: &mut &[u8]) -> bool {
+        let client = self.hub.clients.get_mut(token);
+        let Some(client) = client.filter(|client| client.takes_requests()) else {
             return false;
         };
-        if !client.takes_requests() || !client.is_streaming() || client.early.is_empty() {
-            return goes_on(self);
-        }
-        let early = std::mem::take(&mut client.early);
-        let mut rest = early.as_str();
-        while goes_on(self)
-            && let Some((line, after)) = rest.split_once('\n')
+        if client.is_streaming()
+            && let Some(line) = client.early.pop()
         {
-            rest = after;
-            self.run(token, line);
+            self.run(token, &line);
+            return true;
         }
-        if let Some(client) = self.hub.clients.get_mut(token) {
-            client.early.push_str(rest);
+        let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
+            return false;
+        };
+        let (line, after) = rest.split_at(end);
+        *rest = after.get(1..).unwrap_or_default();
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        match (
+            str::from_utf8(line),
+            line.len() <= self.config.request_bytes,
+        ) {
+            (Ok(line), true) => self.line(token, line),
+            (Err(_), _) => self.close(token, "a line is not UTF-8"),
+            (_, false) => self.close(token, "a line is too long"),
         }
-        rest.is_empty() && goes_on(self)
+        true
     }
 
     fn line(&mut self, token: Token, line: &str) {

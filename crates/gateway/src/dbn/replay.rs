@@ -10,6 +10,7 @@ use super::beginning::{Join, Targets};
 use super::past::Past;
 use super::records::{each, instrument, is_notice};
 use super::restarts::Restarts;
+use super::threads::Threads;
 use crate::users::grant::Grant;
 use fanfare_history::moment::utc;
 use fanfare_history::{At, Log, LogError, SegmentInfo, Start};
@@ -30,8 +31,6 @@ const PIECES: usize = 4;
 const NEAR: u64 = 4_096;
 /// The time that the thread waits for more of the log.
 const LOOK: Duration = Duration::from_millis(1);
-/// The most concurrent threads. Other replays are queued.
-const THREADS: usize = 16;
 
 /// A subscription that starts in the past.
 pub(super) struct Replay {
@@ -42,6 +41,8 @@ pub(super) struct Replay {
     start: u64,
     past: Arc<Past>,
     running: Option<Running>,
+    /// Its place among those that ask for a thread, once it has asked.
+    ticket: Option<u64>,
     /// Whether the subscription is live, and its records are held back.
     has_joined: bool,
     /// The instruments that the client no longer wants, of which the thread sends records.
@@ -96,6 +97,7 @@ impl Replay {
             start,
             past,
             running: None,
+            ticket: None,
             has_joined: false,
             gone: HashSet::new(),
         }
@@ -143,22 +145,29 @@ impl Replay {
         }
     }
 
-    /// Returns whether the next step starts the thread.
-    pub(super) fn begins(&self) -> bool {
-        self.running.is_none() && Arc::strong_count(&self.past.threads) <= THREADS
+    /// Returns whether the thread has started.
+    pub(super) const fn has_begun(&self) -> bool {
+        self.running.is_some()
     }
 
-    /// Returns the next result of the thread, which starts if this step `begins` it. `next` is the
-    /// number of the event that the agent reads next, and `ended` the time up to which its
+    /// Returns its ticket for a thread, and whether it asks for the first time.
+    pub(super) fn ticket(&mut self, threads: &mut Threads) -> (u64, bool) {
+        let is_first = self.ticket.is_none();
+        let ticket = self.ticket.get_or_insert_with(|| threads.ticket());
+        (*ticket, is_first)
+    }
+
+    /// Returns the next result of the thread, which starts if there is a `place` for it. `next` is
+    /// the number of the event that the agent reads next, and `ended` the time up to which its
     /// intervals have ended.
     pub(super) fn step(
         &mut self,
-        begins: bool,
+        place: Option<Arc<()>>,
         (next, ended): (u64, u64),
         grant: &Arc<Grant>,
     ) -> Step {
-        if begins {
-            match self.begin(next, grant) {
+        if let Some(place) = place {
+            match self.begin(place, next, grant) {
                 Ok(running) => self.running = Some(running),
                 Err(error) => return Step::Failed(ErrorCode::InternalError, error.to_string()),
             }
@@ -205,7 +214,7 @@ impl Replay {
         each(records).filter(wants).flatten().copied().collect()
     }
 
-    fn begin(&self, next: u64, grant: &Arc<Grant>) -> std::io::Result<Running> {
+    fn begin(&self, place: Arc<()>, next: u64, grant: &Arc<Grant>) -> std::io::Result<Running> {
         let (sender, pieces) = sync_channel(PIECES);
         let shared = Arc::new(Shared::default());
         shared.bound.store(next, Ordering::Release);
@@ -213,7 +222,7 @@ impl Replay {
             schemas: self.schema(),
             start: self.start,
             past: Arc::clone(&self.past),
-            _seat: Arc::clone(&self.past.threads),
+            _place: place,
             wanted: match &self.join.targets {
                 Targets::All(_) => None,
                 Targets::Some(all) => Some(all.as_slice().iter().copied().collect()),
@@ -235,7 +244,7 @@ struct Player {
     start: u64,
     past: Arc<Past>,
     /// Counts the thread as long as it runs.
-    _seat: Arc<()>,
+    _place: Arc<()>,
     /// The instruments, or `None` for all that the user may see.
     wanted: Option<HashSet<InstrumentId>>,
     grant: Arc<Grant>,
@@ -419,7 +428,6 @@ pub(super) mod tests {
             folder: PathBuf::new(),
             run: Run::default(),
             waker: Waker::detached().unwrap(),
-            threads: Arc::default(),
         };
         let join = Join {
             schema: LiveSchema::Mbo,

@@ -26,7 +26,7 @@ impl DbnAgent {
         for token in self.tokens() {
             self.review_client(token);
         }
-        self.sum_up();
+        self.hub.has_changed = true;
     }
 
     fn review_client(&mut self, token: Token) {

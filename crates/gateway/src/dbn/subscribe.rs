@@ -15,9 +15,6 @@ use fanfare_market::instruments::{Directory, Lookup, SecurityId};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The limit of requests that are queued until the session is started, in lines of the longest
-/// kind.
-const EARLY: usize = 64;
 /// The most subscriptions of one client that may be starting.
 const TASKS: usize = 10_000;
 /// The most instruments that the subscriptions of one client that are starting may list.
@@ -29,7 +26,6 @@ impl DbnAgent {
     /// Processes a line of a client that has not started its session. Requests are queued until
     /// then.
     pub(super) fn before_start(&mut self, token: Token, text: &str) {
-        let most = EARLY * self.config.request_bytes;
         let Some(client) = self.hub.clients.get_mut(token) else {
             return;
         };
@@ -37,12 +33,10 @@ impl DbnAgent {
             // The queued requests are processed before the next line.
             Ok(Line::Start) => client.begin(&self.config.dataset, self.times),
             Err(Wrong::Line(why)) => self.close(token, &why),
-            _ if client.early.len() + text.len() > most => {
-                self.close(token, "too many requests before start_session");
-            }
             _ => {
-                client.early.push_str(text);
-                client.early.push('\n');
+                if let Err(why) = client.early.push(text, self.config.request_bytes) {
+                    self.close(token, &why);
+                }
             }
         }
     }
@@ -111,7 +105,8 @@ impl DbnAgent {
             None => Targets::All(None),
             Some(symbols) => {
                 let directory = self.events.directory();
-                let (found, unknown) = find(client, directory, request.by, symbols);
+                let most = STARTING.saturating_sub(client.starting());
+                let (found, unknown) = find(client, directory, request.by, symbols, most);
                 if let Some(why) = unknown {
                     let why = format!("{name}: {why}");
                     client.fail(ErrorCode::SymbolResolutionFailed, &why, now);
@@ -119,7 +114,7 @@ impl DbnAgent {
                 if found.is_empty() {
                     return Ok(());
                 }
-                if client.starting() + found.len() > STARTING {
+                if found.len() > most {
                     return Err(format!("{name}: too many instruments are starting"));
                 }
                 Targets::Some(found.into_iter())
@@ -150,7 +145,7 @@ impl DbnAgent {
             }
             _ => Task::Join(join),
         });
-        self.sum_up();
+        self.hub.has_changed = true;
         Ok(())
     }
 
@@ -170,7 +165,7 @@ impl DbnAgent {
             }
             Some(symbols) => {
                 let directory = self.events.directory();
-                let (found, _) = find(client, directory, request.by, symbols);
+                let (found, _) = find(client, directory, request.by, symbols, usize::MAX);
                 let gone: HashSet<InstrumentId> = found.iter().copied().collect();
                 client
                     .tasks
@@ -182,6 +177,7 @@ impl DbnAgent {
                     let mut place = Place {
                         encoder: &self.encoder,
                         wants: &mut self.hub.wants,
+                        threads: &mut self.threads,
                         directory,
                         now,
                         room: &mut self.room,
@@ -207,31 +203,34 @@ impl DbnAgent {
             request.schema.name()
         );
         client.tell(SystemCode::UnsubscribeAck, &text, now);
-        self.sum_up();
+        self.hub.has_changed = true;
     }
 }
 
-/// Returns the instruments of symbols that a client may see, and the symbols without any.
+/// Returns the instruments of symbols that a client may see, and the symbols without any. Equal
+/// symbols count once. Beyond `most` instruments it returns one more, and no others.
 fn find(
     client: &Client,
     directory: &Directory,
     by: SymbolType,
     symbols: &[&str],
+    most: usize,
 ) -> (Vec<InstrumentId>, Option<String>) {
+    let sees = |own: &InstrumentId| client.grant.sees(directory.instrument(*own));
     let (mut found, mut unknown) = (Vec::new(), Vec::new());
-    for symbol in symbols {
+    let (mut asked, mut own) = (HashSet::new(), Vec::new());
+    for symbol in symbols.iter().filter(|symbol| asked.insert(**symbol)) {
         let before = found.len();
+        if before > most {
+            break;
+        }
+        own.clear();
         match by {
-            SymbolType::RawSymbol => named(directory, symbol, &mut found),
-            SymbolType::InstrumentId => found.extend(symbol.parse().ok().map(InstrumentId)),
+            SymbolType::RawSymbol => named(directory, symbol, &mut own),
+            SymbolType::InstrumentId => own.extend(symbol.parse().ok().map(InstrumentId)),
         }
-        let mut at = before;
-        while let Some(instrument) = found.get(at) {
-            match client.grant.sees(directory.instrument(*instrument)) {
-                true => at += 1,
-                false => _ = found.remove(at),
-            }
-        }
+        let room = (most - before).saturating_add(1);
+        found.extend(own.iter().copied().filter(sees).take(room));
         if found.len() == before {
             unknown.push(*symbol);
         }
@@ -267,21 +266,18 @@ fn named(directory: &Directory, symbol: &str, found: &mut Vec<InstrumentId>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::client::tests::pair;
     use super::*;
+    use crate::users::grant::Grant;
     use fanfare_market::instruments::{Definition, IdSource, Instrument, Name};
 
-    #[test]
-    fn an_instrument_without_a_symbol_is_found_by_its_id_from_any_source() {
+    /// Returns instruments of these names, the first of which has the number 0.
+    fn directory(names: &[(&str, SecurityId<'_>, &str)]) -> Directory {
         let mut directory = Directory::new();
-        let names = [
-            ("", SecurityId::Number(7), "99"),
-            ("", SecurityId::Text(b"X7"), ""),
-            ("SI", SecurityId::Number(7), "8"),
-        ];
         for (number, (symbol, id, source)) in (0..).zip(names) {
             let name = Name {
                 symbol: symbol.as_bytes(),
-                id,
+                id: *id,
                 source: IdSource::parse(source.as_bytes()).unwrap(),
             };
             let instrument = Instrument {
@@ -297,6 +293,16 @@ mod tests {
             instrument.write(&mut bytes);
             directory.take(&bytes).unwrap();
         }
+        directory
+    }
+
+    #[test]
+    fn an_instrument_without_a_symbol_is_found_by_its_id_from_any_source() {
+        let directory = directory(&[
+            ("", SecurityId::Number(7), "99"),
+            ("", SecurityId::Text(b"X7"), ""),
+            ("SI", SecurityId::Number(7), "8"),
+        ]);
         let of = |symbol: &str| {
             let mut found = Vec::new();
             named(&directory, symbol, &mut found);
@@ -306,5 +312,27 @@ mod tests {
         assert_eq!(of("X7"), [InstrumentId(1)]);
         assert_eq!(of("SI"), [InstrumentId(2)]);
         assert!(of("8").is_empty());
+    }
+
+    #[test]
+    fn a_symbol_counts_once_in_a_request_however_many_instruments_have_it() {
+        let names = ["SI", "SI", "RI", "SI"].map(|symbol| (symbol, SecurityId::None, ""));
+        let directory = directory(&names);
+        let (mut client, _other) = pair(false);
+        let find = |client: &Client, most| {
+            let symbols = ["SI", "NONE", "SI", "RI", "NONE", "SI"];
+            let (found, why) = find(client, &directory, SymbolType::RawSymbol, &symbols, most);
+            let found: Vec<u32> = found.into_iter().map(|own| own.0).collect();
+            (found, why.unwrap_or_default())
+        };
+        let why = "unknown symbols: NONE".to_owned();
+        assert_eq!(find(&client, usize::MAX), (vec![0, 1, 3, 2], why.clone()));
+        // At the limit, it goes on to the first instrument beyond.
+        assert_eq!(find(&client, 1), (vec![0, 1], String::new()));
+        assert_eq!(find(&client, 3), (vec![0, 1, 3, 2], why));
+        client.grant = Arc::new(Grant::nothing());
+        let (found, why) = find(&client, usize::MAX);
+        assert!(found.is_empty());
+        assert_eq!(why, "unknown symbols: SI, NONE, RI");
     }
 }

@@ -51,10 +51,14 @@ impl Task {
 
 /// Returns the schemas of which no record of a new instrument with this symbol may be sent yet: the
 /// past of all instruments is being sent, or their start has more of it to send.
-pub(super) fn awaited<'a>(tasks: impl IntoIterator<Item = &'a Task>, symbol: &[u8]) -> LiveSchemas {
+pub(super) fn awaited<'a>(
+    tasks: impl IntoIterator<Item = &'a Task>,
+    symbol: &[u8],
+    instrument: InstrumentId,
+) -> LiveSchemas {
     let awaited = tasks.into_iter().filter(|task| match task {
         Task::Replay(replay) => replay.is_past() && replay.is_of_all(),
-        Task::Join(join) => join.shows(symbol),
+        Task::Join(join) => join.shows(symbol, instrument),
         Task::Again => false,
     });
     awaited.fold(LiveSchemas::NONE, |all, task| all.with(task.schema()))

@@ -353,7 +353,7 @@ impl Follower {
         let brought = &mut outlet.brought;
         let send = &mut |event: &Event| brought.take(event);
         for instrument in sample::instruments(read.instruments) {
-            self.edge.instrument(origin, instrument, send);
+            self.edge.instrument(now, origin, instrument, send);
         }
         self.edge.steps(now, origin, steps, events, send);
         true
@@ -396,6 +396,7 @@ impl Follower {
         self.counts.gaps.increment(gaps - self.gaps);
         self.gaps = gaps;
         self.counts.plants.set(self.edge.plants() as u64);
+        self.counts.lacking.set(self.edge.lacking().into());
         let ignored = stats.not_covered + stats.unknown + stats.of_another_time + stats.refused;
         self.counts.ignored.set(ignored);
     }

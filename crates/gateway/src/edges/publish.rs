@@ -4,7 +4,8 @@ use super::config::FeedEdges;
 use super::relay::{HEAD, INSTRUMENT, PICTURE, Relay, RelayEnd, STEPS, book_kind};
 use super::sample::{self, BookKind, OVERHEAD, PictureSample, Source, StepsSample};
 use crate::bridge::Plan;
-use crate::bridge::patience::{Omissions, Patience, Written};
+use crate::bridge::ack_wait::{AckWait, Written};
+use crate::bridge::omissions::Omissions;
 use crate::counts::{EdgesCounts, RelayCounts, TopicCounts};
 use crate::feed::FeedError;
 use crate::feed::config::Feed;
@@ -50,7 +51,7 @@ struct Topics {
     instruments: Vec<u8>,
     buffer: CdrBuffer,
     asked: Arc<AtomicBool>,
-    patience: Patience,
+    patience: AckWait,
     omissions: Omissions,
     counts: EdgesCounts,
 }
@@ -120,7 +121,7 @@ impl Topics {
             instruments: Vec::with_capacity(INSTRUMENTS),
             buffer: CdrBuffer::with_capacity(2 * end.longest + OVERHEAD),
             asked: Arc::clone(&end.asked),
-            patience: Patience::new(edges.wait_ms, plan.stop.clone()),
+            patience: AckWait::new(edges.wait_ms, plan.stop.clone()),
             omissions: Omissions::new(Outlet::Edges, plan.notices.clone()),
             counts: EdgesCounts::new(plan.counters, ""),
         })
@@ -239,12 +240,7 @@ impl Topics {
 }
 
 /// Writes a sample. `id` identifies the writer. Returns false if DDS did not accept it.
-fn write(
-    writer: &Writer,
-    id: u64,
-    bytes: &[u8],
-    patience: &mut Patience,
-) -> Result<bool, DdsError> {
+fn write(writer: &Writer, id: u64, bytes: &[u8], patience: &mut AckWait) -> Result<bool, DdsError> {
     match patience.write(id, || writer.write(bytes)) {
         Ok(written) => Ok(written == Written::Done(())),
         Err(DdsError::TooManyKeys { .. } | DdsError::LongKey { .. }) => Ok(false),

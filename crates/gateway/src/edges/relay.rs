@@ -139,7 +139,7 @@ impl Relay {
             steps.clear();
         }
         if self.asked.load(Ordering::Relaxed) && self.asked.swap(false, Ordering::Relaxed) {
-            self.pictures.show_all();
+            self.pictures.show_all(follower.instruments().len());
         }
         for _ in 0..TURN {
             let Some(number) = self.pictures.next(now.mono) else {

@@ -7,7 +7,8 @@
 use super::FeedError;
 use super::config::FeedTopics;
 use crate::bridge::Plan;
-use crate::bridge::patience::{Omissions, Patience, Written};
+use crate::bridge::ack_wait::{AckWait, Written};
+use crate::bridge::omissions::Omissions;
 use crate::counts::TopicsCounts;
 use crate::notice::{Notice, Notices, Outlet, Why};
 use crate::stages::{End, MARKED, Mark, OutletStages, Pending};
@@ -141,7 +142,7 @@ struct Topics {
     matched: bool,
     /// The number of the next record in the ring.
     next: u64,
-    patience: Patience,
+    patience: AckWait,
     omissions: Omissions,
     counts: TopicsCounts,
     notices: Notices,
@@ -169,7 +170,7 @@ impl TopicsPublisher {
                 publisher,
                 matched: false,
                 next: 0,
-                patience: Patience::new(topics.wait_ms, plan.stop.clone()),
+                patience: AckWait::new(topics.wait_ms, plan.stop.clone()),
                 omissions: Omissions::new(Outlet::Feed, plan.notices.clone()),
                 counts: TopicsCounts::new(plan.counters, ""),
                 notices: plan.notices.clone(),

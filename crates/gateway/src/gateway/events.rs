@@ -44,7 +44,7 @@ impl Builder<'_> {
         let mut replay = replay.map(|log| OpenReplay::open(log, own)).transpose()?;
         let feeds = match &replay {
             Some(replay) => replay.run().feeds.clone(),
-            None => history::feeds(config)?,
+            None => self.numbering.infos.clone(),
         };
         let books = feeds.iter().map(|feed| feed.book).collect();
         let first = replay.as_ref().map_or(1, OpenReplay::number);

@@ -7,7 +7,7 @@ use crate::edges::publish::{self, EdgesPublisher};
 use crate::edges::relay::Relay;
 use crate::feed::config::Feed;
 use crate::feed::publish::{SampleRing, TopicsPublisher};
-use crate::feed::{self, FeedError, FeedSource, Feeds, Outlets, Places};
+use crate::feed::{self, FeedError, FeedSource, Feeds, Outlets};
 use crate::history::KnownInstruments;
 use crate::market::error::MarketError;
 use crate::market::{Held, MarketFeed};
@@ -41,14 +41,10 @@ impl Builder<'_> {
             None => (None, Waker::detached()?, KnownInstruments::default(), None),
         };
         let mut sources = Vec::new();
-        let mut places = Places::default();
-        for feed in feeds {
+        for (feed, &place) in feeds.iter().zip(&self.numbering.feeds) {
             let program = Arc::new(feed::templates(feed, plan.notices)?);
-            let mut of_market = 0;
-            let market = match feed.mapping.is_some() {
-                true => {
-                    let place = places.next(&feed.book.clone().unwrap_or_default())?;
-                    of_market = place.0;
+            let market = match place {
+                Some(place) => {
                     let (relay, publisher) = self.relay(feed, &waker, plan)?;
                     alone.extend(publisher.map(|agent| Box::new(agent) as Box<dyn Agent>));
                     let held = Held {
@@ -58,7 +54,7 @@ impl Builder<'_> {
                     let market = MarketFeed::open(feed, &program, place, &waker, held, relay, plan);
                     Some(market.map_err(FeedError::from)?)
                 }
-                false => None,
+                None => None,
             };
             let source_rings = self.source_rings(rings, self.config.dds.publish.is_some())?;
             let (to_topics, publisher) = self.feed_topics(feed, &program, plan)?;
@@ -71,12 +67,12 @@ impl Builder<'_> {
             };
             let mut source = FeedSource::open(feed, program, outlets, market, plan)?;
             if let Some(log) = rings.inlets() {
-                source.log_to(log, of_market);
+                source.log_to(log, place.map_or(0, |(number, _)| number));
             }
             sources.push(source);
         }
-        let edges = self.edges(&mut places, &known, &waker, plan)?;
-        let files = self.files(places, &books, &waker, plan)?;
+        let edges = self.edges(&known, &waker, plan)?;
+        let files = self.files(&books, &waker, plan)?;
         let replay = match self.config.replay.as_ref().zip(replay) {
             Some((settings, part)) => Some(ReplaySource::open(settings, part, &waker, plan)?),
             None => None,
@@ -96,14 +92,12 @@ impl Builder<'_> {
     /// Opens the feeds that other gateways receive. Instruments in a log keep their numbers.
     fn edges(
         &self,
-        places: &mut Places,
         known: &KnownInstruments,
         waker: &Waker,
         plan: Plan<'_>,
     ) -> Result<Vec<EdgeFeed>, StartError> {
         let mut edges = Vec::new();
-        for edge in &self.config.edges {
-            let (source, base) = places.next(&edge.book)?;
+        for (edge, &(source, base)) in self.config.edges.iter().zip(&self.numbering.edges) {
             let config = edge.follower(source).map_err(MarketError::from);
             let config = config.map_err(FeedError::from)?;
             let mut table = Instruments::new(edge.book.most_instruments as usize);
@@ -113,17 +107,15 @@ impl Builder<'_> {
         Ok(edges)
     }
 
-    /// Opens the feeds that are files, with numbers after all others.
+    /// Opens the feeds that are files.
     fn files(
         &self,
-        mut places: Places,
         books: &[BookConfig],
         waker: &Waker,
         plan: Plan<'_>,
     ) -> Result<Vec<FileMarket>, StartError> {
         let mut files = Vec::new();
-        for file in &self.config.files {
-            let (source, base) = places.next(&file.book())?;
+        for (file, &(source, base)) in self.config.files.iter().zip(&self.numbering.files) {
             let place = DbnPlace::new(source, base, file.source.most_instruments);
             files.push(FileMarket::open(file, place, books, waker, plan)?);
         }

@@ -3,7 +3,8 @@
 
 use super::config::History;
 use crate::counts::KeeperCounts;
-use crate::notice::{Limit, Notice, Notices};
+use crate::notice::{Notice, Notices};
+use crate::retry::Retry;
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_fix::session::Now;
 use fanfare_history::{Keeper, LogError};
@@ -21,8 +22,7 @@ pub(crate) struct KeeperAgent {
     synced: u64,
     /// Whether records were read that are not synced.
     is_unsynced: bool,
-    retry: Option<u64>,
-    limit: Limit,
+    retry: Retry,
     /// The counters of the log of market events.
     counts: Option<KeeperCounts>,
     notices: Notices,
@@ -40,8 +40,7 @@ impl KeeperAgent {
             sync: history.sync_ms * 1_000_000,
             synced: 0,
             is_unsynced: false,
-            retry: None,
-            limit: Limit::default(),
+            retry: Retry::new(PATIENCE),
             counts,
             notices,
         })
@@ -85,18 +84,17 @@ impl Agent for KeeperAgent {
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        if self.retry.is_some_and(|at| now.mono < at) {
+        if self.retry.waits(now) {
             return Ok(0);
         }
-        self.retry = None;
         match self.turn(now.mono) {
             Ok(read) => {
+                self.retry.succeeded();
                 self.count();
                 Ok(read)
             }
             Err(error) => {
-                self.retry = Some(now.mono + PATIENCE);
-                if self.limit.lets(now.utc.nanos()) {
+                if self.retry.failed(now) {
                     let folder = self.folder.display().to_string();
                     let what = format!("checkpoints and compaction wait: {error}");
                     self.notices.send(Notice::History { folder, what });

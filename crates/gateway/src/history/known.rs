@@ -53,13 +53,13 @@ impl KnownInstruments {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_log::{instrument, named};
     use fanfare_history::{FeedInfo, Writer, WriterConfig};
     use fanfare_market::BookConfig;
-    use fanfare_market::event::InstrumentId;
-    use fanfare_market::instruments::{Definition, Name};
+    use fanfare_peers::Scratch;
 
     /// Writes a run with these feeds and instruments, by their numbers.
-    fn run(folder: &Path, feeds: &[(&str, u32)], instruments: &[(u32, &str)]) {
+    fn run(folder: &Scratch, feeds: &[(&str, u32)], instruments: &[(u32, &str)]) {
         let book = BookConfig::by_price(5).unwrap();
         let feeds = feeds.iter().map(|(name, base)| FeedInfo {
             name: (*name).to_owned(),
@@ -69,31 +69,15 @@ mod tests {
         let config = WriterConfig::default();
         let (mut writer, _) = Writer::open(folder, config, feeds.collect(), 1).unwrap();
         for (number, symbol) in instruments {
-            let name = Name {
-                symbol: symbol.as_bytes(),
-                ..Name::default()
-            };
-            let instrument = Instrument {
-                instrument: InstrumentId(*number),
-                definition: Definition {
-                    name,
-                    ..Definition::default()
-                },
-                revision: 1,
-                status: 0,
-            };
-            let mut bytes = Vec::new();
-            instrument.write(&mut bytes);
-            writer.instrument(&bytes).unwrap();
+            let known = instrument(*number, named(symbol));
+            writer.instrument(&known).unwrap();
         }
         writer.close().unwrap();
     }
 
     #[test]
     fn a_feed_that_has_room_for_more_takes_no_instruments_of_the_next() {
-        let name = format!("fanfare-known-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        let _ = std::fs::remove_dir_all(&folder);
+        let folder = Scratch::new("known");
         let defined = |feed| {
             let mut table = Instruments::new(100);
             let known = KnownInstruments::read(&folder).unwrap();
@@ -120,6 +104,5 @@ mod tests {
         );
         assert_eq!(defined("x"), ["X0", "X1", "X2"]);
         assert_eq!(defined("y"), of_y);
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -20,16 +20,14 @@ mod writer;
 
 use crate::config::Config;
 use crate::counts::{HistoryCounts, KeeperCounts};
-use crate::feed::Places;
 use crate::kafka::{self, LogEnd};
-use crate::market::error::MarketError;
-use crate::market::ring::{self, EventRing, Record};
+use crate::market::ring::{self, EventRing};
 use crate::notice::{Notice, Notices};
-use crate::replay;
 use crate::stages::{End, StagePlan};
 use crate::start_error::StartError;
 use config::{History, WhenBehind};
 use fanfare_engine::agent::Agent;
+use fanfare_engine::clock;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::Rescued;
@@ -44,7 +42,7 @@ pub(crate) use rolling::{RollOrder, Rolling};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use writer::LogAgent;
 
 /// The sleep of the threads of a log when idle. Events that arrive in the meantime are in the
@@ -133,7 +131,7 @@ pub(crate) fn open(
     let Some(history) = &config.history else {
         return Ok(None);
     };
-    let now = now();
+    let now = clock::utc();
     let settings = WriterConfig {
         first,
         ..history.writer()
@@ -155,25 +153,11 @@ pub(crate) fn open(
     }))
 }
 
-/// Returns the nanoseconds since 1970-01-01 UTC.
-pub(crate) fn now() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    u64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// Appends the events that the log lacks from the ring of a killed process.
 fn rescue(file: &Path, writer: &mut Writer) -> Result<Rescued, LogError> {
     let mut failed = None;
     let rescued = ring::rescue(file, |record, continues| {
-        let taken = match record {
-            Record::Events(events, _) => writer.part(events, continues),
-            Record::Instrument(bytes) => writer.instrument(bytes),
-            Record::Restart(time) => writer.restart(time),
-            Record::Watermark(time) => {
-                writer.watermark(time);
-                Ok(())
-            }
-        };
+        let taken = writer::append(writer, record, continues);
         failed = failed.take().or(taken.err());
     });
     let rescued = rescued.map_err(|error| LogError::Io {
@@ -197,32 +181,4 @@ fn pass_over(found: Rescued, writer: &mut Writer) -> Result<Option<(u64, u64)>, 
     let passed = (writer.next(), left.below() - 1);
     writer.lost(passed.0, passed.1)?;
     Ok(Some(passed))
-}
-
-/// Returns the feeds that are markets, and the edges, in the order of their numbers.
-pub(crate) fn feeds(config: &Config) -> Result<Vec<FeedInfo>, StartError> {
-    let mut places = Places::default();
-    let markets = config.feeds.iter().filter(|feed| feed.mapping.is_some());
-    let feeds = markets.map(|feed| (feed.channel(), feed.book.clone().unwrap_or_default()));
-    let edges = config.edges.iter();
-    let edges = edges.map(|edge| (edge.channel.clone(), edge.book.clone()));
-    let mut all = Vec::new();
-    for (name, book) in feeds.chain(edges) {
-        let (_, base) = places.next(&book)?;
-        let book = book.book().map_err(MarketError::from);
-        all.push(FeedInfo {
-            name,
-            base,
-            book: book.map_err(crate::feed::FeedError::from)?,
-        });
-    }
-    for file in &config.files {
-        let (_, base) = places.next(&file.book())?;
-        all.push(FeedInfo {
-            name: file.channel.clone(),
-            base,
-            book: replay::book_of(&file.source.file)?,
-        });
-    }
-    Ok(all)
 }

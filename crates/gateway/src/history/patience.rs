@@ -1,6 +1,7 @@
 //! The retries of writers of logs after an error of the system, and their reports.
 
-use crate::notice::{Limit, Notice, Notices};
+use crate::notice::{Notice, Notices};
+use crate::retry::Retry;
 use fanfare_engine::counters::Counter;
 use fanfare_fix::session::Now;
 use fanfare_history::LogError;
@@ -12,9 +13,7 @@ const PATIENCE: u64 = 100_000_000;
 pub(super) struct Patience {
     /// The folder of the log.
     folder: String,
-    /// The monotonic time of the next retry.
-    retry: Option<u64>,
-    limit: Limit,
+    retry: Retry,
     notices: Notices,
 }
 
@@ -22,15 +21,14 @@ impl Patience {
     pub(super) fn new(folder: &Path, notices: Notices) -> Self {
         Self {
             folder: folder.display().to_string(),
-            retry: None,
-            limit: Limit::default(),
+            retry: Retry::new(PATIENCE),
             notices,
         }
     }
 
     /// Returns whether it is too early to retry.
     pub(super) fn waits(&self, now: Now) -> bool {
-        self.retry.is_some_and(|at| now.mono < at)
+        self.retry.waits(now)
     }
 
     /// Records the result of a turn, and returns the work that it did.
@@ -40,38 +38,33 @@ impl Patience {
         outcome: Result<usize, LogError>,
         failures: &Counter,
     ) -> usize {
-        let had_failed = self.retry.take().is_some();
         match outcome {
             Ok(read) => {
-                if had_failed {
-                    self.limit = Limit::default();
-                    self.report(now, "is written again".to_owned());
+                if self.retry.succeeded() {
+                    self.report("is written again".to_owned());
                 }
                 read
             }
             Err(error) => {
                 failures.increment(1);
-                self.retry = Some(now.mono + PATIENCE);
-                self.report(
-                    now,
-                    format!("cannot be written, the next attempt follows: {error}"),
-                );
+                if self.retry.failed(now) {
+                    self.report(format!(
+                        "cannot be written, the next attempt follows: {error}"
+                    ));
+                }
                 0
             }
         }
     }
 
     /// Reports that the log could not be closed.
-    pub(super) fn end(&mut self, now: Now, error: &LogError) {
-        self.limit = Limit::default();
-        self.report(now, format!("could not be ended: {error}"));
+    pub(super) fn end(&self, error: &LogError) {
+        self.report(format!("could not be ended: {error}"));
     }
 
-    fn report(&mut self, now: Now, what: String) {
-        if self.limit.lets(now.utc.nanos()) {
-            let folder = self.folder.clone();
-            self.notices.send(Notice::History { folder, what });
-        }
+    fn report(&self, what: String) {
+        let folder = self.folder.clone();
+        self.notices.send(Notice::History { folder, what });
     }
 }
 

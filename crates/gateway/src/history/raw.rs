@@ -9,16 +9,17 @@ use super::keeper::KeeperAgent;
 use super::patience::{Patience, drain};
 use super::rolling::RollOrder;
 use super::rolls::Roll;
-use super::{KEEPER_SLEEP, LogThreads, WRITER_SLEEP, feeds};
+use super::{KEEPER_SLEEP, LogThreads, WRITER_SLEEP};
 use crate::config::Config;
 use crate::counts::RawCounts;
 use crate::notice::Notices;
 use crate::start_error::StartError;
 use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::clock;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::ring::Consumer;
 use fanfare_fix::session::Now;
-use fanfare_history::{LogError, Raw, Writer};
+use fanfare_history::{FeedInfo, LogError, Raw, Writer};
 
 /// The most records of one ring that are written in a turn.
 const TURN: usize = 512;
@@ -32,14 +33,18 @@ pub(crate) struct RawLog {
 }
 
 impl RawLog {
-    /// Opens the log, if it is configured.
-    pub(crate) fn open(config: &Config, counters: &Counters) -> Result<Option<Self>, StartError> {
+    /// Opens the log, if it is configured. `feeds` are those that are markets.
+    pub(crate) fn open(
+        config: &Config,
+        feeds: &[FeedInfo],
+        counters: &Counters,
+    ) -> Result<Option<Self>, StartError> {
         let raw = config.history.as_ref().and_then(History::of_raw);
         let Some((settings, ring_bytes)) = raw else {
             return Ok(None);
         };
-        let now = super::now();
-        let opened = Writer::open(&settings.folder, settings.writer(), feeds(config)?, now);
+        let now = clock::utc();
+        let opened = Writer::open(&settings.folder, settings.writer(), feeds.to_vec(), now);
         let (writer, _) = opened.map_err(StartError::History)?;
         Ok(Some(Self {
             settings,
@@ -139,7 +144,7 @@ impl Agent for RawAgent {
         let outcome = drain(|| self.turn(now));
         let outcome = outcome.and_then(|()| self.writer.take().map_or(Ok(()), Writer::close));
         if let Err(error) = outcome {
-            self.patience.end(now, &error);
+            self.patience.end(&error);
         }
     }
 }

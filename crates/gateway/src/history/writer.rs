@@ -75,22 +75,13 @@ impl LogAgent {
         let (mut failed, mut seen) = (None, 0);
         let stages = &mut self.stages;
         let read = self.ring.read(TURN, |record, continues| {
-            let taken = match record {
-                Record::Events(events, mark) => {
-                    if let (Some(mark), Some(stages)) = (mark, stages.as_mut()) {
-                        stages.take(mark, now.mono);
-                    }
-                    seen += events.len() as u64;
-                    writer.part(events, continues)
+            if let Record::Events(events, mark) = record {
+                if let (Some(mark), Some(stages)) = (mark, stages.as_mut()) {
+                    stages.take(mark, now.mono);
                 }
-                Record::Instrument(bytes) => writer.instrument(bytes),
-                Record::Restart(time) => writer.restart(time),
-                Record::Watermark(time) => {
-                    writer.watermark(time);
-                    Ok(())
-                }
-            };
-            if let Err(error) = taken {
+                seen += events.len() as u64;
+            }
+            if let Err(error) = append(writer, record, continues) {
                 failed = Some(error);
             }
         });
@@ -124,6 +115,23 @@ impl LogAgent {
     }
 }
 
+/// Appends a record of the ring to the log.
+pub(super) fn append(
+    writer: &mut Writer,
+    record: Record<'_>,
+    continues: bool,
+) -> Result<(), LogError> {
+    match record {
+        Record::Events(events, _) => writer.part(events, continues),
+        Record::Instrument(bytes) => writer.instrument(bytes),
+        Record::Restart(time) => writer.restart(time),
+        Record::Watermark(time) => {
+            writer.watermark(time);
+            Ok(())
+        }
+    }
+}
+
 impl Agent for LogAgent {
     fn name(&self) -> &str {
         "log"
@@ -150,7 +158,7 @@ impl Agent for LogAgent {
         match outcome {
             // Nothing is left to recover, and a file that remains has only events of the log.
             Ok(()) => drop(std::fs::remove_file(&self.ring_file)),
-            Err(error) => self.patience.end(now, &error),
+            Err(error) => self.patience.end(&error),
         }
         self.open = None;
     }

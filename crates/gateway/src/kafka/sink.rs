@@ -5,7 +5,8 @@ use super::config::{Kafka, KafkaBegin, KafkaFormat};
 use super::form::Form;
 use super::topic::{Held, Topic, TopicError};
 use crate::counts::KafkaCounts;
-use crate::notice::{Limit, Notice, Notices};
+use crate::notice::{Notice, Notices};
+use crate::retry::Retry;
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_fix::session::Now;
 use fanfare_history::{At, Log, LogError, Reader, Run, Start};
@@ -58,7 +59,7 @@ pub(crate) struct KafkaSink<T> {
     source: Source,
     topic: T,
     running: Option<Running>,
-    retry: Option<u64>,
+    retry: Retry,
     /// The number of the first event that the topic may lack. With `begin = "now"`, an empty topic
     /// begins with it.
     unsent: u64,
@@ -66,7 +67,6 @@ pub(crate) struct KafkaSink<T> {
     next: u64,
     /// Whether the notice that the topic is written is still to be sent.
     is_silent: bool,
-    limit: Limit,
     counts: KafkaCounts,
 }
 
@@ -91,11 +91,10 @@ impl<T: Topic> KafkaSink<T> {
             source,
             topic,
             running: None,
-            retry: None,
+            retry: Retry::new(PATIENCE),
             unsent,
             next: 0,
             is_silent: true,
-            limit: Limit::default(),
             counts,
         }
     }
@@ -312,11 +311,13 @@ impl<T: Topic + Send> Agent for KafkaSink<T> {
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
         let mut read = 0;
-        if self.retry.is_none_or(|at| now.mono >= at) {
-            self.retry = None;
+        if !self.retry.waits(now) {
             self.next = now.mono + PACE;
             match self.turn(now.mono, false) {
-                Ok(count) => read = count,
+                Ok(count) => {
+                    self.retry.succeeded();
+                    read = count;
+                }
                 Err(error) => self.fail(&error, now),
             }
         }
@@ -340,7 +341,7 @@ impl<T: Topic + Send> Agent for KafkaSink<T> {
     }
 
     fn next_timer(&self) -> Option<u64> {
-        Some(self.retry.unwrap_or(self.next))
+        Some(self.retry.at.unwrap_or(self.next))
     }
 }
 
@@ -349,8 +350,7 @@ impl<T: Topic> KafkaSink<T> {
         self.topic.close();
         self.running = None;
         self.counts.errors.increment(1);
-        self.retry = Some(now.mono + PATIENCE);
-        if self.limit.lets(now.utc.nanos()) {
+        if self.retry.failed(now) {
             self.is_silent = true;
             self.tell(error.to_string());
         }

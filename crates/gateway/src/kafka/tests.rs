@@ -6,6 +6,7 @@ use super::sink::{KafkaSink, Source};
 use super::topic::{Held, Message, Topic, TopicError, What};
 use crate::counts::KafkaCounts;
 use crate::notice;
+use crate::test_log::{instrument, named};
 use fanfare_engine::agent::Agent;
 use fanfare_engine::counters::Counters;
 use fanfare_feed::recovery::State;
@@ -13,12 +14,11 @@ use fanfare_fix::session::Now;
 use fanfare_history::{FeedInfo, Log, Writer, WriterConfig};
 use fanfare_market::book::BookConfig;
 use fanfare_market::event::{Event, Flags, InstrumentId, Kind, entry};
-use fanfare_market::instruments::{Definition, Instrument, Name};
 use fanfare_market::{Action, Price, state};
+use fanfare_peers::Scratch;
 use fanfare_wire::UtcTimestamp;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -95,34 +95,17 @@ impl Topic for Fake {
     }
 }
 
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let name = format!("fanfare-kafka-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let _ = std::fs::remove_dir_all(&path);
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 fn books() -> BookConfig {
     BookConfig::by_price(20).unwrap()
 }
 
 /// Begins a run of the plant.
-fn open(folder: &Folder, start: u64) -> Writer {
+fn open(folder: &Scratch, start: u64) -> Writer {
     open_with(folder, start, books())
 }
 
 /// Begins a run of the plant whose feed has these books.
-fn open_with(folder: &Folder, start: u64, book: BookConfig) -> Writer {
+fn open_with(folder: &Scratch, start: u64, book: BookConfig) -> Writer {
     let feed = FeedInfo {
         name: "feed".to_owned(),
         base: 0,
@@ -132,7 +115,7 @@ fn open_with(folder: &Folder, start: u64, book: BookConfig) -> Writer {
         segment_bytes: 1 << 20,
         first: 1,
     };
-    let (writer, _) = Writer::open(&folder.0, config, vec![feed], start).unwrap();
+    let (writer, _) = Writer::open(folder, config, vec![feed], start).unwrap();
     writer
 }
 
@@ -150,31 +133,11 @@ fn event(number: u64, instrument: InstrumentId) -> [u8; Event::SIZE] {
     event.to_bytes()
 }
 
-/// Returns the record of instrument 7 with this symbol.
-fn instrument(symbol: &str) -> Vec<u8> {
-    let name = Name {
-        symbol: symbol.as_bytes(),
-        ..Name::default()
-    };
-    let instrument = Instrument {
-        instrument: InstrumentId(7),
-        definition: Definition {
-            name,
-            ..Definition::default()
-        },
-        revision: 1,
-        status: 0,
-    };
-    let mut out = Vec::new();
-    instrument.write(&mut out);
-    out
-}
-
 /// Writes a run whose feed has this number of levels: as many, then one above them. Their events
 /// begin with `first`.
-fn write_levels(folder: &Folder, levels: u32, first: u64, start: u64) {
+fn write_levels(folder: &Scratch, levels: u32, first: u64, start: u64) {
     let mut writer = open_with(folder, start, BookConfig::by_level(levels).unwrap());
-    writer.instrument(&instrument("RIU3")).unwrap();
+    writer.instrument(&instrument(7, named("RIU3"))).unwrap();
     let live = Event {
         number: first,
         instrument: InstrumentId(7),
@@ -225,7 +188,7 @@ fn bids(topic: &Fake) -> Vec<usize> {
 }
 
 /// Writes a run of the plant with events of these numbers.
-fn write(folder: &Folder, numbers: impl Iterator<Item = u64>, start: u64) {
+fn write(folder: &Scratch, numbers: impl Iterator<Item = u64>, start: u64) {
     let mut writer = open(folder, start);
     for number in numbers {
         writer.events(&[event(number, InstrumentId::ALL)]).unwrap();
@@ -251,7 +214,7 @@ fn config() -> Kafka {
 /// Returns a sink of a log that has events up to the one before `written`.
 fn sink(
     config: Kafka,
-    folder: &Folder,
+    folder: &Scratch,
     topic: &Fake,
     written: &Arc<AtomicU64>,
 ) -> (KafkaSink<Fake>, notice::NoticeReceiver, Counters) {
@@ -259,7 +222,7 @@ fn sink(
     let counters = Counters::new();
     let source = Source {
         log: LogEnd {
-            folder: folder.0.clone(),
+            folder: folder.to_path_buf(),
             written: Arc::clone(written),
             writer: Weak::new(),
         },
@@ -283,13 +246,13 @@ fn at(turn: u64) -> Now {
 }
 
 /// Runs some turns of a sink, and either ends or kills it.
-fn run(folder: &Folder, topic: &Fake, turns: u64, is_stopped: bool) -> Vec<String> {
+fn run(folder: &Scratch, topic: &Fake, turns: u64, is_stopped: bool) -> Vec<String> {
     run_as(config(), folder, topic, turns, is_stopped)
 }
 
 fn run_as(
     config: Kafka,
-    folder: &Folder,
+    folder: &Scratch,
     topic: &Fake,
     turns: u64,
     is_stopped: bool,
@@ -319,7 +282,7 @@ proptest! {
         runs in proptest::collection::vec((1..1500u64, 0..6u64, any::<bool>()), 1..5),
         fails in proptest::collection::vec(0..200u8, 0..12),
     ) {
-        let folder = Folder::new("fails");
+        let folder = Scratch::new("fails");
         let topic = Fake::default();
         topic.broker.lock().unwrap().fails = fails;
         let mut next = 1;
@@ -338,7 +301,7 @@ proptest! {
 
 #[test]
 fn what_the_log_lacks_is_said_in_the_topic() {
-    let folder = Folder::new("lost");
+    let folder = Scratch::new("lost");
     let topic = Fake::default();
     write(&folder, (1..10).chain(20..30), 1);
     run(&folder, &topic, 3, true);
@@ -355,15 +318,15 @@ fn what_the_log_lacks_is_said_in_the_topic() {
 
 #[test]
 fn what_retention_has_removed_is_said_in_the_topic() {
-    let folder = Folder::new("gone");
+    let folder = Scratch::new("gone");
     let topic = Fake::default();
     write(&folder, 1..10, 1);
     run(&folder, &topic, 3, true);
     drop(folder);
     // The log begins with a later number, as if its first segments were gone.
-    let folder = Folder::new("gone");
+    let folder = Scratch::new("gone");
     write(&folder, 20..30, 1);
-    let first = Log::open(&folder.0).unwrap().extent().unwrap().first;
+    let first = Log::open(&folder).unwrap().extent().unwrap().first;
     let told = run(&folder, &topic, 3, true);
     assert!(
         numbers(&topic, What::Event)
@@ -376,12 +339,12 @@ fn what_retention_has_removed_is_said_in_the_topic() {
 
 #[test]
 fn a_restart_at_the_edge_of_retention_is_said_in_the_topic() {
-    let folder = Folder::new("edge");
+    let folder = Scratch::new("edge");
     let topic = Fake::default();
     write(&folder, 1..10, 1);
     run(&folder, &topic, 3, true);
     write(&folder, 10..20, 2);
-    let segments = Log::open(&folder.0).unwrap().segments().unwrap();
+    let segments = Log::open(&folder).unwrap().segments().unwrap();
     assert_eq!((segments.len(), segments[1].first), (2, 10));
     std::fs::remove_file(&segments[0].path).unwrap();
     // A topic that has the notice already.
@@ -401,11 +364,11 @@ fn a_restart_at_the_edge_of_retention_is_said_in_the_topic() {
 
 #[test]
 fn an_instrument_that_is_shown_late_is_in_the_topic_from_then_on() {
-    let folder = Folder::new("late");
+    let folder = Scratch::new("late");
     let topic = Fake::default();
     let mut writer = open(&folder, 1);
     writer.events(&[event(1, InstrumentId(7))]).unwrap();
-    writer.instrument(&instrument("RIU3")).unwrap();
+    writer.instrument(&instrument(7, named("RIU3"))).unwrap();
     writer.events(&[event(2, InstrumentId(7))]).unwrap();
     writer.close().unwrap();
     run(&folder, &topic, 3, true);
@@ -414,17 +377,17 @@ fn an_instrument_that_is_shown_late_is_in_the_topic_from_then_on() {
 
 #[test]
 fn an_instrument_whose_definition_was_lost_is_chosen_by_its_new_symbol() {
-    let folder = Folder::new("renamed");
+    let folder = Scratch::new("renamed");
     let topic = Fake::default();
     let config = Kafka {
         instruments: vec!["RI*".to_owned()],
         ..config()
     };
     let mut writer = open(&folder, 1);
-    writer.instrument(&instrument("SIU3")).unwrap();
+    writer.instrument(&instrument(7, named("SIU3"))).unwrap();
     writer.events(&[event(1, InstrumentId(7))]).unwrap();
     writer.lost(2, 3).unwrap();
-    writer.instrument(&instrument("RIU3")).unwrap();
+    writer.instrument(&instrument(7, named("RIU3"))).unwrap();
     writer.events(&[event(4, InstrumentId(7))]).unwrap();
     writer.close().unwrap();
     run_as(config, &folder, &topic, 3, true);
@@ -434,7 +397,7 @@ fn an_instrument_whose_definition_was_lost_is_chosen_by_its_new_symbol() {
 
 #[test]
 fn a_topic_that_begins_now_has_all_events_since_the_start_wherever_it_fails() {
-    let folder = Folder::new("now");
+    let folder = Scratch::new("now");
     let topic = Fake::default();
     let fail = || topic.broker.lock().unwrap().fails = vec![0];
     let config = Kafka {
@@ -473,7 +436,7 @@ fn a_topic_that_begins_now_has_all_events_since_the_start_wherever_it_fails() {
 
 #[test]
 fn levels_are_those_of_the_books_of_each_run_wherever_the_topic_ends() {
-    let folder = Folder::new("levels");
+    let folder = Scratch::new("levels");
     let topic = Fake::default();
     let config = || Kafka {
         format: KafkaFormat::Dbn,
@@ -494,7 +457,7 @@ fn levels_are_those_of_the_books_of_each_run_wherever_the_topic_ends() {
 
 #[test]
 fn the_lag_grows_while_the_broker_is_away() {
-    let folder = Folder::new("lag");
+    let folder = Scratch::new("lag");
     let topic = Fake::default();
     write(&folder, 1..10, 1);
     let written = Arc::new(AtomicU64::new(10));
@@ -526,7 +489,7 @@ fn the_lag_grows_while_the_broker_is_away() {
 
 #[test]
 fn a_topic_of_another_log_is_left_alone() {
-    let folder = Folder::new("other");
+    let folder = Scratch::new("other");
     let topic = Fake::default();
     topic
         .broker

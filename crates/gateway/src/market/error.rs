@@ -1,9 +1,8 @@
 //! The error of a feed that cannot become a market.
 
 use fanfare_engine::feed::OpenError;
+use fanfare_market::TextError;
 use fanfare_market::book::ConfigError;
-use fanfare_market::instruments::FileError;
-use fanfare_market::mapping::MappingError;
 use std::io;
 
 /// The reason why a feed cannot become a market.
@@ -23,12 +22,9 @@ pub enum MarketError {
     /// No mapping of this name is built in.
     #[error("unknown mapping `{0}`: expected builtin:fix, builtin:spectra or builtin:complex")]
     NoBuiltin(String),
-    /// A mapping is invalid, or does not fit the templates.
+    /// A mapping or a table of instruments is invalid, or a mapping does not fit the templates.
     #[error(transparent)]
-    Mapping(#[from] MappingError),
-    /// A table of instruments is invalid.
-    #[error(transparent)]
-    Instruments(#[from] FileError),
+    Text(#[from] TextError),
     /// A book exceeds its limits.
     #[error("`feed.book`: {0}")]
     Book(#[from] ConfigError),

@@ -18,7 +18,7 @@ pub(super) struct InForce {
     pub(super) channel: String,
     pub(super) mapping: Mapping,
     pub(super) program: Arc<Program>,
-    /// The number of the feed in the configuration.
+    /// The number of the feed among those that are markets.
     pub(super) source: u16,
     pub(super) slot: Slot,
     /// The waker of the thread of the feeds.

@@ -80,9 +80,9 @@ pub(crate) struct Held<'a> {
 
 impl MarketFeed {
     /// Joins the lines with snapshots, and starts the replay, which wakes the feed's thread by
-    /// `waker`. `source` is the number of the feed in the configuration, and `base` the plant's
-    /// number of its first instrument. The slot of its mapping is added to `held`, which also has
-    /// the instruments in the log.
+    /// `waker`. `source` is the number of the feed among those that are markets, and `base` the
+    /// plant's number of its first instrument. The slot of its mapping is added to `held`, which
+    /// also has the instruments in the log.
     pub(crate) fn open(
         feed: &Feed,
         program: &Arc<Program>,

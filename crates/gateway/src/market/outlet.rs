@@ -1,7 +1,7 @@
 //! The outlet of a feed's events to the ring: instruments before their events, the plant's numbers,
 //! states and their notices. It is the same for a feed that is received and one that is relayed.
 
-use super::ring::{Brought, EventRing};
+use super::ring::EventRing;
 use super::states::{StateCounts, States};
 use crate::bridge::Plan;
 use crate::counts::MarketCounts;
@@ -47,6 +47,25 @@ pub(crate) struct MarketOutlet {
     channel: Arc<str>,
     pub(crate) counts: MarketCounts,
     notices: Notices,
+}
+
+/// The events of a feed's message, until they are written to the ring.
+#[derive(Default)]
+pub(crate) struct Brought {
+    pub(crate) events: Vec<Event>,
+    /// The instruments of which anything besides the book has changed.
+    pub(crate) changed: Vec<InstrumentId>,
+}
+
+impl Brought {
+    /// Adds an event.
+    #[inline]
+    pub(crate) fn take(&mut self, event: &Event) {
+        self.events.push(*event);
+        if matches!(event.kind, Kind::Definition | Kind::Status) {
+            self.changed.push(event.instrument);
+        }
+    }
 }
 
 impl MarketOutlet {

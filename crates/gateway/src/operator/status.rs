@@ -2,7 +2,7 @@
 
 use super::GatewayOperator;
 use super::of;
-use crate::history::now;
+use fanfare_engine::clock;
 use fanfare_history::moment::utc;
 use fanfare_operator::Shape::{Count, Flag, List, Map, Maybe, Number, Object, OneOf, Text, Time};
 use fanfare_operator::{Ask, Outcome, Row, Shape};
@@ -35,7 +35,7 @@ fn status(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
         "uptime_s": shared.begun.elapsed().as_secs(),
         "ports": ports.collect::<Vec<_>>(),
         "users": shared.users.read().users().count(),
-        "time": utc(now()),
+        "time": utc(clock::utc()),
         "feeds": watch.states(),
         "events": watch.events().map(|(next, rate)| json!({ "next": next, "per_s": rate })),
         "history": operator.gateway.config().history.is_some(),

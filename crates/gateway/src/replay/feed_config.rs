@@ -2,7 +2,6 @@
 
 use super::config::{Speed, Turns};
 use crate::config_error::{ConfigError, range, within};
-use crate::market::config::FeedBook;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -79,14 +78,6 @@ impl FileFeed {
         let name = source.file.file_name().unwrap_or_default();
         let channel = channel.unwrap_or_else(|| name.to_string_lossy().into_owned());
         Self { channel, source }
-    }
-
-    /// Returns its books in the form of a feed's, for its numbers in the plant.
-    pub(crate) fn book(&self) -> FeedBook {
-        FeedBook {
-            most_instruments: self.source.most_instruments,
-            ..FeedBook::default()
-        }
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {

@@ -111,6 +111,7 @@ mod tests {
     use super::*;
     use fanfare_market::dbn::{DbnConfig, Schemas, ToDbn};
     use fanfare_market::{Kind, Price};
+    use fanfare_peers::Scratch;
 
     #[test]
     fn files_are_read_packed_or_not_and_cut_ones_up_to_there() {
@@ -127,7 +128,7 @@ mod tests {
             };
             to_dbn.write(&trade, 0, &Instruments::new(1), &mut bytes);
         }
-        let folder = std::env::temp_dir().join(format!("fanfare-dbn-{}", std::process::id()));
+        let folder = Scratch::new("dbn");
         std::fs::create_dir_all(&folder).unwrap();
         let packed = zstd::encode_all(&bytes[..], 3).unwrap();
         let whole = [("plain", bytes.clone()), ("packed", packed.clone())];
@@ -159,6 +160,5 @@ mod tests {
                 _ => assert!(!outcome.unwrap() && sizes.len() == 5_000, "{name}"),
             }
         }
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -4,7 +4,7 @@
 use super::cursor::{Cursor, Next};
 use super::dbn::DbnPlace;
 use super::feed_config::FileFeed;
-use super::log::{OpenReplay, mark_shown};
+use super::log::{OpenReplay, empty, mark_shown};
 use super::piece;
 use crate::bridge::Plan;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
@@ -167,16 +167,22 @@ impl FileMarket {
         let next = self.shown.split_off(rest);
         for (instrument, bytes) in next.iter().rev() {
             ring.put_bytes(bytes);
-            let Some(seen) = self.view.get(*instrument) else {
-                continue;
-            };
+            let (seen, source) = (self.view.get(*instrument), self.source);
             let events = &mut self.outlet.brought.events;
-            seen.show(*instrument, self.source, &mut |event| {
-                let mut event = *event;
+            if seen.is_none_or(|seen| seen.book.is_none()) {
+                // Its first change may come without a Clear.
+                events.push(empty(*instrument, source));
+            }
+            if let Some(seen) = seen {
+                seen.show(*instrument, source, &mut |event| events.push(*event));
+            }
+            for event in &mut *events {
                 event.ts_recv = received;
-                mark_shown(&mut event);
-                events.push(event);
-            });
+                mark_shown(event);
+            }
+            if let Some(last) = events.last_mut() {
+                last.flags = last.flags.with(Flags::LAST);
+            }
             self.outlet.pass_on(&self.none, ring);
         }
         next.len()
@@ -191,5 +197,105 @@ impl FileMarket {
         self.outlet.set_counts();
         let counts = &self.outlet.counts;
         counts.instruments.set(self.directory.len() as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::{Speed, Turns};
+    use super::super::feed_config::FileSource;
+    use super::*;
+    use crate::notice;
+    use crate::stages::StagePlan;
+    use crate::test_log::named;
+    use fanfare_engine::clock::Clock;
+    use fanfare_engine::counters::Counters;
+    use fanfare_engine::stop::Stop;
+    use fanfare_market::Delivery;
+    use fanfare_market::dbn::{DbnConfig, Schemas, ToDbn};
+    use fanfare_peers::Scratch;
+    use std::time::{Duration, Instant};
+
+    /// The bytes of a definition.
+    const DEFINITION: usize = 520;
+
+    /// Returns a file of a definition, and of the name of another instrument.
+    fn bytes() -> Vec<u8> {
+        let mut to_dbn = ToDbn::new(DbnConfig::new(Schemas::MIXED)).unwrap();
+        let (mut table, mut bytes) = (Instruments::new(2), Vec::new());
+        to_dbn.metadata("TEST", 0, &mut bytes);
+        for symbol in ["A", "B"] {
+            let defined = table.define(&named(symbol)).unwrap();
+            let event = Event {
+                kind: Kind::Definition,
+                instrument: defined.instrument,
+                id: defined.revision.into(),
+                flags: Flags::LAST,
+                ..Event::EMPTY
+            };
+            to_dbn.write(&event, 0, &table, &mut bytes);
+        }
+        bytes.truncate(bytes.len() - DEFINITION);
+        bytes
+    }
+
+    #[test]
+    fn instruments_without_a_book_are_shown_with_an_empty_one() {
+        let path = Scratch::new("no-book.dbn");
+        path.write(bytes());
+        let source = FileSource {
+            file: path.to_path_buf(),
+            speed: Speed::Max,
+            turns: Turns(1),
+            most_instruments: 10,
+        };
+        let settings = FileFeed::new(None, source);
+        let (counters, stop) = (Counters::new(), Stop::new());
+        let (notices, _received) = notice::channel();
+        let plan = Plan {
+            origin: 1,
+            channels: &[],
+            message_bytes: 1 << 16,
+            counters: &counters,
+            notices: &notices,
+            stages: StagePlan::new(&counters, false),
+            stop: &stop,
+        };
+        let (waker, mut clock) = (Waker::detached().unwrap(), Clock::new());
+        let mut ring = EventRing::new(1 << 16, 1, waker.clone(), 1);
+        let mut reader = ring.reader(waker.clone()).unwrap();
+        let (place, books) = (DbnPlace::new(1, 0, 10), [BookConfig::by_price(10).unwrap()]);
+        let mut file = FileMarket::open(&settings, place, &books, &waker, plan).unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while file.directory.len() < 2 || file.outlet.counts.events.value() < 1 {
+            assert!(Instant::now() < until, "the file is not read");
+            file.turn(clock.read(), &mut ring);
+            std::thread::yield_now();
+        }
+        reader.read(usize::MAX, |_| {});
+        let mut view: View = View::new(books.to_vec());
+        let numbers = [0, 1].map(InstrumentId);
+        for number in numbers {
+            view.open(number);
+        }
+        view.lose_all();
+        file.show_all();
+        while file.is_showing() {
+            file.show(clock.read(), &mut ring);
+        }
+        let mut shown = Vec::new();
+        reader.read(usize::MAX, |delivery| {
+            if let Delivery::Event(event, _) = delivery {
+                view.apply(event);
+                shown.push((event.instrument.0, event.kind, event.flags.has(Flags::LAST)));
+            }
+        });
+        let (clear, state) = (Kind::Clear, Kind::State);
+        assert_eq!(
+            shown,
+            [(0, clear, false), (0, state, true), (1, clear, true)]
+        );
+        let lost = numbers.map(|number| view.get(number).unwrap().is_lost());
+        assert_eq!(lost, [false, false]);
     }
 }

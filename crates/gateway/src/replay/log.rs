@@ -6,9 +6,13 @@ use super::error::ReplayError;
 use super::file::DbnFileError;
 use super::piece::{Mark, Piece, Step};
 use fanfare_engine::poll::Waker;
+use fanfare_feed::recovery::{Lack, State};
 use fanfare_history::{At, Log, LogError, Reader, Run, Start};
 use fanfare_market::instruments::Directory;
-use fanfare_market::{Delivery, Event, Flags, Kind};
+use fanfare_market::state::to_event;
+use fanfare_market::view::Seen;
+use fanfare_market::{Delivery, Event, Flags, InstrumentId, Kind};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 
@@ -38,6 +42,9 @@ enum Source {
 struct Known {
     instruments: Vec<Box<[u8]>>,
     events: Vec<Vec<Event>>,
+    /// The number of the first `events` that are of instruments whose books damage hides. Behind
+    /// them the numbers jump, so that readers lose these books.
+    hidden: usize,
     time: u64,
 }
 
@@ -173,13 +180,14 @@ impl Known {
         if before.run.number != run.number {
             return Ok(known);
         }
+        for instrument in before.lost() {
+            let source = before.source_of(instrument);
+            known.events.push(vec![unknown(instrument, source)]);
+        }
+        known.hidden = known.events.len();
         for instrument in before.view.numbers() {
-            let feeds = run.feeds.iter();
-            let source = feeds.filter(|feed| feed.base <= instrument.0).count() as u16;
             if let Some(seen) = before.view.get(instrument) {
-                let mut events = Vec::new();
-                seen.show(instrument, source, &mut |event| events.push(*event));
-                known.events.push(events);
+                known.show(seen, instrument, before.source_of(instrument));
             }
         }
         if !before.of_all.is_empty() {
@@ -199,13 +207,86 @@ impl Known {
         let all = directory.iter();
         Self {
             instruments: all.map(|(_, bytes)| bytes.into()).collect(),
-            events: Vec::new(),
             time,
+            ..Self::default()
         }
     }
 
+    /// Adds the events that show an instrument, without a book if that is hidden.
+    fn show(&mut self, seen: &Seen, instrument: InstrumentId, source: u16) {
+        let mut events = Vec::new();
+        if self.hidden > 0 && !seen.is_lost() && seen.book.is_none() {
+            // After the jump, an empty book has to be shown, too.
+            events.push(empty(instrument, source));
+        }
+        seen.show(instrument, source, &mut |event| {
+            if !(seen.is_lost() && event.kind.is_of_book()) {
+                events.push(*event);
+            }
+        });
+        self.events.push(events);
+    }
+
+    /// Adds empty, unknown books of all other instruments, which the part has brought so far: when
+    /// it begins again, the jump hides none of theirs.
+    fn show_others(&mut self, directory: &Directory, run: &Run) {
+        if self.hidden == 0 {
+            return;
+        }
+        let shown = self.events.iter().skip(self.hidden).flatten();
+        let shown: HashSet<_> = shown.map(|event| event.instrument).collect();
+        for (instrument, _) in directory.iter() {
+            if shown.contains(&instrument) {
+                continue;
+            }
+            let source = run.source_of(instrument);
+            let events = [empty(instrument, source), unknown(instrument, source)];
+            let timed = events.map(|event| Event {
+                ts_recv: self.time,
+                ..event
+            });
+            self.events.push(timed.to_vec());
+        }
+    }
+
+    /// Assigns numbers from `number` on.
+    fn number_from(&mut self, mut number: u64) {
+        let hidden = self.hidden;
+        for (at, events) in self.events.iter_mut().enumerate() {
+            if hidden > 0 && at == hidden {
+                number += 1;
+            }
+            for event in events {
+                event.number = number;
+                number += 1;
+            }
+        }
+    }
+
+    /// Returns how many numbers the events take, with the jump.
     fn count(&self) -> u64 {
-        self.events.iter().map(|events| events.len() as u64).sum()
+        let events = self.events.iter().map(|events| events.len() as u64);
+        events.sum::<u64>() + u64::from(self.hidden > 0)
+    }
+}
+
+/// Returns an event of an instrument with an empty book, with which its snapshot begins.
+pub(super) const fn empty(instrument: InstrumentId, source: u16) -> Event {
+    Event {
+        instrument,
+        source,
+        flags: Flags::SNAPSHOT,
+        ..Event::EMPTY
+    }
+}
+
+/// Returns an event of an instrument without a book.
+fn unknown(instrument: InstrumentId, source: u16) -> Event {
+    Event {
+        instrument,
+        source,
+        flags: Flags::LAST,
+        ..to_event(State::Recovering(Lack::Picture))
     }
 }
 
@@ -280,7 +361,11 @@ impl Player {
             match &self.part.source {
                 Source::Log(log) => {
                     let reader = log.reader(Start::Number(self.part.first))?;
-                    self.turn(reader)?;
+                    let reader = self.turn(reader)?;
+                    if turn == 0 && self.part.turns.0 > 1 {
+                        let OpenReplay { known, run, .. } = &mut self.part;
+                        known.show_others(reader.directory(), run);
+                    }
                 }
                 Source::Dbn(path, place) => {
                     let play = DbnPlay::open(path, *place, self.part.shift)?;
@@ -293,15 +378,13 @@ impl Player {
 
     /// Sends the state before the part, with the numbers before its own.
     fn show(&mut self) {
-        let known = &self.part.known;
+        let first = self.part.number();
+        let known = &mut self.part.known;
+        known.number_from(first);
         for instrument in &known.instruments {
             self.piece.instrument(instrument);
         }
-        let numbers = self.part.number()..;
-        for (event, number) in self.part.known.events.iter_mut().flatten().zip(numbers) {
-            event.number = number;
-        }
-        for events in &self.part.known.events {
+        for events in &known.events {
             // Due with the first event.
             self.piece.message(0, events, false);
         }
@@ -323,7 +406,8 @@ impl Player {
         }
     }
 
-    fn turn(&mut self, mut reader: Reader) -> Result<(), Ended> {
+    /// Sends the part. Returns its reader, which knows all instruments.
+    fn turn(&mut self, mut reader: Reader) -> Result<Reader, Ended> {
         reader.stop_before(self.part.end);
         let mut run = self.part.run.number;
         let (mut events, mut restarted) = (Vec::new(), false);
@@ -353,7 +437,7 @@ impl Player {
                 self.flush()?;
             }
             if read == 0 {
-                return Ok(());
+                return Ok(reader);
             }
         }
     }
@@ -404,19 +488,34 @@ mod tests {
     use super::super::config::Speed;
     use super::super::piece;
     use super::*;
-    use fanfare_history::{Writer, WriterConfig};
-    use fanfare_market::InstrumentId;
-    use fanfare_market::instruments::{Definition, Instrument};
+    use crate::test_log::{instrument, named};
+    use fanfare_history::{FeedInfo, Moment, Writer, WriterConfig};
+    use fanfare_market::event::entry;
+    use fanfare_market::instruments::Definition;
+    use fanfare_market::{BookConfig, Price, Side, View};
+    use fanfare_peers::Scratch;
 
-    /// Replays a log to its end.
-    fn pieces_of(folder: &Path) -> Vec<Piece> {
+    /// Begins a log of one feed.
+    fn begin(folder: &Scratch) -> Writer {
+        let feed = FeedInfo {
+            name: "feed".to_owned(),
+            base: 0,
+            book: BookConfig::by_price(5).unwrap(),
+        };
+        let config = WriterConfig::default();
+        let (writer, _) = Writer::open(folder, config, vec![feed], 1).unwrap();
+        writer
+    }
+
+    /// Replays a log from an event to its end, so many times.
+    fn pieces_of(folder: &Scratch, from: Option<u64>, turns: u64) -> Vec<Piece> {
         let replay = Replay {
-            log: Some(folder.to_owned()),
+            log: Some(folder.to_path_buf()),
             dbn: None,
             speed: Speed::Max,
-            from: None,
+            from: from.map(Moment::Number),
             to: None,
-            turns: Turns::default(),
+            turns: Turns(turns),
         };
         let (sender, pieces) = piece::channel();
         let part = OpenReplay::open(&replay, None).unwrap();
@@ -434,10 +533,8 @@ mod tests {
 
     #[test]
     fn the_records_of_a_long_message_continue_it() {
-        let folder = std::env::temp_dir().join(format!("fanfare-parts-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        let (mut writer, _) =
-            Writer::open(&folder, WriterConfig::default(), Vec::new(), 1).unwrap();
+        let folder = Scratch::new("parts");
+        let mut writer = begin(&folder);
         for (number, continues) in [(1, true), (2, false), (3, false)] {
             let event = Event {
                 number,
@@ -447,7 +544,7 @@ mod tests {
         }
         writer.close().unwrap();
         let mut seen = Vec::new();
-        for piece in pieces_of(&folder) {
+        for piece in pieces_of(&folder, None, 1) {
             let mut numbers = piece.events.iter().map(|event| event.number);
             seen.extend(piece.marks.iter().filter_map(|mark| match mark {
                 Mark::Message { continues, .. } => Some((numbers.next(), *continues)),
@@ -455,37 +552,24 @@ mod tests {
             }));
         }
         assert_eq!(seen, [(Some(1), true), (Some(2), false), (Some(3), false)]);
-        let _ = std::fs::remove_dir_all(&folder);
     }
 
     #[test]
     fn instruments_that_were_written_before_the_first_event_are_replayed() {
-        let name = format!("fanfare-parts-known-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        let _ = std::fs::remove_dir_all(&folder);
-        let (mut writer, _) =
-            Writer::open(&folder, WriterConfig::default(), Vec::new(), 1).unwrap();
-        let mut instrument = |number| {
-            let known = Instrument {
-                instrument: InstrumentId(number),
-                definition: Definition::default(),
-                revision: 1,
-                status: 0,
-            };
-            let mut bytes = Vec::new();
-            known.write(&mut bytes);
-            writer.instrument(&bytes).unwrap();
+        let folder = Scratch::new("parts-known");
+        let mut writer = begin(&folder);
+        for number in 0..2 {
+            let known = instrument(number, Definition::default());
+            writer.instrument(&known).unwrap();
             writer.commit().unwrap();
-        };
-        instrument(0);
-        instrument(1);
+        }
         let event = Event {
             number: 1,
             ..Event::EMPTY
         };
         writer.events(&[event.to_bytes()]).unwrap();
         writer.close().unwrap();
-        let pieces = pieces_of(&folder);
+        let pieces = pieces_of(&folder, None, 1);
         let marks: Vec<_> = pieces.iter().flat_map(|piece| &piece.marks).collect();
         assert!(
             matches!(
@@ -498,6 +582,99 @@ mod tests {
             ),
             "{marks:?}"
         );
-        let _ = std::fs::remove_dir_all(&folder);
+    }
+
+    /// Writes events of four instruments, of which damage hides the book of the first one. The last
+    /// one is named behind event 10, and its book begins without a Clear.
+    fn write_hidden(writer: &mut Writer) {
+        for (number, symbol) in (0..).zip(["hidden", "shown", "empty"]) {
+            let known = instrument(number, named(symbol));
+            writer.instrument(&known).unwrap();
+        }
+        let level = Event {
+            kind: Kind::Level,
+            entry: entry::BID,
+            price: Price::from_units(7),
+            size: 1,
+            ..Event::EMPTY
+        };
+        let (live, stale) = (to_event(State::Live), to_event(State::Stale));
+        // Numbers that are left out are lost.
+        for (number, at, event) in [
+            (1, 0, level),
+            (2, 1, level),
+            (4, 0, level),
+            (5, 0, stale),
+            (6, 1, Event::EMPTY),
+            (7, 1, level),
+            (8, 1, live),
+            (9, 2, live),
+            (10, 0, live),
+            (11, 0, Event::EMPTY),
+            (12, 3, level),
+            (13, 3, live),
+        ] {
+            if number == 12 {
+                writer.instrument(&instrument(3, named("new"))).unwrap();
+            }
+            let event = Event {
+                number,
+                instrument: InstrumentId(at),
+                source: 1,
+                flags: Flags::LAST,
+                ..event
+            };
+            writer.events(&[event.to_bytes()]).unwrap();
+        }
+    }
+
+    /// Applies the pieces to a view as outlets do. Returns which of the four instruments have a
+    /// picture after each event, by turns.
+    fn pictures(pieces: &[Piece], view: &mut View) -> Vec<Vec<[bool; 4]>> {
+        let (mut next, mut turns) = (u64::MAX, vec![Vec::new()]);
+        for piece in pieces {
+            let mut events = piece.events.iter();
+            for mark in &piece.marks {
+                match mark {
+                    Mark::Again => turns.push(Vec::new()),
+                    Mark::Restart(_) => view.restart(),
+                    Mark::Message { events: count, .. } => {
+                        for event in events.by_ref().take(*count as usize) {
+                            if event.number > next {
+                                view.lose_all();
+                            }
+                            next = event.number + 1;
+                            view.apply(event);
+                            let seen = [0, 1, 2, 3].map(|at| view.get(InstrumentId(at)));
+                            let all = seen.map(|seen| seen.is_some_and(Seen::has_picture));
+                            turns.last_mut().unwrap().push(all);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        turns
+    }
+
+    #[test]
+    fn books_that_damage_hides_are_unknown_until_they_are_shown() {
+        let folder = Scratch::new("parts-hidden");
+        let mut writer = begin(&folder);
+        write_hidden(&mut writer);
+        writer.close().unwrap();
+        let mut view: View = View::new(vec![BookConfig::by_price(5).unwrap()]);
+        let turns = pictures(&pieces_of(&folder, Some(10), 2), &mut view);
+        assert_eq!(turns.len(), 2);
+        for all in turns {
+            // After the last event that shows what is known, and after those of the part.
+            let shown = [false, true, true, false];
+            let cleared = [true, true, true, false];
+            let expected = [shown, shown, cleared, cleared, [true; 4]];
+            assert_eq!(all[all.len() - 5..], expected);
+        }
+        let seen = view.get(InstrumentId(1)).unwrap();
+        let best = seen.book.as_ref().unwrap().depth(Side::Bid).next().unwrap();
+        assert_eq!(best.price, Price::from_units(7));
     }
 }

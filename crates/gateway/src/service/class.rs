@@ -45,6 +45,23 @@ pub(crate) struct Link {
     pub(crate) missed: u32,
 }
 
+impl Link {
+    /// Returns the instrument of the subscription.
+    pub(crate) const fn part(&self) -> Part {
+        Part {
+            subscription: self.subscription,
+            entry: self.entry,
+        }
+    }
+}
+
+/// An instrument of a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) subscription: u32,
+    pub(crate) entry: u32,
+}
+
 /// The most trades and statistics that a class holds between two updates.
 const MOST_HELD: usize = 1024;
 

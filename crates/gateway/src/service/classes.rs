@@ -49,6 +49,21 @@ impl Classes {
         self.all.get_mut(class as usize)?.as_deref_mut()
     }
 
+    pub(crate) fn link(&self, place: Place) -> Option<&Link> {
+        self.get(place.class)?.links.get(place.link as usize)
+    }
+
+    pub(crate) fn link_mut(&mut self, place: Place) -> Option<&mut Link> {
+        let class = self.get_mut(place.class)?;
+        class.links.get_mut(place.link as usize)
+    }
+
+    /// Returns the places of the links of a class, as of now.
+    pub(crate) fn places(&self, class: u32) -> impl Iterator<Item = Place> + use<> {
+        let count = self.get(class).map_or(0, |class| class.links.len());
+        (0..count as u32).map(move |link| Place { class, link })
+    }
+
     /// Adds a link to the class of this instrument, which is created on the first request for it.
     /// Allocates.
     pub(crate) fn join(

@@ -1,7 +1,7 @@
 //! A session that has requested market data, with its subscriptions.
 
 use super::bodies::BodyId;
-use super::class::Spec;
+use super::class::{Part, Spec};
 use super::classes::Place;
 use super::contract::Contract;
 use super::feeds::OfFeed;
@@ -37,13 +37,6 @@ pub(crate) enum Of {
     Part(Part),
     /// No subscription.
     Told(Untold),
-}
-
-/// An instrument of a subscription.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub(crate) subscription: u32,
-    pub(crate) entry: u32,
 }
 
 /// An item about an instrument that a session has not been sent.
@@ -94,6 +87,16 @@ pub(crate) struct Client {
     requests: (u64, u32),
     /// The losses of all its subscriptions, including those that have ended.
     losses: Losses,
+}
+
+/// Returns the session of an index.
+pub(crate) fn at(clients: &[Option<Box<Client>>], session: u32) -> Option<&Client> {
+    clients.get(session as usize)?.as_deref()
+}
+
+/// Returns the session of an index, to change it.
+pub(crate) fn at_mut(clients: &mut [Option<Box<Client>>], session: u32) -> Option<&mut Client> {
+    clients.get_mut(session as usize)?.as_deref_mut()
 }
 
 /// The updates that were not sent one by one, because the client was behind.

@@ -2,8 +2,9 @@
 //! of snapshots to sessions that are behind.
 
 use super::bodies::{Bodies, BodyId, NEWS};
+use super::class::Part;
 use super::classes::{NOWHERE, Place};
-use super::client::{Client, Of, Out, Part, Untold};
+use super::client::{self, Client, Of, Out, Untold};
 use super::contract::Contract;
 use super::list::LOOKED_AT;
 use super::request::{NONE_MATCHES, reason};
@@ -105,15 +106,13 @@ impl Sender {
         if is_behind {
             core.conflate(session, outbox);
         }
-        let Core {
-            bodies, clients, ..
-        } = core;
-        let Some(Some(client)) = clients.get(session as usize) else {
+        let Some(client) = core.client(session) else {
             return Ok(0);
         };
         let (mut rest, mut sent) = (outbox, 0);
         while !rest.is_empty() {
-            let (count, end) = self.write_some(bodies, client, peer, (rest, is_behind), time)?;
+            let unsent = (rest, is_behind);
+            let (count, end) = self.write_some(&core.bodies, client, peer, unsent, time)?;
             if count == 0 {
                 break;
             }
@@ -246,12 +245,12 @@ impl Sender {
                 core.put_off(session, part);
                 return Ok(0);
             }
-            let Some(link) = core.unqueue(session, part) else {
+            let Some(place) = core.unqueue(session, part) else {
                 continue;
             };
-            let sent = self.catch_up_part(core, peer, (session, part), link, directory, time)?;
+            let sent = self.catch_up_part(core, peer, (session, part), place, directory, time)?;
             if sent == 0 {
-                core.requeue(session, part, link);
+                core.requeue(session, part, place);
             }
             return Ok(sent);
         }
@@ -291,17 +290,16 @@ impl Sender {
         core: &mut Core,
         peer: &mut Peer<'_>,
         (session, part): (u32, Part),
-        link: (u32, usize),
+        place: Place,
         directory: &Directory,
         time: &SendingTime,
     ) -> Result<usize, PeerEnd> {
         let nanos = peer.now().utc.nanos();
-        let Some(next) = core.next_of_part(session, part, link, nanos, directory) else {
+        let Some(next) = core.next_of_part(session, part, place, nanos, directory) else {
             core.refuse_part(peer, session, part);
             return Ok(1);
         };
-        let client = core.clients.get(session as usize);
-        let client = client.and_then(Option::as_deref);
+        let client = core.client(session);
         let Some(own) = client.and_then(|client| client.get(part.subscription)) else {
             return Ok(0);
         };
@@ -315,9 +313,9 @@ impl Sender {
             _ if sent < ids.len() => return Ok(0),
             Next::Held(held) => {
                 core.sent_held(session, part, &held);
-                core.requeue(session, part, link);
+                core.requeue(session, part, place);
             }
-            Next::Snapshot(..) => core.served(session, part, link),
+            Next::Snapshot(..) => core.served(session, part, place),
         }
         Ok(sent)
     }
@@ -328,7 +326,7 @@ impl Core {
     /// snapshots.
     fn conflate(&mut self, session: u32, outbox: &[Out]) {
         for out in outbox {
-            let Some(Some(client)) = self.clients.get_mut(session as usize) else {
+            let Some(client) = client::at_mut(&mut self.clients, session) else {
                 return;
             };
             if let Of::Part(part) = out.of
@@ -338,13 +336,13 @@ impl Core {
             {
                 own.hold_trades(self.bodies.trades(out.body));
                 client.count_conflated(part.subscription);
-                self.fall_behind(place.class, place.link as usize);
+                self.fall_behind(place);
             }
         }
     }
 
     fn has_conflated(&self, session: u32, part: Part) -> bool {
-        let client = self.clients.get(session as usize).and_then(Option::as_ref);
+        let client = self.client(session);
         let own = client.and_then(|client| client.get(part.subscription));
         own.is_some_and(|own| own.contract == Contract::Conflated)
     }
@@ -365,7 +363,7 @@ impl Core {
         peer: &Peer<'_>,
     ) -> Result<(), PeerEnd> {
         for out in rest {
-            let Some(Some(client)) = self.clients.get_mut(session as usize) else {
+            let Some(client) = self.client_mut(session) else {
                 return Ok(());
             };
             let part = match out.of {
@@ -407,37 +405,34 @@ impl Core {
     fn skip(&mut self, place: Place, body: BodyId) {
         let body = self.bodies.get(body);
         let first = body.map_or(0, |(body, _)| body.numbers.0);
-        let class = self.classes.get_mut(place.class);
-        let Some(link) = class.and_then(|own| own.links.get_mut(place.link as usize)) else {
+        let Some(link) = self.classes.link_mut(place) else {
             return;
         };
         if link.missed == 0 {
             link.missed = first;
         }
-        self.fall_behind(place.class, place.link as usize);
+        self.fall_behind(place);
     }
 
-    /// Returns the class and the place of a part whose snapshot is queued, if it is to be sent now.
-    fn unqueue(&mut self, session: u32, part: Part) -> Option<(u32, usize)> {
-        let client = self.clients.get(session as usize)?.as_ref()?;
+    /// Returns the place of a part whose snapshot is queued, if it is to be sent now.
+    fn unqueue(&mut self, session: u32, part: Part) -> Option<Place> {
+        let client = self.client(session)?;
         let place = client.place(part)?;
-        let class = self.classes.get_mut(place.class)?;
-        let instrument = class.instrument;
-        let link = class.links.get_mut(place.link as usize)?;
+        let is_of_status = client.get(part.subscription)?.is_of_status();
+        let link = self.classes.link_mut(place)?;
         link.is_queued = false;
-        let own = client.get(part.subscription)?;
-        let is_wanted = link.is_behind && !own.is_of_status();
-        let seen = self.view.get(instrument)?;
+        let is_wanted = link.is_behind && !is_of_status;
+        let class = self.classes.get(place.class)?;
+        let seen = self.view.get(class.instrument)?;
         // The update that is due queues it again.
         let waits = class.is_due && (class.spec.by_order || class.is_cleared);
         let is_ready = is_wanted && seen.has_picture() && !waits;
-        is_ready.then_some((place.class, place.link as usize))
+        is_ready.then_some(place)
     }
 
     /// Queues a part whose snapshot was to be sent again, in front of the others.
-    fn requeue(&mut self, session: u32, part: Part, (number, at): (u32, usize)) {
-        let class = self.classes.get_mut(number);
-        if let Some(link) = class.and_then(|class| class.links.get_mut(at)) {
+    fn requeue(&mut self, session: u32, part: Part, place: Place) {
+        if let Some(link) = self.classes.link_mut(place) {
             link.is_queued = true;
         }
         self.put_off(session, part);
@@ -449,18 +444,18 @@ impl Core {
         &mut self,
         session: u32,
         part: Part,
-        (number, at): (u32, usize),
+        place: Place,
         nanos: i64,
         directory: &Directory,
     ) -> Option<Next> {
-        let version = self.client_mut(session)?.version;
-        let class = self.classes.get(number)?;
+        let version = self.client(session)?.version;
+        let class = self.classes.get(place.class)?;
         let (instrument, last) = (class.instrument, class.rpt_seq);
-        let first = class.links.get(at)?.missed;
+        let first = self.classes.link(place)?.missed;
         if let Some(held) = self.held(session, part, instrument, nanos, directory) {
             return Some(Next::Held(held));
         }
-        let picture = self.picture(number, version, directory)?;
+        let picture = self.picture(place.class, version, directory)?;
         let missed = (first != 0).then(|| Hole {
             first: first.into(),
             last: last.into(),
@@ -484,7 +479,7 @@ impl Core {
         hole: &Hole,
         directory: &Directory,
     ) -> Option<BodyId> {
-        let client = self.clients.get(session as usize)?.as_deref()?;
+        let client = client::at(&self.clients, session)?;
         let own = client.get(part.subscription)?;
         let writer = self.writers.get(client.version)?;
         let feed = self.feeds.told(self.view.get(instrument));
@@ -509,7 +504,7 @@ impl Core {
         if let Some(held) = self.held_trades(session, part, directory) {
             return Some(held);
         }
-        let own = self.client_mut(session)?.get(part.subscription)?;
+        let own = self.client(session)?.get(part.subscription)?;
         let left_out = own.trades_left_out;
         if left_out == 0 {
             return None;
@@ -531,7 +526,7 @@ impl Core {
             scratch,
             ..
         } = self;
-        let client = clients.get_mut(session as usize)?.as_deref_mut()?;
+        let client = client::at_mut(clients, session)?;
         let writer = writers.get(client.version)?;
         let own = client.get_mut(part.subscription)?;
         let mut most = TRADES;
@@ -575,9 +570,8 @@ impl Core {
     }
 
     /// Records that a part has received its snapshot. Without updates, it is complete.
-    fn served(&mut self, session: u32, part: Part, (number, at): (u32, usize)) {
-        let class = self.classes.get_mut(number);
-        if let Some(link) = class.and_then(|class| class.links.get_mut(at)) {
+    fn served(&mut self, session: u32, part: Part, place: Place) {
+        if let Some(link) = self.classes.link_mut(place) {
             (link.is_behind, link.missed, link.is_served) = (false, 0, true);
         }
         let Some(own) = self
@@ -603,7 +597,7 @@ impl Core {
     /// Refuses a subscription after its patterns were looked up: it has more instruments than the
     /// session may have, or none.
     fn refuse(&mut self, peer: &mut Peer<'_>, session: u32, number: u32, why: Untold) {
-        let Some(client) = self.client_mut(session) else {
+        let Some(client) = self.client(session) else {
             return;
         };
         let most = client.grant.subscriptions;
@@ -623,10 +617,8 @@ impl Core {
 
     /// Refuses a subscription whose snapshot does not fit into a message.
     fn refuse_part(&mut self, peer: &mut Peer<'_>, session: u32, part: Part) {
-        let Some(own) = self
-            .client_mut(session)
-            .and_then(|client| client.get(part.subscription))
-        else {
+        let client = self.client(session);
+        let Some(own) = client.and_then(|client| client.get(part.subscription)) else {
             return;
         };
         let text = "the snapshot is too long for a message: request a lower MarketDepth(264)";

@@ -172,6 +172,12 @@ impl Feeds {
         self.told_name(seen?.own.feed)
     }
 
+    /// Returns the name of the feed with this [`Event::source`], if there are several feeds.
+    pub(crate) fn of_source(&self, source: u16) -> Option<&[u8]> {
+        let place = source.checked_sub(1).filter(|_| self.0.len() > 1);
+        self.told_name(place)
+    }
+
     fn told_name(&self, place: Option<u16>) -> Option<&[u8]> {
         Some(self.0.get(usize::from(place?))?.name())
     }

@@ -2,7 +2,8 @@
 
 use super::bodies::{BodyId, NEWS};
 use super::class::{Link, Update};
-use super::client::{Of, Out, Part, Untold};
+use super::classes::Place;
+use super::client::{self, Of, Out, Untold};
 use super::{Core, messages};
 use fanfare_fix::codec::FieldWriter;
 use fanfare_market::instruments::Directory;
@@ -176,11 +177,11 @@ impl Core {
             !class.spec.pictures && entries.iter().any(|event| event.kind == Kind::Trade);
         self.queue_delayed(number);
         let mut bodies = [None; crate::versions::COUNT];
-        for at in 0..self.links(number) {
-            let Some(link) = self.classes.get(number).and_then(|own| own.links.get(at)) else {
+        for place in self.classes.places(number) {
+            let Some(&link) = self.classes.link(place) else {
                 return;
             };
-            let (link, version) = (*link, usize::from(link.version));
+            let version = usize::from(link.version);
             if link.is_behind {
                 // A part without its first snapshot keeps no trades, and a range that will be
                 // announced includes them.
@@ -189,14 +190,14 @@ impl Core {
                 }
                 continue;
             }
-            let Some(place) = bodies.get_mut(version) else {
+            let Some(encoded) = bodies.get_mut(version) else {
                 continue;
             };
-            let body = match *place {
+            let body = match *encoded {
                 Some(body) => body,
                 None => {
                     let body = self.encode(number, version, update, directory);
-                    *place = Some(body);
+                    *encoded = Some(body);
                     body
                 }
             };
@@ -204,14 +205,10 @@ impl Core {
                 if has_trades {
                     self.hold_trades(link);
                 }
-                self.fall_behind(number, at);
+                self.fall_behind(place);
                 continue;
             };
-            let part = Part {
-                subscription: link.subscription,
-                entry: link.entry,
-            };
-            self.post(link.session, body, Of::Part(part));
+            self.post(link.session, body, Of::Part(link.part()));
         }
         if update.left_out > 0 {
             self.tell_left_out(number, update.left_out);
@@ -232,8 +229,8 @@ impl Core {
             return;
         };
         class.restart(seen, last, &mut scratch.levels, &mut scratch.entries);
-        for at in 0..self.links(number) {
-            self.fall_behind(number, at);
+        for place in self.classes.places(number) {
+            self.fall_behind(place);
         }
         self.update(number, last, directory);
     }
@@ -245,10 +242,10 @@ impl Core {
         if !class.is_some_and(|class| class.spec.by_order && class.spec.interval != 0) {
             return;
         }
-        for at in 0..self.links(number) {
-            let link = self.classes.get(number).and_then(|own| own.links.get(at));
+        for place in self.classes.places(number) {
+            let link = self.classes.link(place);
             if link.is_some_and(|link| link.is_behind) {
-                self.fall_behind(number, at);
+                self.fall_behind(place);
             }
         }
     }
@@ -257,9 +254,8 @@ impl Core {
     /// snapshots for all subscribers.
     #[cold]
     fn tell_left_out(&mut self, number: u32, count: u64) {
-        for at in 0..self.links(number) {
-            let link = self.classes.get(number).and_then(|own| own.links.get(at));
-            let Some(&link) = link else {
+        for place in self.classes.places(number) {
+            let Some(&link) = self.classes.link(place) else {
                 return;
             };
             // A part without its first snapshot lacks none.
@@ -269,7 +265,7 @@ impl Core {
             {
                 own.trades_left_out += count;
             }
-            self.fall_behind(number, at);
+            self.fall_behind(place);
         }
     }
 
@@ -278,17 +274,10 @@ impl Core {
         let Self {
             clients, scratch, ..
         } = self;
-        let client = clients.get_mut(link.session as usize);
-        let client = client.and_then(Option::as_deref_mut);
+        let client = client::at_mut(clients, link.session);
         if let Some(own) = client.and_then(|client| client.get_mut(link.subscription)) {
             own.hold_trades(&scratch.entries);
         }
-    }
-
-    fn links(&self, number: u32) -> usize {
-        self.classes
-            .get(number)
-            .map_or(0, |class| class.links.len())
     }
 
     /// Encodes an update in a version, or returns `None` if that is impossible.
@@ -434,9 +423,8 @@ impl Core {
             let Some(&number) = seen.and_then(|seen| seen.own.classes.get(class)) else {
                 return;
             };
-            for at in 0..self.links(number) {
-                let link = self.classes.get(number).and_then(|own| own.links.get(at));
-                let Some(&link) = link else {
+            for place in self.classes.places(number) {
+                let Some(&link) = self.classes.link(place) else {
                     break;
                 };
                 let version = usize::from(link.version);
@@ -447,14 +435,14 @@ impl Core {
                     continue;
                 }
                 client.told = event.number;
-                let Some(place) = bodies.get_mut(version) else {
+                let Some(encoded) = bodies.get_mut(version) else {
                     continue;
                 };
-                let body = match *place {
+                let body = match *encoded {
                     Some(body) => body,
                     None => {
                         let body = self.news(what, version, directory);
-                        *place = Some(body);
+                        *encoded = Some(body);
                         body
                     }
                 };
@@ -490,9 +478,9 @@ impl Core {
             Untold::TooMany(_) | Untold::NoneFound(_) => return None,
             Untold::Session(source) => {
                 let of_source = self.sessions.iter().find(|event| event.source == source);
-                let event = *of_source?;
+                let (event, feeds) = (*of_source?, &self.feeds);
                 self.bodies.put(b"h", (0, 0), |out| {
-                    messages::session_status(writer, b"", &event, out)
+                    messages::session_status(writer, feeds, b"", &event, out)
                 })
             }
             Untold::Status(instrument) => {
@@ -543,9 +531,8 @@ impl Core {
     }
 
     /// Marks a link as in need of a snapshot next.
-    pub(super) fn fall_behind(&mut self, number: u32, at: usize) {
-        let class = self.classes.get_mut(number);
-        let Some(link) = class.and_then(|class| class.links.get_mut(at)) else {
+    pub(super) fn fall_behind(&mut self, place: Place) {
+        let Some(link) = self.classes.link_mut(place) else {
             return;
         };
         link.is_behind = true;
@@ -553,12 +540,8 @@ impl Core {
             return;
         }
         let link = *link;
-        let part = Part {
-            subscription: link.subscription,
-            entry: link.entry,
-        };
         if let Some(client) = self.client_mut(link.session) {
-            client.behind.push_back(part);
+            client.behind.push_back(link.part());
         }
         self.wait(link.session);
     }

@@ -292,6 +292,7 @@ impl List {
 mod tests {
     use super::super::bodies::Writers;
     use super::*;
+    use crate::test_log::instrument;
     use fanfare_market::instruments::{Definition, Name, SecurityId};
 
     /// A venue that names its instruments by SecurityID(48) alone.
@@ -304,23 +305,17 @@ mod tests {
         let mut directory = Directory::new();
         for number in 0..count {
             let symbol = symbol(number);
-            let instrument = Instrument {
-                instrument: InstrumentId(number),
-                definition: Definition {
-                    name: Name {
-                        symbol: symbol.as_bytes(),
-                        id: SecurityId::Number(number.into()),
-                        ..Name::default()
-                    },
-                    description,
-                    ..Definition::default()
+            let definition = Definition {
+                name: Name {
+                    symbol: symbol.as_bytes(),
+                    id: SecurityId::Number(number.into()),
+                    ..Name::default()
                 },
-                revision: 1,
-                status: 0,
+                description,
+                ..Definition::default()
             };
-            let mut bytes = Vec::new();
-            instrument.write(&mut bytes);
-            assert!(directory.take(&bytes).is_some());
+            let known = instrument(number, definition);
+            assert!(directory.take(&known).is_some());
         }
         directory
     }

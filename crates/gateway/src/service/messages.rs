@@ -2,6 +2,7 @@
 
 use super::bodies::{NEWS, Writer};
 use super::class::Class;
+use super::feeds::Feeds;
 use super::request::{BOOK_CHECKSUM, FEED};
 use super::view::Seen;
 use crate::hole::Hole;
@@ -108,13 +109,16 @@ fn head(
     }
 }
 
-/// Writes the body of h: TradingSessionStatus of the day.
+/// Writes the body of h: TradingSessionStatus of the day, of the feed that is named if there are
+/// several.
 pub(crate) fn session_status(
     writer: &Writer,
+    feeds: &Feeds,
     request: &[u8],
     event: &Event,
     out: &mut FieldWriter<'_>,
 ) -> Result<(), WriteError> {
+    put_feed(feeds.of_source(event.source), out);
     writer.to_fix.session_status(request, DAY, event, out)
 }
 
@@ -147,7 +151,7 @@ pub(crate) fn put_checksum(checksum: Option<u64>, out: &mut FieldWriter<'_>) {
     out.field(BOOK_CHECKSUM, written(&text));
 }
 
-/// Writes the name of an instrument's feed, if there is one, in front of groups as
+/// Writes the name of a feed, if there is one, in front of groups as
 /// [`put_checksum`] does.
 pub(crate) fn put_feed(feed: Option<&[u8]>, out: &mut FieldWriter<'_>) {
     if let Some(feed) = feed {

@@ -230,8 +230,7 @@ impl Service {
 
     /// Returns whether the session has requested market data since it logged on.
     pub(crate) fn has_asked(&self, key: SessionKey) -> bool {
-        let client = self.core.clients.get(key.index());
-        let client = client.and_then(Option::as_ref);
+        let client = self.core.client(key.index() as u32);
         client.is_some_and(|client| client.has_asked)
     }
 
@@ -242,8 +241,8 @@ impl Service {
 
     /// Returns the counts of what a session has been served so far.
     pub(crate) fn served(&self, key: SessionKey) -> Served {
-        let client = self.core.clients.get(key.index()).and_then(Option::as_ref);
-        client.map_or_else(Served::default, |client| client.served())
+        let client = self.core.client(key.index() as u32);
+        client.map_or_else(Served::default, Client::served)
     }
 
     /// Processes the events of the feeds, and sends the messages that sessions have requested.
@@ -321,8 +320,12 @@ impl Core {
         self.pictures.clear();
     }
 
+    fn client(&self, session: u32) -> Option<&Client> {
+        client::at(&self.clients, session)
+    }
+
     fn client_mut(&mut self, session: u32) -> Option<&mut Client> {
-        self.clients.get_mut(session as usize)?.as_deref_mut()
+        client::at_mut(&mut self.clients, session)
     }
 
     /// Removes a session with all of its subscriptions.

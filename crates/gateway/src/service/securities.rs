@@ -4,7 +4,7 @@
 use super::Core;
 use super::bodies::{BodyId, Writer};
 use super::class::Spec;
-use super::client::{Client, Subscription, Untold, lead};
+use super::client::{self, Client, Subscription, Untold, lead};
 use super::contract::Contract;
 use super::entry_types::EntryTypes;
 use super::feeds::OfFeed;
@@ -62,10 +62,7 @@ impl Core {
 
     /// Returns a session, and the writer of its messages.
     fn of(&self, peer: &Peer<'_>) -> Result<(&Client, &Writer), Fault> {
-        let client = self
-            .clients
-            .get(peer.key().index())
-            .and_then(Option::as_deref);
+        let client = self.client(peer.key().index() as u32);
         let client = client.ok_or_else(gone)?;
         let writer = self.writers.get(client.version).ok_or_else(gone)?;
         Ok((client, writer))
@@ -194,7 +191,7 @@ impl Core {
             feeds,
             ..
         } = self;
-        let client = clients.get_mut(session as usize)?.as_deref_mut()?;
+        let client = client::at_mut(clients, session)?;
         let writer = writers.get(client.version)?;
         let list = client.lists.front_mut()?;
         let of = (directory, &*feeds);
@@ -315,7 +312,7 @@ impl Core {
         };
         for event in known {
             answer(peer, b"h", |out| {
-                messages::session_status(writer, request, event, out)
+                messages::session_status(writer, &self.feeds, request, event, out)
             })?;
         }
         if purpose == Purpose::Begin {

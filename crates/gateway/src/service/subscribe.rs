@@ -2,7 +2,7 @@
 
 use super::class::{Link, Spec};
 use super::classes::{NOWHERE, Place};
-use super::client::{Client, Part, Subscription, Untold, lead};
+use super::client::{self, Client, Subscription, Untold, lead};
 use super::feeds::OfFeed;
 use super::patterns::Pattern;
 use super::request::{
@@ -82,10 +82,7 @@ impl Core {
 
     /// Writes a request and its outcome to the audit file.
     fn record(&self, peer: &Peer<'_>, message: &Message<'_>, fault: Option<&Fault>) {
-        let client = self
-            .clients
-            .get(peer.key().index())
-            .and_then(Option::as_ref);
+        let client = self.client(peer.key().index() as u32);
         let user = client.map_or("", |client| &client.grant.user);
         let id = [262, 320, 324, 335]
             .into_iter()
@@ -103,7 +100,7 @@ impl Core {
 
     /// Returns whether the version of a session has a message.
     fn knows(&self, session: u32, msg_type: &[u8]) -> bool {
-        let client = self.clients.get(session as usize).and_then(Option::as_ref);
+        let client = self.client(session);
         let writer = client.and_then(|client| self.writers.get(client.version));
         writer.is_some_and(|writer| writer.dictionary.message(msg_type).is_some())
     }
@@ -126,11 +123,7 @@ impl Core {
         message: &Message<'_>,
         directory: &Directory,
     ) -> Result<(), Fault> {
-        let client = self
-            .clients
-            .get(session as usize)
-            .and_then(Option::as_deref);
-        let client = client.ok_or_else(gone)?;
+        let client = self.client(session).ok_or_else(gone)?;
         let writer = self.writers.get(client.version).ok_or_else(gone)?;
         if writer.dictionary.message(b"V").is_none() {
             return Err(Fault::Reject(RejectReason::InvalidMsgType, 35));
@@ -337,8 +330,7 @@ impl Core {
             is_within,
             ..
         } = self;
-        let client = clients.get_mut(session as usize).and_then(Option::as_mut);
-        let Some(client) = client else {
+        let Some(client) = client::at_mut(clients, session) else {
             return;
         };
         let version = client.version as u8;
@@ -367,10 +359,7 @@ impl Core {
         own.unserved += 1;
         // A subscription without instruments counts as one already.
         client.parts += usize::from(entry > 0);
-        client.behind.push_back(Part {
-            subscription: number,
-            entry,
-        });
+        client.behind.push_back(link.part());
         if let Some(seen) = view.get_mut(instrument)
             && (seen.state != State::Live || !seen.has_picture())
         {
@@ -417,7 +406,7 @@ impl Core {
         grant: &Grant,
         directory: &Directory,
     ) {
-        let client = self.clients.get(session as usize).and_then(Option::as_ref);
+        let client = self.client(session);
         let Some(own) = client.and_then(|client| client.get(number)) else {
             return;
         };
@@ -551,7 +540,7 @@ impl Core {
 
     /// Returns whether a new instrument belongs to a subscription whose patterns will not reach it.
     fn belongs(&self, session: u32, number: u32, symbol: &[u8], id: InstrumentId) -> bool {
-        let client = self.clients.get(session as usize).and_then(Option::as_ref);
+        let client = self.client(session);
         let Some((client, own)) = client.and_then(|client| Some((client, client.get(number)?)))
         else {
             return false;
@@ -573,11 +562,7 @@ impl Core {
     /// Adds the instruments of the next symbol of a subscription's patterns. Returns whether there
     /// may be more.
     fn grow_one(&mut self, session: u32, number: u32, directory: &Directory) -> bool {
-        let client = self
-            .clients
-            .get_mut(session as usize)
-            .and_then(Option::as_mut);
-        let Some(client) = client else {
+        let Some(client) = self.client_mut(session) else {
             return false;
         };
         let (grant, parts) = (Arc::clone(&client.grant), client.parts);

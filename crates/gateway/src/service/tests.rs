@@ -1,7 +1,7 @@
 //! Tests that need no connection.
 
-use super::class::{Link, Spec};
-use super::client::{Part, Subscription, Untold, lead};
+use super::class::{Link, Part, Spec};
+use super::client::{Subscription, Untold, lead};
 use super::*;
 use crate::market::ring::EventRing;
 use crate::users::Names;

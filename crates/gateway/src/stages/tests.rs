@@ -10,6 +10,7 @@ use fanfare_engine::ring::{Broadcast, Policy};
 use fanfare_fix::codec::SharedBody;
 use fanfare_fix::session::Now;
 use fanfare_market::{Delivery, Event};
+use fanfare_peers::Scratch;
 
 const MS: u64 = 1_000_000;
 
@@ -204,8 +205,7 @@ fn readers_of_market_events_pass_over_marks() {
 
 #[test]
 fn events_with_marks_are_rescued() {
-    let name = format!("fanfare-marks-{}", std::process::id());
-    let path = std::env::temp_dir().join(name);
+    let path = Scratch::new("marks");
     let waker = || Waker::detached().unwrap();
     let mut ring = EventRing::in_file(&path, 1 << 16, 1, waker(), 1).unwrap();
     put_events(&mut ring);
@@ -217,6 +217,5 @@ fn events_with_marks_are_rescued() {
         }
     })
     .unwrap();
-    std::fs::remove_file(&path).unwrap();
     assert_eq!(numbers, [1, 2, 3, 4, 5]);
 }

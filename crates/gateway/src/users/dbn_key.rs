@@ -85,6 +85,7 @@ impl DbnKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fanfare_peers::Scratch;
 
     #[test]
     fn the_answer_is_the_hash_of_challenge_and_key() {
@@ -107,9 +108,9 @@ mod tests {
 
     #[test]
     fn a_file_that_others_read_is_refused() {
-        let path = std::env::temp_dir().join(format!("fanfare-dbn-key-{}", std::process::id()));
+        let path = Scratch::new("dbn-key");
         let write = |text: &str, mode: u32| {
-            std::fs::write(&path, text).unwrap();
+            path.write(text);
             let mode = std::fs::Permissions::from_mode(mode);
             std::fs::set_permissions(&path, mode).unwrap();
             DbnKey::read(&path)

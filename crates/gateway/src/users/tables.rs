@@ -3,11 +3,11 @@
 use super::error::{UsersError, without_text};
 use super::origin::Origin;
 use super::password::Hashed;
+use crate::feed::read;
 use crate::port_config::Pair;
 use crate::service::Contract;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
@@ -117,13 +117,8 @@ impl UsersFile {
             line: None,
             why,
         };
-        let mut bytes = Vec::new();
-        let read = std::fs::File::open(path)
-            .and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
-        read.map_err(|error| fault(format!("cannot be read: {error}")))?;
-        if bytes.len() as u64 > MOST_BYTES {
-            return Err(fault(format!("has more than {MOST_BYTES} bytes")));
-        }
+        let bytes = read(path, MOST_BYTES);
+        let bytes = bytes.map_err(|error| fault(format!("cannot be read: {error}")))?;
         let text = String::from_utf8(bytes).map_err(|_| fault("is not UTF-8".to_owned()))?;
         let mut file = toml::from_str::<Self>(&text).map_err(|error| {
             let (line, why) = without_text(&text, &error);

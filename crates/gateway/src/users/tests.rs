@@ -2,6 +2,7 @@ use super::*;
 use crate::service::{Contract, EntryTypes};
 use crate::{Config, StartError};
 use fanfare_fix::session::Version;
+use fanfare_peers::Scratch;
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -261,10 +262,9 @@ fn an_error_never_shows_a_secret_of_kafka() {
 
 #[test]
 fn faults_that_are_found_after_parsing_have_file_and_line() {
-    let name = format!("fanfare-users-both-{}.toml", std::process::id());
-    let path = std::env::temp_dir().join(name);
+    let path = Scratch::new("users.toml");
     let told = |own: &str, theirs: &str| {
-        std::fs::write(&path, theirs).unwrap();
+        path.write(theirs);
         let text = format!("users = \"{}\"\n{own}", path.display());
         let read = Config::from_toml(&text).unwrap();
         let read = read.of_file(Path::new("gateway.toml"));
@@ -287,14 +287,13 @@ fn faults_that_are_found_after_parsing_have_file_and_line() {
         let place = format!("{}: line 3: user `desk`", path.display());
         assert!(told.starts_with(&place), "{told}");
     }
-    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]
 fn users_and_lists_may_be_in_a_file_of_their_own() {
-    let path = std::env::temp_dir().join(format!("fanfare-users-{}.toml", std::process::id()));
+    let path = Scratch::new("users.toml");
     let text = format!("users = \"{}\"\n[lists]\nOWN = [\"A\"]\n", path.display());
-    let write = |text: &str| std::fs::write(&path, text).unwrap();
+    let write = |text: &str| path.write(text);
     write(&(desk("instruments = [\"@OWN\", \"@THEIRS\"]") + "[lists]\nTHEIRS = [\"B\"]\n"));
     let grant = load(&text)
         .unwrap()
@@ -311,7 +310,7 @@ fn users_and_lists_may_be_in_a_file_of_their_own() {
     assert!(load(&text).unwrap_err().contains("workers"));
     write("\u{0}\u{1}");
     assert!(load(&text).is_err());
-    std::fs::write(&path, [0xff]).unwrap();
+    path.write([0xff]);
     assert!(load(&text).unwrap_err().contains("UTF-8"));
     std::fs::remove_file(&path).unwrap();
     assert!(load(&text).unwrap_err().contains("cannot be read"));
@@ -321,7 +320,6 @@ fn users_and_lists_may_be_in_a_file_of_their_own() {
         load(&text).unwrap().grant(&id("ANY"), PortName::Consumers),
         None
     );
-    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

@@ -226,7 +226,8 @@ fn find(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fanfare_market::instruments::{Definition, Instrument, Name};
+    use crate::test_log::instrument;
+    use fanfare_market::instruments::{Definition, Name};
 
     fn directory_of(names: &[(&str, u64)]) -> Directory {
         let mut directory = Directory::new();
@@ -236,18 +237,12 @@ mod tests {
                 id: SecurityId::Number(*id),
                 source: IdSource::NONE,
             };
-            let instrument = Instrument {
-                instrument: InstrumentId(number as u32),
-                definition: Definition {
-                    name,
-                    ..Definition::default()
-                },
-                revision: 1,
-                status: 0,
+            let definition = Definition {
+                name,
+                ..Definition::default()
             };
-            let mut bytes = Vec::new();
-            instrument.write(&mut bytes);
-            directory.take(&bytes).unwrap();
+            let known = instrument(number as u32, definition);
+            directory.take(&known).unwrap();
         }
         directory
     }

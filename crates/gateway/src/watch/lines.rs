@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::feed::config::Feed;
 use crate::feed::lines::FeedLine;
 use crate::feed::meters::{Use, owner};
-use crate::history::now;
+use fanfare_engine::clock;
 use fanfare_feed::Line;
 use fanfare_operator::Changes;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ const fn use_name(of: Use) -> &'static str {
 impl Watch {
     /// Returns all feeds, with their lines.
     pub(crate) fn lines(&self) -> Value {
-        let now_ms = now() / 1_000_000;
+        let now_ms = clock::utc() / 1_000_000;
         let sample = sample(&self.0.counters);
         let rates = self.0.samples();
         let config = &self.0.config;

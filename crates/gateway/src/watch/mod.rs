@@ -27,11 +27,11 @@ pub use render::{lacks, state_name};
 pub(crate) use subscriptions::NoList;
 
 use crate::config::Config;
-use crate::history::now as now_utc;
 use crate::market::ring::EventReader;
 use crate::notice::NoticeReceiver;
 use crate::service::Inspector;
 use books::Past;
+use fanfare_engine::clock;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::stop::Stop;
 use fanfare_history::FeedInfo;
@@ -45,7 +45,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// The sleep of the thread when the ring is empty. The ring holds the events that arrive in the
 /// meantime.
@@ -103,8 +103,7 @@ impl Watch {
     /// started.
     pub(crate) fn new(config: &Config, counters: &Counters, stop: &Stop, watched: Watched) -> Self {
         // Numbers above those of all earlier runs, and exact in JSON.
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let changes = Changes::from_base(since.map_or(0, |since| since.as_micros() as u64));
+        let changes = Changes::from_base(clock::utc() / 1_000);
         let next = watched.market.as_ref().map(|own| Arc::clone(&own.next));
         let market = watched.market.map(|own| {
             let market = Market::new(own.events, own.feeds, changes.clone(), counters);
@@ -194,7 +193,7 @@ impl Inner {
                 let mut samples = self.samples();
                 samples.take(now, &self.counters);
                 if let [.., (_, before), (_, latest)] = samples.all() {
-                    lines.look(now_utc(), [before, latest], &self.changes);
+                    lines.look(clock::utc(), [before, latest], &self.changes);
                 }
             }
             match is_behind {
@@ -223,7 +222,7 @@ impl std::fmt::Debug for Watch {
 
 /// Reports a change, with the time before its fields.
 fn tell(changes: &Changes, kind: &'static str, fields: Map<String, Value>) {
-    let mut object = render::object([("time", utc(now_utc()).into())]);
+    let mut object = render::object([("time", utc(clock::utc()).into())]);
     object.extend(fields);
     changes.push(kind, object);
 }

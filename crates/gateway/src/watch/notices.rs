@@ -3,8 +3,8 @@
 use super::page::Page;
 use super::tell;
 use crate::digest::cut;
-use crate::history::now;
 use crate::notice::{Notice, Taken};
+use fanfare_engine::clock;
 use fanfare_history::moment::utc;
 use fanfare_operator::Changes;
 use fanfare_wire::text::Escaped;
@@ -72,7 +72,7 @@ impl NoticeBoard {
         kept.last += 1;
         let noted = Noted {
             id: kept.last,
-            time: now(),
+            time: clock::utc(),
             is_trouble: notice.is_trouble(),
             kind: notice.kind(),
             text: text(notice),

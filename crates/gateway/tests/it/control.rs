@@ -1,10 +1,11 @@
 //! The control socket: requests of operators, and the responses to any input.
 
 use crate::client::{Client, value};
-use crate::users::{PORTS, TestFile, start, user};
+use crate::users::{PORTS, start, user};
 use crate::{eventually, stop};
 use fanfare_gateway::{ConfigAsk, ConfigAsks, Gateway, GatewayOperator};
 use fanfare_operator::Control;
+use fanfare_peers::Scratch;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -18,8 +19,8 @@ struct Operator {
 }
 
 impl Operator {
-    fn connect(path: &TestFile) -> Self {
-        let stream = UnixStream::connect(&path.0).unwrap();
+    fn connect(path: &Scratch) -> Self {
+        let stream = UnixStream::connect(path).unwrap();
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
@@ -66,16 +67,16 @@ struct Plant {
     control: Control,
     asks: ConfigAsks,
     gateway: Gateway,
-    path: TestFile,
-    audit: TestFile,
+    path: Scratch,
+    audit: Scratch,
 }
 
 fn plant(name: &str, more: &str) -> Plant {
-    let (path, audit) = (TestFile::new(name), TestFile::new(&format!("{name}.audit")));
-    let text = format!("audit = \"{}\"\n{PORTS}{more}", audit.0.display());
+    let (path, audit) = (Scratch::new(name), Scratch::new(&format!("{name}.audit")));
+    let text = format!("audit = \"{}\"\n{PORTS}{more}", audit.display());
     let gateway = start(&text);
     let (operator, asks) = GatewayOperator::new(gateway.handle());
-    let control = Control::start(&path.0, Arc::new(operator)).unwrap();
+    let control = Control::start(&path, Arc::new(operator)).unwrap();
     Plant {
         control,
         asks,
@@ -88,7 +89,7 @@ fn plant(name: &str, more: &str) -> Plant {
 impl Plant {
     fn stop(self) -> String {
         drop(self.control);
-        assert!(!self.path.0.exists(), "the socket is removed");
+        assert!(!self.path.exists(), "the socket is removed");
         stop(self.gateway);
         self.audit.text()
     }
@@ -139,10 +140,7 @@ fn an_operator_sees_the_gateway_and_ends_sessions() {
         "sees",
         &format!("open = true\n[lists]\nINDEX = [\"A\", \"B*\"]\n{users}"),
     );
-    let mode = std::fs::metadata(&plant.path.0)
-        .unwrap()
-        .permissions()
-        .mode();
+    let mode = std::fs::metadata(&plant.path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let mut desk = Client::connect(plant.gateway.consumers(), "DESK");
     desk.send("A", "98=0|108=0|141=Y|553=desk|554=p|");
@@ -257,7 +255,7 @@ fn a_command_under_way_at_the_end_is_in_the_audit_file() {
         drop(control);
         stop(gateway);
     });
-    eventually("the end", || !path.0.exists());
+    eventually("the end", || !path.exists());
     request.unwrap().answer(Ok("reloaded".into()));
     ending.join().unwrap();
     let audit = audit.text();
@@ -334,19 +332,19 @@ fn more_connections_than_allowed_are_told_so_and_make_room_when_they_leave() {
 #[test]
 fn a_stale_socket_is_replaced_and_anothers_file_is_left_alone() {
     let gateway = start(PORTS);
-    let path = TestFile::new("stale");
-    drop(UnixListener::bind(&path.0).unwrap());
+    let path = Scratch::new("stale");
+    drop(UnixListener::bind(&path).unwrap());
     let (operator, _asks) = GatewayOperator::new(gateway.handle());
-    let first = Control::start(&path.0, Arc::new(operator.clone())).unwrap();
-    let why = Control::start(&path.0, Arc::new(operator.clone())).unwrap_err();
+    let first = Control::start(&path, Arc::new(operator.clone())).unwrap();
+    let why = Control::start(&path, Arc::new(operator.clone())).unwrap_err();
     assert!(why.to_string().contains("another process listens"), "{why}");
     Operator::connect(&path).result(&json!({ "command": "status" }));
     // A file that replaces it is not removed.
-    std::fs::remove_file(&path.0).unwrap();
+    std::fs::remove_file(&path).unwrap();
     path.write("mine");
     drop(first);
     assert_eq!(path.text(), "mine");
-    let why = Control::start(&path.0, Arc::new(operator)).unwrap_err();
+    let why = Control::start(&path, Arc::new(operator)).unwrap_err();
     assert!(why.to_string().contains("not a socket"), "{why}");
     stop(gateway);
 }

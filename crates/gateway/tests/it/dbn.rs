@@ -2,17 +2,19 @@
 
 mod ended;
 mod leave;
+mod limits;
 mod past;
 
 use crate::feed::group;
 use crate::market::{feed, generator};
 use crate::service::Market;
-use crate::users::{PORTS, TestFile};
+use crate::users::PORTS;
 use crate::{eventually, stop};
 use fanfare_gateway::{Config, EventReader, Gateway};
 use fanfare_market::Delivery;
 use fanfare_market::dbn::{DbnConfig, Schema, Schemas, ToDbn};
 use fanfare_market::instruments::Lookup;
+use fanfare_peers::Scratch;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -298,19 +300,19 @@ fn records_of_all_instruments_are_those_of_the_plants_events() {
 
 /// A user with a key in a file of its own.
 struct Keyed {
-    file: TestFile,
+    file: Scratch,
     table: String,
 }
 
 impl Keyed {
     fn new(name: &str, key: &str, more: &str) -> Self {
-        let file = TestFile::new(&format!("{name}.key"));
-        file.write(&format!("{key}\n"));
+        let file = Scratch::new(&format!("{name}.key"));
+        file.write(format!("{key}\n"));
         let mode = std::fs::Permissions::from_mode(0o600);
-        std::fs::set_permissions(&file.0, mode).unwrap();
+        std::fs::set_permissions(&file, mode).unwrap();
         let table = format!(
             "[[user]]\nname = \"{name}\"\ndbn_key_file = \"{}\"\n{more}\n",
-            file.0.display()
+            file.display()
         );
         Self { file, table }
     }
@@ -365,7 +367,7 @@ fn who_has_no_key_gets_nothing() {
     stop(hasty.gateway);
     // A file that others may read.
     let mode = std::fs::Permissions::from_mode(0o644);
-    std::fs::set_permissions(&user.file.0, mode).unwrap();
+    std::fs::set_permissions(&user.file, mode).unwrap();
     let text = format!("{PORTS}{}", user.table);
     let told = gateway
         .reload(&Config::from_toml(&text).unwrap())

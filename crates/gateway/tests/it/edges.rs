@@ -2,14 +2,14 @@
 
 use crate::client::{Client, value};
 use crate::feed::group;
-use crate::history::{Folder, symbols};
+use crate::history::symbols;
 use crate::market::{feed, generator, send_some};
 use crate::service::{all, books_of, follow, pictures};
 use crate::{eventually, start, stop};
 use fanfare_fast::generate::Generator;
 use fanfare_gateway::{Config, Gateway, Mode};
 use fanfare_history::{At, Log};
-use fanfare_peers::domain;
+use fanfare_peers::{Scratch, domain};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
@@ -233,10 +233,38 @@ fn a_plant_with_other_books_changes_nothing_at_an_edge() {
 }
 
 #[test]
+fn of_plants_that_each_lack_an_instrument_one_is_used() {
+    let mut site = Site::new(119, 0);
+    let files = ["FIRST", "SECOND"].map(|symbol| {
+        let name = format!("edges-{symbol}-{}.csv", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        std::fs::write(&file, format!("symbol\n{symbol}\n")).unwrap();
+        let book = format!("[feed.book]\ninstruments = \"{}\"\n", file.display());
+        let text = site.text.replace("[feed.book]\n", &book);
+        site.plants.push(gateway(&text));
+        file
+    });
+    let edge = site.edge();
+    eventually("both plants", || edge.count("edge_plants") == 2);
+    site.send(500);
+    eventually("an instrument that the first one lacks", || {
+        edge.count("edge_lacking") == 1
+    });
+    site.send(usize::MAX);
+    are_live(&site.plants[0], 1);
+    are_live(&edge, site.plants[0].count("instruments_live"));
+    stop(edge);
+    site.plants.into_iter().for_each(stop);
+    for file in files {
+        std::fs::remove_file(file).unwrap();
+    }
+}
+
+#[test]
 fn instruments_of_an_edge_keep_their_numbers_in_its_log() {
     let mut site = Site::new(69, 1);
-    let folder = Folder::new("edge");
-    let history = format!("[history]\nfolder = \"{}\"\n", folder.0.display());
+    let folder = Scratch::new("edge");
+    let history = format!("[history]\nfolder = \"{}\"\n", folder.display());
     let mut known = Vec::new();
     for run in 0..2 {
         let edge = site.edge_with(&history);
@@ -249,7 +277,7 @@ fn instruments_of_an_edge_keep_their_numbers_in_its_log() {
         let count = site.plants[0].count("instruments_live");
         are_live(&edge, count);
         stop(edge);
-        let end = Log::open(&folder.0).unwrap().as_of(At::End).unwrap();
+        let end = Log::open(&folder).unwrap().as_of(At::End).unwrap();
         let now = symbols(end.directory());
         if run == 0 {
             known.clone_from(&now);

@@ -6,20 +6,16 @@ use crate::{eventually, start, stop};
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_feed::{Header, Preamble};
 use fanfare_gateway::{Config, Gateway};
+use fanfare_peers::Scratch;
 use std::net::SocketAddrV4;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Returns templates without a number of their own, which the preamble has.
-fn templates() -> PathBuf {
-    static FILES: AtomicU32 = AtomicU32::new(0);
-    let number = FILES.fetch_add(1, Ordering::Relaxed);
-    let name = format!("framing-{}-{number}.xml", std::process::id());
-    let file = std::env::temp_dir().join(name);
+fn templates() -> Scratch {
+    let file = Scratch::new("framing.xml");
     let text = "<template name=\"T\" id=\"1\">\
                 <string name=\"MsgType\" id=\"35\"><constant value=\"Y\"/></string>\
                 <string name=\"MDReqID\" id=\"262\"/></template>";
-    std::fs::write(&file, text).unwrap();
+    file.write(text);
     file
 }
 
@@ -35,9 +31,7 @@ fn receiving(feeds: &[String]) -> Gateway {
     let file = templates();
     let head = format!("[[feed]]\ntemplates = \"{}\"\n", file.display());
     let text: String = feeds.iter().map(|rest| format!("{head}{rest}\n")).collect();
-    let gateway = start(|config| config.feeds = Config::from_toml(&text).unwrap().feeds);
-    std::fs::remove_file(file).unwrap();
-    gateway
+    start(|config| config.feeds = Config::from_toml(&text).unwrap().feeds)
 }
 
 fn sender(group: SocketAddrV4) -> Sender {

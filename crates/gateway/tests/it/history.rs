@@ -9,27 +9,10 @@ use fanfare_history::{At, Log, RawDelivery, RawLine, Reader, Source, Start};
 use fanfare_market::instruments::{Directory, Instrument};
 use fanfare_market::{Delivery, Event, InstrumentId};
 use fanfare_operator::Operator;
+use fanfare_peers::Scratch;
 use serde_json::json;
 use std::net::SocketAddrV4;
-use std::path::{Path, PathBuf};
-
-/// A folder that is removed at the end.
-pub(crate) struct Folder(pub(crate) PathBuf);
-
-impl Folder {
-    pub(crate) fn new(name: &str) -> Self {
-        let name = format!("fanfare-history-it-{name}-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        let _ = std::fs::remove_dir_all(&folder);
-        Self(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use std::path::Path;
 
 fn gateway(text: &str, folder: &Path) -> Gateway {
     gateway_with(text, folder, "")
@@ -90,11 +73,11 @@ pub(crate) fn symbols(directory: &Directory) -> Vec<(InstrumentId, String)> {
 #[test]
 fn an_operator_ends_the_segments_of_all_logs_while_events_come() {
     let (line, pictures) = (group(125), group(126));
-    let folder = Folder::new("roll");
+    let folder = Scratch::new("roll");
     let raw = "[history.raw]\nsegment_bytes = 1048576";
-    let plant = gateway_with(&feed("one", line, pictures), &folder.0, raw);
+    let plant = gateway_with(&feed("one", line, pictures), &folder, raw);
     let (operator, _asks) = GatewayOperator::new(plant.handle());
-    let logs = || [Log::open(&folder.0), Log::open(&folder.0.join("raw"))].map(Result::unwrap);
+    let logs = || [Log::open(&folder), Log::open(&folder.join("raw"))].map(Result::unwrap);
     let segments = || logs().map(|log| log.segments().unwrap().len());
     let mut live = Had::default();
     let mut reader = logs()[0].reader(Start::First).unwrap();
@@ -124,15 +107,15 @@ fn an_operator_ends_the_segments_of_all_logs_while_events_come() {
 #[test]
 fn the_log_has_what_every_outlet_had_over_restarts() {
     let (line, pictures) = (group(111), group(112));
-    let folder = Folder::new("restarts");
+    let folder = Scratch::new("restarts");
     let (mut all, mut live) = (Had::default(), Had::default());
     let mut reader: Option<Reader> = None;
     let mut known = Vec::new();
     for run in 0..3 {
-        let mut plant = gateway(&feed("one", line, pictures), &folder.0);
+        let mut plant = gateway(&feed("one", line, pictures), &folder);
         let mut events = plant.take_events().unwrap();
         let reader = reader.get_or_insert_with(|| {
-            let log = Log::open(&folder.0).unwrap();
+            let log = Log::open(&folder).unwrap();
             log.reader(Start::First).unwrap()
         });
         for is_pictures in [false, true] {
@@ -163,7 +146,7 @@ fn the_log_has_what_every_outlet_had_over_restarts() {
         live.of_log(reader);
         assert!(live.events == all.events);
     }
-    let log = Log::open(&folder.0).unwrap();
+    let log = Log::open(&folder).unwrap();
     let verified = log.verify(|_, _| true).unwrap();
     assert!(verified.is_whole(), "{verified:?}");
     assert_eq!(verified.events as usize, all.events.len());
@@ -193,11 +176,11 @@ fn packets(pictures: bool) -> Vec<Vec<u8>> {
 #[test]
 fn what_arrives_is_in_a_log_of_its_own_as_it_came_over_restarts() {
     let (line, pictures) = (group(113), group(114));
-    let folder = Folder::new("raw");
+    let folder = Scratch::new("raw");
     let order = |run: usize| format!("55=X|58=ORDER{run}|20001=J-{run}|268=0|");
     for run in 0..2 {
         let raw = "[history.raw]\nsegment_bytes = 1048576";
-        let plant = gateway_with(&feed("one", line, pictures), &folder.0, raw);
+        let plant = gateway_with(&feed("one", line, pictures), &folder, raw);
         send(line, false, &[&plant]);
         send(pictures, true, &[&plant]);
         let mut producer = Client::log_on(plant.producers(), "P");
@@ -209,7 +192,7 @@ fn what_arrives_is_in_a_log_of_its_own_as_it_came_over_restarts() {
         assert_eq!(plant.count("raw_missed"), 0);
         stop(plant);
     }
-    let log = Log::open(&folder.0.join("raw")).unwrap();
+    let log = Log::open(&folder.join("raw")).unwrap();
     let verified = log.verify(|_, _| true).unwrap();
     assert!(verified.is_whole(), "{verified:?}");
     let mut reader = log.reader(Start::First).unwrap();
@@ -260,7 +243,7 @@ fn what_arrives_is_in_a_log_of_its_own_as_it_came_over_restarts() {
 #[test]
 fn operators_see_what_the_raw_log_misses() {
     let (line, pictures) = (group(131), group(132));
-    let folder = Folder::new("missed");
+    let folder = Scratch::new("missed");
     let text = format!(
         "ring_bytes = 8388608\n{}[limits]\nmessage_bytes = 1048576\n\
          [slow_consumer]\nqueue_bytes = 2097152\n{}\
@@ -268,7 +251,7 @@ fn operators_see_what_the_raw_log_misses() {
          [history.raw]\nring_bytes = 1048576\nsegment_bytes = 1048576\n",
         users::PORTS,
         feed("one", line, pictures),
-        folder.0.display()
+        folder.display()
     );
     let plant = users::start(&text);
     let (operator, _asks) = GatewayOperator::new(plant.handle());

@@ -4,6 +4,7 @@ use crate::client::{Client, value};
 use crate::{eventually, start, stop};
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_gateway::{Config, Gateway};
+use fanfare_peers::Scratch;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
 const TEMPLATE: &str = "<template name=\"T\" id=\"1\"><uInt32 name=\"MsgSeqNum\" id=\"34\"/>\
@@ -23,9 +24,8 @@ fn feed(last: u8, lines: usize) -> (Gateway, Vec<Sender>) {
             SocketAddrV4::new(Ipv4Addr::new(239, 255, 82, last + line as u8), port)
         })
         .collect();
-    let name = format!("fanfare-holes-{}-{last}.xml", std::process::id());
-    let templates = std::env::temp_dir().join(name);
-    std::fs::write(&templates, TEMPLATE).unwrap();
+    let templates = Scratch::new("holes.xml");
+    templates.write(TEMPLATE);
     let gateway = start(|config: &mut Config| {
         let lines: Vec<String> = groups.iter().map(|group| format!("\"{group}\"")).collect();
         let text = format!(
@@ -35,7 +35,6 @@ fn feed(last: u8, lines: usize) -> (Gateway, Vec<Sender>) {
         );
         config.feeds = Config::from_toml(&text).unwrap().feeds;
     });
-    std::fs::remove_file(&templates).unwrap();
     let senders = groups
         .iter()
         .map(|group| Sender::open(&SenderConfig::new(*group)).unwrap());

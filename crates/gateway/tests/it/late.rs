@@ -5,10 +5,10 @@ use crate::feed::group;
 use crate::market::{feed, gateway};
 use crate::service::{all, follow, of, pictures};
 use crate::stop;
-use crate::users::TestFile;
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::{Encoder, Message, Program, builtin};
 use fanfare_market::mapping::SPECTRA;
+use fanfare_peers::Scratch;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -50,14 +50,14 @@ fn packet(program: &Program, message: &Value) -> Vec<u8> {
 
 #[test]
 fn an_instrument_whose_symbol_comes_late_belongs_once_to_each_pattern_that_matches() {
-    let (templates, mapping) = (TestFile::new("late.xml"), TestFile::new("late.toml"));
-    templates.write(&builtin::SPECTRA.replace("</templates>", DEFINITION));
+    let (templates, mapping) = (Scratch::new("late.xml"), Scratch::new("late.toml"));
+    templates.write(builtin::SPECTRA.replace("</templates>", DEFINITION));
     mapping.write(&(SPECTRA.to_owned() + DEFINES));
     let line = group(190);
     let text = feed("one", line, group(191));
     let mut text = text.replace("starts_empty = false", "starts_empty = true");
     for (key, file) in [("templates", &templates), ("mapping", &mapping)] {
-        let own = format!("{key} = \"{}\"", file.0.display());
+        let own = format!("{key} = \"{}\"", file.display());
         text = text.replace(&format!("{key} = \"builtin:spectra\""), &own);
     }
     let gateway = gateway(&text, 1 << 22);

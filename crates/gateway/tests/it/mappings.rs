@@ -4,10 +4,11 @@ use crate::client::value;
 use crate::feed::group;
 use crate::market::{Books, generator, send_some};
 use crate::service::{Market, all, books_of, follow, pictures};
-use crate::users::{PORTS, TestFile, user};
+use crate::users::{PORTS, user};
 use crate::{eventually, stop};
 use fanfare_gateway::{Config, GatewayHandle};
 use fanfare_market::mapping::SPECTRA;
+use fanfare_peers::Scratch;
 use std::collections::BTreeMap;
 use std::error::Error;
 
@@ -20,7 +21,7 @@ fn bids_alone() -> String {
 
 /// The configuration of a gateway with one feed, whose mapping is in a file.
 struct Site {
-    mapping: TestFile,
+    mapping: Scratch,
     text: String,
     market: Market,
 }
@@ -28,10 +29,10 @@ struct Site {
 impl Site {
     fn new(name: &str, mapping: &str, first: u8) -> Self {
         let (line, lines) = (group(first), group(first + 1));
-        let file = TestFile::new(name);
+        let file = Scratch::new(name);
         file.write(mapping);
         let feed = crate::market::feed("one", line, lines);
-        let path = file.0.display().to_string();
+        let path = file.display().to_string();
         let feed = feed.replace(
             "mapping = \"builtin:spectra\"",
             &format!("mapping = \"{path}\""),
@@ -124,10 +125,10 @@ fn a_mapping_changes_while_datagrams_flow_and_books_are_those_of_the_new_one() {
 
 #[test]
 fn a_reload_with_a_mistake_in_line_40_of_a_mapping_changes_nothing_and_names_the_line() {
-    let users = TestFile::new("mapping-users.toml");
-    users.write(&user("a", "A", "p", ""));
+    let users = Scratch::new("mapping-users.toml");
+    users.write(user("a", "A", "p", ""));
     let mut site = Site::new("line40.toml", SPECTRA, 115);
-    site.text = format!("users = \"{}\"\n{}", users.0.display(), site.text);
+    site.text = format!("users = \"{}\"\n{}", users.display(), site.text);
     assert_eq!(site.reload(), "reloaded: new user a");
     let count = site.market.live();
     users.write("");
@@ -139,7 +140,7 @@ fn a_reload_with_a_mistake_in_line_40_of_a_mapping_changes_nothing_and_names_the
         let mut lines: Vec<&str> = SPECTRA.lines().collect();
         assert_eq!(lines[39], "");
         lines[39] = mistake;
-        site.mapping.write(&lines.join("\n"));
+        site.mapping.write(lines.join("\n"));
         let config = Config::from_toml(&site.text).unwrap();
         let error = site.market.gateway.reload(&config).unwrap_err();
         let mut told: &dyn Error = &error;
@@ -147,7 +148,7 @@ fn a_reload_with_a_mistake_in_line_40_of_a_mapping_changes_nothing_and_names_the
             told = source;
         }
         let told = told.to_string();
-        let place = format!("{}:40: ", site.mapping.0.display());
+        let place = format!("{}:40: ", site.mapping.display());
         assert!(told.starts_with(&place) && told.contains(why), "{told}");
     }
     site.mapping.write(SPECTRA);
@@ -159,7 +160,7 @@ fn a_reload_with_a_mistake_in_line_40_of_a_mapping_changes_nothing_and_names_the
     assert_eq!(gateway.count("instruments_live") as usize, count);
     assert_eq!(site.reload(), "reloaded: removed user a");
     // The same mapping by another name is equal, and other keys of a feed require a restart.
-    let path = site.mapping.0.display().to_string();
+    let path = site.mapping.display().to_string();
     site.text = site.text.replace(&path, "builtin:spectra");
     assert_eq!(site.reload(), "reloaded: nothing has changed");
     site.text = site
@@ -177,21 +178,21 @@ fn a_reload_with_a_mistake_in_line_40_of_a_mapping_changes_nothing_and_names_the
 
 #[test]
 fn a_reload_of_users_leaves_mappings_as_they_are() {
-    let users = TestFile::new("mapping-of-users.toml");
-    users.write(&user("a", "A", "p", ""));
+    let users = Scratch::new("mapping-of-users.toml");
+    users.write(user("a", "A", "p", ""));
     let mut site = Site::new("of-users.toml", SPECTRA, 117);
-    site.text = format!("users = \"{}\"\n{}", users.0.display(), site.text);
+    site.text = format!("users = \"{}\"\n{}", users.display(), site.text);
     let gateway = site.market.gateway.handle();
     let config = Config::from_toml(&site.text).unwrap();
     let reload_users = || gateway.reload_users(&config).unwrap().to_string();
-    site.mapping.write(&bids_alone());
+    site.mapping.write(bids_alone());
     assert_eq!(reload_users(), "reloaded: new user a");
     assert_eq!(reload_users(), "reloaded: nothing has changed");
     // A mapping that is being edited keeps back no user.
     site.mapping.write("kind = ");
     users.write("");
     assert_eq!(reload_users(), "reloaded: removed user a");
-    site.mapping.write(&bids_alone());
+    site.mapping.write(bids_alone());
     assert_eq!(site.reload(), "reloaded: changed mapping of one");
     stop(site.market.gateway);
 }

@@ -10,6 +10,7 @@ use fanfare_engine::stop::Stop;
 use fanfare_engine::tls::{Identity, TlsClient};
 use fanfare_fix::session::{self, AppMessage, DisconnectReason, SessionId, Version};
 use fanfare_gateway::{Config, Gateway, Notice, Pair, PeerEnd, PortTls};
+use fanfare_peers::Scratch;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -235,8 +236,7 @@ fn sessions_of_one_comp_id_are_told_apart_by_their_sub_ids() {
 
 #[test]
 fn messages_of_all_sessions_are_logged_if_wanted() {
-    let name = format!("fanfare-gateway-log-{}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
+    let folder = Scratch::new("gateway-log");
     let text = format!("[message_log]\nfolder = \"{}\"\n", folder.display());
     let log = Config::from_toml(&text).unwrap().message_log;
     let gateway = start(|config| config.message_log = log);
@@ -249,7 +249,6 @@ fn messages_of_all_sessions_are_logged_if_wanted() {
     stop(gateway);
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let (producers, consumers) = (read("producers.log"), read("worker0.log"));
-    std::fs::remove_dir_all(&folder).unwrap();
     for number in [0, 250, 499] {
         let mark = format!("|20001=P-{number}|");
         for (log, direction) in [(&producers, " in  8="), (&consumers, " out 8=")] {
@@ -267,8 +266,7 @@ fn messages_of_all_sessions_are_logged_if_wanted() {
 
 #[test]
 fn a_log_that_cannot_be_written_is_told_and_holds_up_nobody() {
-    let name = format!("fanfare-gateway-full-{}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
+    let folder = Scratch::new("gateway-full");
     std::fs::create_dir_all(&folder).unwrap();
     std::os::unix::fs::symlink("/dev/full", folder.join("worker0.log")).unwrap();
     let text = format!("[message_log]\nfolder = \"{}\"\n", folder.display());
@@ -285,7 +283,6 @@ fn a_log_that_cannot_be_written_is_told_and_holds_up_nobody() {
         _ => false,
     });
     stop(gateway);
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// Adds and removes 64 sessions twice while messages flow. Each logs on and receives messages, and

@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Returns templates of messages with a number and a name, in a file of this process. It is written
+/// Returns templates of messages with a number and a name, in a file among cargo's. It is written
 /// once, because other tests read it meanwhile.
 fn templates() -> &'static Path {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
@@ -21,7 +21,7 @@ fn templates() -> &'static Path {
 }
 
 fn write_templates() -> PathBuf {
-    let file = std::env::temp_dir().join(format!("redundant-{}.xml", std::process::id()));
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("redundant.xml");
     let text = "<template name=\"T\" id=\"1\">\
                 <string name=\"MsgType\" id=\"35\"><constant value=\"Y\"/></string>\
                 <uInt32 name=\"MsgSeqNum\" id=\"34\"/><string name=\"MDReqID\" id=\"262\"/>\

@@ -5,8 +5,9 @@ use crate::feed::group;
 use crate::market::feed;
 use crate::service::{Market, pictures};
 use crate::stop;
-use crate::users::{PORTS, TestFile, user};
+use crate::users::{PORTS, user};
 use fanfare_gateway::Config;
+use fanfare_peers::Scratch;
 
 /// Everything, as a request.
 const ALL: &str = "267=2|269=0|269=1|146=1|55=*|";
@@ -29,11 +30,11 @@ fn answer(client: &mut Client) -> String {
 #[test]
 fn users_see_what_is_theirs_and_no_more_once_it_is_taken_away() {
     let (line, changes) = (group(41), group(42));
-    let file = TestFile::new("rights.toml");
+    let file = Scratch::new("rights.toml");
     let rights = |more: &str| user("u", "C", "secret", more) + &user("other", "D", "x", "");
     let limits = "entries = [\"0\", \"1\"]\ndepth = 3\ncontracts = [\"skip\"]\nsubscriptions = 15";
-    file.write(&rights(limits));
-    let users = format!("users = \"{}\"\n", file.0.display());
+    file.write(rights(limits));
+    let users = format!("users = \"{}\"\n", file.display());
     let text = users + PORTS + &feed("one", line, changes);
     let market = Market::with(&text, line, changes);
     let count = market.live();
@@ -61,7 +62,7 @@ fn users_see_what_is_theirs_and_no_more_once_it_is_taken_away() {
     let refused = answer(&mut client);
     assert!(refused.contains("|262=more|281=2|"), "{refused}");
     // Less depth than that of the subscription ends it, and the session continues.
-    file.write(&rights(&limits.replace("depth = 3", "depth = 2")));
+    file.write(rights(&limits.replace("depth = 3", "depth = 2")));
     market
         .gateway
         .reload(&Config::from_toml(&text).unwrap())
@@ -113,13 +114,13 @@ fn each_request_counts_against_the_limit_of_instruments() {
 #[test]
 fn a_request_for_statuses_ends_with_the_right_to_its_instrument_alone() {
     let (line, changes) = (group(182), group(183));
-    let file = TestFile::new("statuses.toml");
+    let file = Scratch::new("statuses.toml");
     let rights = |depth: u8| {
         let limits = format!("depth = {depth}\ncontracts = [\"skip\"]");
         user("u", "C", "secret", &limits)
     };
-    file.write(&rights(3));
-    let users = format!("users = \"{}\"\n", file.0.display());
+    file.write(rights(3));
+    let users = format!("users = \"{}\"\n", file.display());
     let text = users + PORTS + &feed("one", line, changes);
     let market = Market::with(&text, line, changes);
     market.live();

@@ -3,9 +3,10 @@
 
 use crate::client::{Client, value};
 use crate::stop;
-use crate::users::{PORTS, TestFile, start};
+use crate::users::{PORTS, start};
 use fanfare_gateway::{Gateway, GatewayOperator};
 use fanfare_operator::{Operator, OperatorError};
+use fanfare_peers::Scratch;
 use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,13 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 struct Plant {
     gateway: Gateway,
     operator: GatewayOperator,
-    audit: TestFile,
+    audit: Scratch,
 }
 
 impl Plant {
     fn start(name: &str, more: &str) -> Self {
-        let audit = TestFile::new(&format!("{name}.audit"));
-        let text = format!("audit = \"{}\"\n{PORTS}{more}", audit.0.display());
+        let audit = Scratch::new(&format!("{name}.audit"));
+        let text = format!("audit = \"{}\"\n{PORTS}{more}", audit.display());
         let gateway = start(&text);
         let (operator, _) = GatewayOperator::new(gateway.handle());
         Self {

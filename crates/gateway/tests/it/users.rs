@@ -6,31 +6,7 @@ use crate::{ended, eventually, stop};
 use argon2::{Algorithm, Argon2, Params, PasswordHasher, Version};
 use fanfare_engine::stop::Stop;
 use fanfare_gateway::{Config, Denied, Gateway, Notice, Pair, PeerEnd, Refusal};
-use std::path::PathBuf;
-
-/// A file that is removed at the end.
-pub(crate) struct TestFile(pub(crate) PathBuf);
-
-impl TestFile {
-    pub(crate) fn new(name: &str) -> Self {
-        let name = format!("fanfare-users-it-{}-{name}", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-
-    pub(crate) fn text(&self) -> String {
-        std::fs::read_to_string(&self.0).unwrap_or_default()
-    }
-
-    pub(crate) fn write(&self, text: &str) {
-        std::fs::write(&self.0, text).unwrap();
-    }
-}
-
-impl Drop for TestFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
+use fanfare_peers::Scratch;
 
 /// Returns a hash that is cheap to verify.
 fn hash(password: &str) -> String {
@@ -83,11 +59,11 @@ const WRONG: &str = "Username or Password is wrong";
 
 #[test]
 fn a_user_gets_in_with_the_right_password_and_nobody_learns_which_part_was_wrong() {
-    let audit = TestFile::new("right");
+    let audit = Scratch::new("right");
     let users: String = ["a", "b", "c", "d"]
         .map(|name| user(name, &name.to_uppercase(), "hunter2", ""))
         .concat();
-    let path = audit.0.display();
+    let path = audit.display();
     let gateway = start(&format!("audit = \"{path}\"\n{PORTS}{users}"));
     let mut in_time = assert_logged_on(try_logon(&gateway, "A", "553=a|554=hunter2|"));
     assert_denied(try_logon(&gateway, "B", "553=b|554=hunter3|"), WRONG);
@@ -131,9 +107,9 @@ fn a_user_gets_in_with_the_right_password_and_nobody_learns_which_part_was_wrong
 #[test]
 fn a_thousand_wrong_passwords_are_slowed_down_told_and_audited_and_hold_up_nobody() {
     fanfare_engine::limits::raise_open_files(8192).unwrap();
-    let audit = TestFile::new("thousand");
+    let audit = Scratch::new("thousand");
     let users = user("good", "GOOD", "right", "") + &user("victim", "VICTIM", "right", "");
-    let path = audit.0.display();
+    let path = audit.display();
     let gateway = start(&format!("audit = \"{path}\"\n{PORTS}{users}"));
     let mut good = assert_logged_on(try_logon(&gateway, "GOOD", "553=good|554=right|"));
     let mut producer = Client::log_on(gateway.producers(), "P");
@@ -177,7 +153,7 @@ fn a_thousand_wrong_passwords_are_slowed_down_told_and_audited_and_hold_up_nobod
 
 #[test]
 fn a_users_certificate_admits_to_the_users_sessions_alone() {
-    let audit = TestFile::new("certificate");
+    let audit = Scratch::new("certificate");
     let (server, key, root) = (file("server.pem"), file("server.key"), file("root.pem"));
     let tls = format!(
         "tls = {{ certificate = \"{}\", key = \"{}\", client_ca = \"{}\" }}\n",
@@ -193,7 +169,7 @@ fn a_users_certificate_admits_to_the_users_sessions_alone() {
         )
     };
     let users = table("own", "DESK1", "dns:trader.test") + &table("other", "DESK2", "cn:OTHER");
-    let path = audit.0.display();
+    let path = audit.display();
     let gateway = start(&format!("audit = \"{path}\"\n{PORTS}{tls}{users}"));
     let own = TlsConsumer::connect(gateway.consumers(), "DESK1", Some("client"));
     assert!(matches!(own.next(), Seen::LoggedOn));
@@ -270,10 +246,10 @@ fn users_of(comp_ids: &[&str]) -> String {
 
 #[test]
 fn a_reload_logs_out_who_is_no_user_any_more_and_nobody_else() {
-    let (users, audit) = (TestFile::new("revoked.toml"), TestFile::new("revoked"));
+    let (users, audit) = (Scratch::new("revoked.toml"), Scratch::new("revoked"));
     let stays_on = users_of(&["STAYS"]);
     users.write(&(stays_on.clone() + &users_of(&["GOES"])));
-    let (file, audit_file) = (users.0.display(), audit.0.display());
+    let (file, audit_file) = (users.display(), audit.display());
     let text = format!("users = \"{file}\"\naudit = \"{audit_file}\"\n{PORTS}");
     let config = Config::from_toml(&text).unwrap();
     let gateway = start(&text);
@@ -310,11 +286,11 @@ fn a_reload_logs_out_who_is_no_user_any_more_and_nobody_else() {
 
 #[test]
 fn a_reload_of_users_admits_no_session_that_an_operator_has_removed() {
-    let users = TestFile::new("removed.toml");
-    users.write(&users_of(&["A", "B"]));
+    let users = Scratch::new("removed.toml");
+    users.write(users_of(&["A", "B"]));
     let listed =
         ["A", "B", "C"].map(|name| format!("{{ sender = \"{name}\", target = \"PLANT\" }}"));
-    let (file, listed) = (users.0.display(), listed.join(", "));
+    let (file, listed) = (users.display(), listed.join(", "));
     let text = format!("users = \"{file}\"\n{PORTS}sessions = [{listed}]\n");
     let gateway = start(&text);
     let a = Pair {
@@ -322,7 +298,7 @@ fn a_reload_of_users_admits_no_session_that_an_operator_has_removed() {
         target: "PLANT".to_owned(),
     };
     assert!(gateway.consumer_port().remove_session(&a).unwrap());
-    users.write(&users_of(&["A", "B", "C"]));
+    users.write(users_of(&["A", "B", "C"]));
     let config = Config::from_toml(&text).unwrap();
     let reloaded = gateway.handle().reload_users(&config).unwrap();
     assert!(reloaded.to_string().contains("new user c"), "{reloaded}");
@@ -334,25 +310,25 @@ fn a_reload_of_users_admits_no_session_that_an_operator_has_removed() {
 
 #[test]
 fn a_reload_with_a_mistake_in_line_40_changes_nothing_and_names_the_line() {
-    let users = TestFile::new("line40.toml");
+    let users = Scratch::new("line40.toml");
     let good = users_of(&["A", "B"]);
     users.write(&good);
-    let text = format!("users = \"{}\"\n{PORTS}", users.0.display());
+    let text = format!("users = \"{}\"\n{PORTS}", users.display());
     let config = Config::from_toml(&text).unwrap();
     let gateway = start(&text);
     let mut a = log_on(&gateway, "A");
     let before = users_of(&["C"]);
     let padding = "\n".repeat(39 - before.lines().count());
-    users.write(&format!("{before}{padding}depht = 5\n"));
+    users.write(format!("{before}{padding}depht = 5\n"));
     let told = std::error::Error::source(&gateway.reload(&config).unwrap_err())
         .unwrap()
         .to_string();
-    let place = format!("{}: line 40: ", users.0.display());
+    let place = format!("{}: line 40: ", users.display());
     assert!(told.starts_with(&place) && told.contains("depht"), "{told}");
     // Users and their sessions are unchanged.
     assert!(try_logon(&gateway, "C", "553=c|554=p|").1.is_none());
     let _b = log_on(&gateway, "B");
-    users.write(&users_of(&["A", "B", "C"]));
+    users.write(users_of(&["A", "B", "C"]));
     assert!(gateway.reload(&config).is_ok());
     let _c = log_on(&gateway, "C");
     let mut producer = Client::log_on(gateway.producers(), "P");
@@ -363,11 +339,11 @@ fn a_reload_with_a_mistake_in_line_40_changes_nothing_and_names_the_line() {
 
 #[test]
 fn a_thousand_reloads_under_load_lose_no_session_and_no_message() {
-    let users = TestFile::new("thousand.toml");
+    let users = Scratch::new("thousand.toml");
     let names = ["A", "B", "C", "D"];
     let variants = [users_of(&names), users_of(&names) + &users_of(&["E"])];
     users.write(&variants[0]);
-    let text = format!("users = \"{}\"\nworkers = 2\n{PORTS}", users.0.display());
+    let text = format!("users = \"{}\"\nworkers = 2\n{PORTS}", users.display());
     let config = Config::from_toml(&text).unwrap();
     let gateway = start(&text);
     let mut consumers = names.map(|name| log_on(&gateway, name));
@@ -403,12 +379,12 @@ fn a_thousand_reloads_under_load_lose_no_session_and_no_message() {
 
 #[test]
 fn what_is_for_all_is_not_for_those_from_whom_something_is_hidden() {
-    let users = TestFile::new("limited.toml");
+    let users = Scratch::new("limited.toml");
     let all = users_of(&["ALL"]);
     let limited = user("some", "SOME", "p", "");
     let some = limited.replace("[\"*\"]", "[\"A\"]");
     users.write(&(all.clone() + &some));
-    let text = format!("users = \"{}\"\n{PORTS}", users.0.display());
+    let text = format!("users = \"{}\"\n{PORTS}", users.display());
     let config = Config::from_toml(&text).unwrap();
     let gateway = start(&text);
     let mut all_of_it = log_on(&gateway, "ALL");
@@ -442,27 +418,27 @@ fn what_is_for_all_is_not_for_those_from_whom_something_is_hidden() {
 
 #[test]
 fn a_certificate_that_cannot_be_used_keeps_back_all_of_a_reload() {
-    let (users, certificate) = (TestFile::new("tls.toml"), TestFile::new("server.pem"));
-    std::fs::copy(file("server.pem"), &certificate.0).unwrap();
-    users.write(&users_of(&["A"]));
+    let (users, certificate) = (Scratch::new("tls.toml"), Scratch::new("server.pem"));
+    std::fs::copy(file("server.pem"), &certificate).unwrap();
+    users.write(users_of(&["A"]));
     let text = format!(
         "users = \"{}\"\n[consumers]\nport = 0\n[producers]\nport = 0\n\
          tls = {{ certificate = \"{}\", key = \"{}\" }}\n",
-        users.0.display(),
-        certificate.0.display(),
+        users.display(),
+        certificate.display(),
         file("server.key").display()
     );
     let config = Config::from_toml(&text).unwrap();
     let gateway = start(&text);
     let mut a = log_on(&gateway, "A");
-    users.write(&users_of(&["B"]));
+    users.write(users_of(&["B"]));
     certificate.write("no certificate");
     let why = gateway.reload(&config).unwrap_err();
     assert_eq!(why.to_string(), "producers.tls");
     assert!(try_logon(&gateway, "B", "553=b|554=p|").1.is_none());
     a.send("1", "112=still|");
     assert_eq!(value(&a.receive().unwrap(), 112), Some("still"));
-    std::fs::copy(file("server.pem"), &certificate.0).unwrap();
+    std::fs::copy(file("server.pem"), &certificate).unwrap();
     assert_eq!(gateway.reload(&config).unwrap().logged_out, 1);
     let _b = log_on(&gateway, "B");
     stop(gateway);

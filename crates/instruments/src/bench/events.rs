@@ -14,8 +14,8 @@ use fanfare_engine::stop::Stop;
 use fanfare_fast::{CodecError, Decoder, Options, Program, Record};
 use fanfare_feed::recovery::{Numbering, RecoveryConfig};
 use fanfare_market::event::{Event, Flags, InstrumentId};
-use fanfare_market::mapping::{FastMapper, MappingError};
-use fanfare_market::{BookConfig, Instruments, Mapping, Market, MarketConfig};
+use fanfare_market::mapping::FastMapper;
+use fanfare_market::{BookConfig, Instruments, Mapping, Market, MarketConfig, TextError};
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub enum EventsError {
     },
     /// The mapping does not fit the templates.
     #[error(transparent)]
-    Mapping(#[from] MappingError),
+    Mapping(#[from] TextError),
     /// The book would be too large.
     #[error(transparent)]
     Book(#[from] fanfare_market::book::ConfigError),

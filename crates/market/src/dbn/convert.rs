@@ -9,7 +9,9 @@ use crate::book::{Book, BookConfig, BookKind, Level, Side};
 use crate::event::{Action, Event, Flags, InstrumentId, Kind};
 use crate::instruments::{Lookup, Name, SecurityId};
 use crate::price::Price;
+use crate::state;
 use std::borrow::Cow;
+use std::mem;
 
 /// The value of an unknown size.
 const NO_SIZE: u32 = u32::MAX;
@@ -46,20 +48,31 @@ enum BookRecord {
 impl ToDbn {
     pub(super) fn record(&mut self, event: &Event, to: &mut To<'_>) {
         let schemas = self.config.schemas;
-        let is_of_book = matches!(event.kind, Kind::Level | Kind::Order | Kind::Clear);
-        if !is_of_book && event.flags.has(Flags::LAST) && self.books.get(event.instrument).is_some()
+        if !event.kind.is_of_book()
+            && event.flags.has(Flags::LAST)
+            && self.books.get(event.instrument).is_some()
         {
             // The book must be in order after the last event of a message.
             self.apply(event);
         }
         match event.kind {
             Kind::Level | Kind::Order if schemas.has_books() => self.change(event, to),
-            Kind::Clear | Kind::State if schemas.has_books() => self.mark(event, to),
+            Kind::Clear if schemas.has_books() => self.clear(event, to),
+            Kind::State => self.state(event, to),
             Kind::Trade => self.trade(event, to),
             Kind::Definition if schemas.has(Schema::Definition) => self.definition(event, to),
             Kind::Status if schemas.has(Schema::Status) => self.status(event, to),
             Kind::Statistic if schemas.has(Schema::Statistics) => self.statistic(event, to),
             _ => self.counts.other_schemas += 1,
+        }
+    }
+
+    /// Writes the last status of an instrument, or its definition, of which the event need not be
+    /// one of the stream.
+    pub(super) fn known(&mut self, event: &Event, to: &mut To<'_>) {
+        match event.kind {
+            Kind::Status => self.status(event, to),
+            _ => self.definition(event, to),
         }
     }
 
@@ -75,7 +88,9 @@ impl ToDbn {
             trust.see(event, gaps);
             trust.source = Some(event.source);
             // A definition may have a symbol.
-            trust.is_named &= event.kind != Kind::Definition;
+            let is_defined = event.kind == Kind::Definition;
+            trust.is_named &= !is_defined;
+            trust.is_closed &= !is_defined;
         }
     }
 
@@ -393,17 +408,29 @@ impl ToDbn {
         old.into_iter().chain(new).min().unwrap_or(0)
     }
 
-    /// Converts a cleared book, or a change of its state.
-    fn mark(&mut self, event: &Event, to: &mut To<'_>) {
-        let action = match event.kind {
-            Kind::Clear => {
-                // An instrument without a book has nothing to clear.
-                let _ = self.books.apply(event);
-                b'R'
-            }
-            _ => b'N',
-        };
-        if !self.note(event, action, to) {
+    /// Converts a cleared book.
+    fn clear(&mut self, event: &Event, to: &mut To<'_>) {
+        // An instrument without a book has nothing to clear.
+        let _ = self.books.apply(event);
+        if !self.note(event, b'R', to) {
+            self.counts.other_schemas += 1;
+        }
+    }
+
+    /// Converts a change of the state, which may be the end of the instrument.
+    fn state(&mut self, event: &Event, to: &mut To<'_>) {
+        let schemas = self.config.schemas;
+        let is_closed = state::closes(event);
+        let was_closed = self
+            .trust(event)
+            .is_none_or(|trust| mem::replace(&mut trust.is_closed, is_closed));
+        let ends = is_closed && !was_closed && schemas.has(Schema::Definition);
+        if ends {
+            // It comes first, so that readers know of the end when the book becomes doubtful.
+            self.definition(event, to);
+        }
+        let is_noted = schemas.has_books() && self.note(event, b'N', to);
+        if !ends && !is_noted {
             self.counts.other_schemas += 1;
         }
     }
@@ -473,17 +500,23 @@ impl ToDbn {
         wire::trade(&tick, 0, 0, to.out);
     }
 
+    /// Writes the definition of an instrument, or that it has ended.
     fn definition(&mut self, event: &Event, to: &mut To<'_>) {
         let Some(known) = to.table.instrument(event.instrument) else {
             return self.lose(event, "raw_symbol", Why::Text);
         };
         self.begin(event, to);
         let (ts_recv, _) = to.received(event);
+        let action = match event.kind {
+            Kind::State => b'D',
+            _ if known.revision > 1 => b'M',
+            _ => b'A',
+        };
         let mut fields = Vec::new();
         definition::write(
             Self::header(event),
             ts_recv,
-            &known,
+            (&known.definition, action),
             &mut |field| fields.push(field),
             to.out,
         );

@@ -1,7 +1,7 @@
 //! The conversion of definitions of instruments to DBN's.
 
 use super::wire::{Header, Put, SYMBOL, rtype};
-use crate::instruments::{Definition, Instrument, SecurityId};
+use crate::instruments::{Definition, SecurityId};
 use crate::price::Price;
 
 /// The value of an unknown price, and of fields that Fanfare's instruments do not have.
@@ -9,16 +9,15 @@ const NO_PRICE: Price = Price::UNDEFINED;
 const NO_I32: i32 = i32::MAX;
 const NO_U32: u32 = u32::MAX;
 
-/// Appends the definition of an instrument. `lost` is called with each field whose value DBN cannot
-/// represent, which is then empty.
+/// Appends the definition of an instrument, with its `security_update_action`. `lost` is called
+/// with each field whose value DBN cannot represent, which is then empty.
 pub(super) fn write(
     header: Header,
     ts_recv: u64,
-    known: &Instrument<'_>,
+    (of, action): (&Definition<'_>, u8),
     lost: &mut impl FnMut(&'static str),
     out: &mut Vec<u8>,
 ) {
-    let of = &known.definition;
     out.header(520, rtype::DEFINITION, header);
     out.u64(ts_recv);
     out.price(of.tick);
@@ -46,7 +45,7 @@ pub(super) fn write(
     out.price(NO_PRICE);
     numbers(of, lost, out);
     texts(of, lost, out);
-    marks(of, known.revision, out);
+    marks(of, action, out);
 }
 
 /// Writes the fields of 32 and 16 bits.
@@ -130,14 +129,14 @@ fn texts(of: &Definition<'_>, lost: &mut impl FnMut(&'static str), out: &mut Vec
 }
 
 /// Writes the fields of one character or byte.
-fn marks(of: &Definition<'_>, revision: u32, out: &mut Vec<u8>) {
+fn marks(of: &Definition<'_>, action: u8, out: &mut Vec<u8>) {
     let (_, month, day, week) = maturity(of);
     out.u8(class(of));
     // match_algorithm: undefined
     out.u8(b' ');
     // main_fraction, price_display_format, sub_fraction, underlying_product
     (0..4).for_each(|_| out.u8(u8::MAX));
-    out.u8(if revision > 1 { b'M' } else { b'A' });
+    out.u8(action);
     out.u8(month);
     out.u8(day);
     out.u8(week);

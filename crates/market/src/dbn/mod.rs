@@ -1,10 +1,10 @@
 //! The conversion of events to records of DBN (Databento Binary Encoding, version 3), which its
 //! readers accept unchanged, and of records of versions 1 to 3 to events ([`FromDbn`]).
 //!
-//! [`ToDbn`] makes at most one record of an event (two of a fill, and one for each instrument of
-//! the status of a session) and writes the symbol of an instrument before its first record. The
-//! layouts are implemented here from the published ones, and tests read them with the crate `dbn`.
-//! ADR 0048 documents the conversions.
+//! [`ToDbn`] makes at most one record of an event (two of a fill, two of the end of an instrument,
+//! and one for each instrument of the status of a session) and writes the symbol of an instrument
+//! before its first record. The layouts are implemented here from the published ones, and tests
+//! read them with the crate `dbn`. ADR 0048 documents the conversions.
 //!
 //! ```
 //! use fanfare_market::dbn::{DbnConfig, Schemas, ToDbn};
@@ -204,9 +204,13 @@ impl ToDbn {
         self.gaps = self.gaps.wrapping_add(1);
     }
 
-    /// Records that events were lost, so that every book may be wrong until it is cleared.
+    /// Records that events were lost, so that every book may be wrong until it is cleared. The end
+    /// of an instrument that is shown again has its definition again.
     pub fn lose_all(&mut self) {
-        self.trust.iter_mut().for_each(Trust::lose);
+        for trust in &mut self.trust {
+            trust.lose();
+            trust.is_closed = false;
+        }
     }
 
     /// Records that events of an instrument were lost, so that its book may be wrong until it is
@@ -242,5 +246,17 @@ impl ToDbn {
         if event.flags.has(Flags::LAST) && self.counts.records == written {
             self.close(event, &mut to);
         }
+    }
+
+    /// Appends the last status of an instrument, or its definition, without its symbol. Unlike
+    /// [`Self::write`], it allocates no state of instruments.
+    fn write_known(&mut self, event: &Event, table: &dyn Lookup, out: &mut Vec<u8>) {
+        let mut to = To {
+            table,
+            out,
+            ts_recv: event.ts_recv,
+            sequence: 0,
+        };
+        self.known(event, &mut to);
     }
 }

@@ -8,6 +8,8 @@ use crate::state::code;
 pub(super) struct Trust {
     /// Whether its symbol was written.
     pub(super) is_named: bool,
+    /// Whether it has ended, and no definition and no loss of events has followed.
+    pub(super) is_closed: bool,
     /// The feed of the instrument, once an event has arrived.
     pub(super) source: Option<u16>,
     /// Whether the last record of its book was not the last one of a message.
@@ -28,6 +30,11 @@ pub(super) struct Trust {
 impl Trust {
     /// Records an event. `gaps` is the number of gaps of the channel so far.
     pub(super) fn see(&mut self, event: &Event, gaps: u32) {
+        // Of an instrument that begins here, nothing was lost.
+        let is_first = self.is_whole.is_none()
+            && event.rpt_seq == 1
+            && !event.flags.has(Flags::SNAPSHOT)
+            && !matches!(event.kind, Kind::State | Kind::Definition | Kind::Status);
         match event.kind {
             Kind::State => {
                 self.is_told = true;
@@ -37,7 +44,7 @@ impl Trust {
             _ if self.is_told => {}
             _ => self.count(event, gaps),
         }
-        if event.kind == Kind::Clear {
+        if event.kind == Kind::Clear || is_first {
             self.has_lost = false;
         }
     }
@@ -115,6 +122,24 @@ mod tests {
         trust.lose();
         assert!(trust.is_doubtful());
         assert!(!seen(&mut trust, Kind::Clear, 0, none, 1));
+    }
+
+    #[test]
+    fn a_loss_before_the_first_number_hides_nothing() {
+        let none = Flags::NONE;
+        let firsts = [(1, none), (2, none), (0, none), (1, Flags::SNAPSHOT)];
+        let doubts = firsts.map(|(rpt_seq, flags)| {
+            let mut trust = Trust::default();
+            assert!(seen(&mut trust, Kind::Definition, 0, none, 0));
+            trust.lose();
+            seen(&mut trust, Kind::Level, rpt_seq, flags, 0)
+        });
+        assert_eq!(doubts, [false, true, true, true]);
+        let mut trust = Trust::default();
+        assert!(!seen(&mut trust, Kind::Level, 1, none, 0));
+        trust.lose();
+        assert!(seen(&mut trust, Kind::Level, 2, none, 0));
+        assert!(seen(&mut trust, Kind::Level, 1, none, 0), "not the first");
     }
 
     #[test]

@@ -6,9 +6,11 @@ use crate::instruments::Instruments;
 use crate::mapping::{Does, FastMapper, MapError, Outcome};
 use crate::market::{Market, MarketConfig};
 use crate::relay::{Step, Steps};
+use crate::state;
 use fanfare_fast::Record;
 use fanfare_feed::channel::{self, BadPacket};
 use fanfare_feed::recovery::{Replay, ReplayConfig, State};
+use fanfare_feed::serial::extend;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -209,7 +211,7 @@ impl Course {
         match event {
             channel::Event::Gap(gap) => {
                 let next = self.next.unwrap_or_else(|| u64::from(gap.first));
-                let end = extend(Some(next), gap.last()) + 1;
+                let end = extend(next, gap.last()) + 1;
                 self.lose_up_to(now, end, send);
             }
             channel::Event::Bad(bad) => self.bad(now, bad, send),
@@ -551,9 +553,7 @@ impl Course {
                     Ok(outcome) => self.fragments.pass(outcome),
                     Err(error) => self.fragments.pass(&error.outcome()),
                 }
-                if let Some(steps) = &mut self.steps {
-                    steps.changes(sequence as u32, mapped.received, mapped.events);
-                }
+                self.relay(sequence, mapped);
                 if !is_applied {
                     self.market
                         .changes(mapped.received, sequence, mapped.events, send);
@@ -564,6 +564,26 @@ impl Course {
                     }
                 }
             }
+        }
+    }
+
+    /// Adds the changes of a message to the steps, without late ends that the market ignores: an
+    /// edge may not know what came after them.
+    #[inline]
+    fn relay(&mut self, sequence: u64, mapped: &Mapped<'_>) {
+        let Some(steps) = &mut self.steps else {
+            return;
+        };
+        let market = &self.market;
+        let counts =
+            |event: &&Event| !state::closes(event) || market.may_close(event.instrument, sequence);
+        let is_late = self.packet.is_some_and(|packet| packet.turn == Turn::Late);
+        let number = sequence as u32;
+        if !is_late || mapped.events.iter().all(|event| counts(&event)) {
+            steps.changes(number, mapped.received, mapped.events);
+        } else {
+            let events: Vec<Event> = mapped.events.iter().filter(counts).copied().collect();
+            steps.changes(number, mapped.received, &events);
         }
     }
 
@@ -687,14 +707,4 @@ impl Course {
             replay.answered(self.market.missing());
         }
     }
-}
-
-/// Returns the number nearest to `next` with these low bits.
-#[inline]
-fn extend(next: Option<u64>, low: u32) -> u64 {
-    let Some(next) = next else {
-        return u64::from(low);
-    };
-    let distance = low.wrapping_sub(next as u32).cast_signed();
-    next.saturating_add_signed(distance.into())
 }

@@ -6,6 +6,7 @@ use crate::event::{Flags, Kind};
 use crate::mapping::Mapping;
 use crate::market::MarketConfig;
 use crate::relay::{Edge, EdgeConfig};
+use crate::state;
 use fanfare_fast::{Decoder, Program};
 use fanfare_feed::arbiter::ArbiterConfig;
 use fanfare_feed::channel::{Channel, ChannelConfig, Datagram};
@@ -132,6 +133,8 @@ struct Feed {
     channel: Channel,
     follower: Follower,
     trades: u32,
+    /// The definitions and states that a replay brought.
+    replayed: Vec<Event>,
 }
 
 fn missing(market: &Market) -> Vec<(u64, u64)> {
@@ -154,6 +157,7 @@ impl Feed {
             channel: Channel::new(Decoder::new(program), channel).unwrap(),
             follower: follower.with_steps(),
             trades: 0,
+            replayed: Vec::new(),
         }
     }
 
@@ -182,7 +186,12 @@ impl Feed {
             record
         };
         let records: Vec<Record> = messages.iter().map(decode).collect();
-        let mut send = |event: &Event| self.trades += u32::from(event.kind == Kind::Trade);
+        let mut send = |event: &Event| {
+            self.trades += u32::from(event.kind == Kind::Trade);
+            if matches!(event.kind, Kind::Definition | Kind::State) {
+                self.replayed.push(*event);
+            }
+        };
         self.follower.replayed(0, number, 0, &records, &mut send);
     }
 
@@ -376,7 +385,7 @@ fn a_packet_that_is_read_in_part_is_missing_for_edges_too() {
         let mut bytes = Vec::new();
         let named = feed.follower.instruments().get(instrument).unwrap();
         named.write(&mut bytes);
-        edge.instrument(PLANT, &bytes, &mut |_| {}).unwrap();
+        edge.instrument(0, PLANT, &bytes, &mut |_| {}).unwrap();
     }
     let steps = feed.follower.steps().unwrap();
     steps.parts(100, |steps, events| {
@@ -401,7 +410,7 @@ fn a_definition_closes_an_instrument_and_the_next_one_opens_it_for_edges_too() {
         let mut bytes = Vec::new();
         let named = feed.follower.instruments().get(FIRST).unwrap();
         named.write(&mut bytes);
-        edge.instrument(PLANT, &bytes, &mut send).unwrap();
+        edge.instrument(0, PLANT, &bytes, &mut send).unwrap();
         let steps = feed.follower.steps().unwrap();
         steps.parts(100, |steps, events| {
             edge.steps(0, PLANT, steps, events, &mut send);
@@ -475,6 +484,29 @@ fn a_late_end_does_not_close_an_instrument_that_trades() {
 }
 
 #[test]
+fn a_late_end_that_the_plant_ignores_does_not_reach_edges() {
+    for (number, ends) in [(5, 1), (2, 0)] {
+        let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
+        feed.bring(Line::A, &definition(1, FIRST, b'A'));
+        feed.bring(Line::A, &definition(3, FIRST, b'A'));
+        feed.bring(Line::A, &message(4, &[bid(0, FIRST, 1, 50)]));
+        assert_eq!(feed.follower.poll_request(0), Some(2..3));
+        match number {
+            2 => feed.replay(2, &[definition(2, FIRST, b'D')]),
+            next => feed.bring(Line::A, &definition(next, FIRST, b'D')),
+        }
+        let steps = feed.follower.steps().unwrap();
+        let closing = steps.events().iter().filter(|event| state::closes(event));
+        assert_eq!(closing.count(), ends);
+        let mut last = 0;
+        steps.parts(100, |steps, _| {
+            last = steps.last().map_or(0, |step| step.number);
+        });
+        assert_eq!(last, u32::from(number), "the message itself does");
+    }
+}
+
+#[test]
 fn a_late_end_does_not_close_an_instrument_that_was_defined_since() {
     // The second definition repeats the first one, or is of another instrument.
     for first in [FIRST, SECOND] {
@@ -499,6 +531,9 @@ fn a_late_definition_does_not_open_an_instrument_that_was_closed_since() {
     feed.replay(2, &[definition(2, FIRST, b'A')]);
     assert!(feed.missing().is_empty());
     assert_eq!(feed.state(FIRST), Some(State::Closed));
+    let is_definition = |event: &Event| event.kind == Kind::Definition;
+    assert!(feed.replayed.iter().any(is_definition));
+    assert!(state::closes(feed.replayed.last().unwrap()));
     feed.bring(Line::A, &definition(4, FIRST, b'A'));
     assert_eq!(feed.state(FIRST), RECOVERING);
 }

@@ -163,6 +163,25 @@ impl Directory {
         let numbers = numbers.iter().map(|number| InstrumentId(*number));
         symbol.starts_with(prefix).then_some((symbol, numbers))
     }
+
+    /// Returns the instrument after `last` in the order of symbols and, of one symbol, of numbers,
+    /// with its symbol. Instruments without a symbol have an empty one.
+    #[must_use]
+    pub fn next_instrument(
+        &self,
+        last: Option<(&[u8], InstrumentId)>,
+    ) -> Option<(&[u8], InstrumentId)> {
+        if let Some((symbol, number)) = last
+            && let Some((symbol, numbers)) = self.by_symbol.get_key_value(symbol)
+        {
+            let after = numbers.partition_point(|own| *own <= number.0);
+            if let Some(next) = numbers.get(after) {
+                return Some((&**symbol, InstrumentId(*next)));
+            }
+        }
+        let (symbol, mut numbers) = self.next_symbol(last.map(|(symbol, _)| symbol), b"")?;
+        Some((symbol, numbers.next()?))
+    }
 }
 
 fn insert(all: &mut Vec<u32>, number: u32) {
@@ -256,6 +275,15 @@ mod tests {
         assert_eq!(numbers(all.of_symbol(b"SIU3")), [0; 0]);
         assert_eq!(numbers(all.of_id(SecurityId::Number(1), source)), [0; 0]);
         assert_eq!(all.len(), 3);
+        let mut last = None;
+        for (symbol, number) in [("RIU3", 7), ("RIU3", 90), ("SI", 2)] {
+            last = all.next_instrument(last);
+            assert_eq!(last, Some((symbol.as_bytes(), InstrumentId(number))));
+        }
+        assert_eq!(all.next_instrument(last), None);
+        let renamed = Some((&b"RIU2"[..], InstrumentId(8)));
+        let first = Some((&b"RIU3"[..], InstrumentId(7)));
+        assert_eq!(all.next_instrument(renamed), first);
         let known = all.instrument(InstrumentId(7)).unwrap();
         assert_eq!(known.definition.name.symbol, b"RIU3");
         assert_eq!(known.status, 17);

@@ -1,69 +1,44 @@
 //! Instruments from a file: CSV with a line of names, or TOML.
 
+use super::column::Column;
 use super::definition::{Definition, IdSource, SecurityId};
 use super::{Change, Instruments};
 use crate::mapping::time::{DateTime, Format};
 use crate::price::Price;
+use crate::text_error::TextError;
 use crate::toml_text::{Problem, Table};
-use core::fmt;
 use fanfare_wire::{Decimal, int};
 
-/// The reason why a file of instruments was not read. Instruments before the line are in the table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileError {
-    /// The name of the file given by the caller.
-    pub file: String,
-    /// The line, from 1.
-    pub line: usize,
-    /// The column or key, or empty if it concerns none.
-    pub key: String,
-    /// The fault.
-    pub why: String,
+/// A column of a CSV file, or a key of a TOML one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Symbol,
+    Id,
+    Source,
+    Maturity,
+    Value(Column),
 }
 
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: ", self.file, self.line)?;
-        if !self.key.is_empty() {
-            write!(f, "{}: ", self.key)?;
+impl Key {
+    fn all() -> impl Iterator<Item = Self> {
+        let others = [Self::Symbol, Self::Id, Self::Source, Self::Maturity];
+        others.into_iter().chain(Column::ALL.map(Self::Value))
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Symbol => "symbol",
+            Self::Id => "id",
+            Self::Source => "source",
+            Self::Maturity => "maturity",
+            Self::Value(column) => column.name(),
         }
-        f.write_str(&self.why)
     }
 }
 
-impl core::error::Error for FileError {}
-
-/// The names of columns and keys of values, apart from names and times.
-pub(crate) const VALUES: [&str; 16] = [
-    "description",
-    "type",
-    "cfi",
-    "currency",
-    "market",
-    "segment",
-    "underlying",
-    "maturity-month",
-    "tick",
-    "multiplier",
-    "strike",
-    "low-limit",
-    "high-limit",
-    "depth",
-    "book-type",
-    "status",
-];
-
-/// The names of the other columns and keys.
-const NAMES: [&str; 4] = ["symbol", "id", "source", "maturity"];
-
-/// Returns the names of all columns and keys.
-fn columns() -> impl Iterator<Item = &'static str> {
-    NAMES.into_iter().chain(VALUES)
-}
-
-/// Sets the value of a column.
+/// Sets the value of a key.
 fn set<'t>(
-    column: &str,
+    key: Key,
     text: &'t str,
     to: &mut Definition<'t>,
     status: &mut u16,
@@ -72,6 +47,27 @@ fn set<'t>(
     if bytes.is_empty() {
         return Ok(());
     }
+    match key {
+        Key::Symbol => to.name.symbol = bytes,
+        Key::Id => to.name.id = SecurityId::parse(bytes),
+        Key::Source => {
+            let long = || format!("`{text}` has more than 4 characters");
+            to.name.source = IdSource::parse(bytes).ok_or_else(long)?;
+        }
+        Key::Maturity => to.maturity = maturity(text)?,
+        Key::Value(column) => set_value(column, text, to, status)?,
+    }
+    Ok(())
+}
+
+/// Sets the value of a column, which is not empty.
+fn set_value<'t>(
+    column: Column,
+    text: &'t str,
+    to: &mut Definition<'t>,
+    status: &mut u16,
+) -> Result<(), String> {
+    let bytes = text.as_bytes();
     let price = || {
         let value = Decimal::parse(bytes).ok_or_else(|| format!("`{text}` is not a number"))?;
         Price::from_decimal(value).map_err(|error| error.to_string())
@@ -81,30 +77,22 @@ fn set<'t>(
         _ => Err(format!("`{text}` is not a number from 0 to {most}")),
     };
     match column {
-        "symbol" => to.name.symbol = bytes,
-        "id" => to.name.id = SecurityId::parse(bytes),
-        "source" => {
-            let long = || format!("`{text}` has more than 4 characters");
-            to.name.source = IdSource::parse(bytes).ok_or_else(long)?;
-        }
-        "description" => to.description = bytes,
-        "type" => to.security_type = bytes,
-        "cfi" => to.cfi = bytes,
-        "currency" => to.currency = bytes,
-        "market" => to.market = bytes,
-        "segment" => to.segment = bytes,
-        "underlying" => to.underlying = bytes,
-        "maturity-month" => to.maturity_month = bytes,
-        "tick" => to.tick = price()?,
-        "multiplier" => to.multiplier = price()?,
-        "strike" => to.strike = price()?,
-        "low-limit" => to.low_limit = price()?,
-        "high-limit" => to.high_limit = price()?,
-        "maturity" => to.maturity = maturity(text)?,
-        "depth" => to.depth = small(u16::MAX.into())? as u16,
-        "book-type" => to.book_type = small(u8::MAX.into())? as u8,
-        "status" => *status = small(u16::MAX.into())? as u16,
-        _ => return Err("no such column".to_owned()),
+        Column::Description => to.description = bytes,
+        Column::Type => to.security_type = bytes,
+        Column::Cfi => to.cfi = bytes,
+        Column::Currency => to.currency = bytes,
+        Column::Market => to.market = bytes,
+        Column::Segment => to.segment = bytes,
+        Column::Underlying => to.underlying = bytes,
+        Column::MaturityMonth => to.maturity_month = bytes,
+        Column::Tick => to.tick = price()?,
+        Column::Multiplier => to.multiplier = price()?,
+        Column::Strike => to.strike = price()?,
+        Column::LowLimit => to.low_limit = price()?,
+        Column::HighLimit => to.high_limit = price()?,
+        Column::Depth => to.depth = small(u16::MAX.into())? as u16,
+        Column::BookType => to.book_type = small(u8::MAX.into())? as u8,
+        Column::Status => *status = small(u16::MAX.into())? as u16,
     }
     Ok(())
 }
@@ -119,6 +107,32 @@ fn maturity(text: &str) -> Result<u64, String> {
     time.ok_or_else(|| format!("`{text}` is neither YYYYMMDD nor YYYYMMDD-HH:MM:SS"))
 }
 
+/// Returns a fault of a line, of one of its columns unless that is empty.
+fn fault(line: usize, column: &str, why: impl Into<String>) -> Problem {
+    Problem {
+        line,
+        key: column.to_owned(),
+        why: why.into(),
+    }
+}
+
+/// Returns the columns that a line names.
+fn columns(names: &Row) -> Result<Vec<Key>, Problem> {
+    let mut columns = Vec::new();
+    for name in &names.values {
+        let why = match Key::all().find(|key| key.name() == name.as_str()) {
+            None => "no such column",
+            Some(key) if columns.contains(&key) => "the column occurs twice",
+            Some(key) => {
+                columns.push(key);
+                continue;
+            }
+        };
+        return Err(fault(names.line, name, why));
+    }
+    Ok(columns)
+}
+
 impl Instruments {
     /// Defines the instruments of a file: of TOML if its name ends in `.toml`, of CSV otherwise.
     /// Returns how many were new or changed.
@@ -126,7 +140,7 @@ impl Instruments {
     /// # Errors
     ///
     /// Returns the errors of [`Instruments::read_csv`] and [`Instruments::read_toml`].
-    pub fn read_file(&mut self, name: &str, text: &str) -> Result<usize, FileError> {
+    pub fn read_file(&mut self, name: &str, text: &str) -> Result<usize, TextError> {
         match name.ends_with(".toml") {
             true => self.read_toml(name, text),
             false => self.read_csv(name, text),
@@ -142,50 +156,36 @@ impl Instruments {
     ///
     /// # Errors
     ///
-    /// Returns a [`FileError`] with the line: an invalid name or value, more or fewer values than
-    /// names, or an instrument that is refused or defined by two lines.
-    pub fn read_csv(&mut self, name: &str, text: &str) -> Result<usize, FileError> {
+    /// Returns a [`TextError`] with the line: an invalid name or value, more or fewer values than
+    /// names, or an instrument that is refused or defined by two lines. Instruments before the line
+    /// are in the table.
+    pub fn read_csv(&mut self, name: &str, text: &str) -> Result<usize, TextError> {
+        let read = self.define_csv(text);
+        read.map_err(|problem| TextError::new(name, problem))
+    }
+
+    fn define_csv(&mut self, text: &str) -> Result<usize, Problem> {
         let mut rows = Csv::new(text.strip_prefix('\u{feff}').unwrap_or(text));
-        let error = |line, key: &str, why: String| FileError {
-            file: name.to_owned(),
-            line,
-            key: key.to_owned(),
-            why,
+        let Some(names) = rows.next().transpose()? else {
+            let why = "the header line with the names of the columns is missing";
+            return Err(fault(1, "", why));
         };
-        let row = |row: Option<Result<Row, (usize, &str)>>| match row {
-            Some(Err((line, why))) => Err(error(line, "", why.to_owned())),
-            Some(Ok(row)) => Ok(Some(row)),
-            None => Ok(None),
-        };
-        let Some(names) = row(rows.next())? else {
-            return Err(error(
-                1,
-                "",
-                "the header line with the names of the columns is missing".to_owned(),
-            ));
-        };
-        for (at, column) in names.values.iter().enumerate() {
-            let why = match () {
-                () if !columns().any(|known| known == column.as_str()) => "no such column",
-                () if names.values[..at].contains(column) => "the column occurs twice",
-                () => continue,
-            };
-            return Err(error(names.line, column, why.to_owned()));
-        }
+        let columns = columns(&names)?;
         let mut adding = Adding::new(self.len());
-        while let Some(values) = row(rows.next())? {
-            let (have, want) = (values.values.len(), names.values.len());
+        for row in rows {
+            let row = row?;
+            let (have, want) = (row.values.len(), columns.len());
             if have != want {
                 let why = format!("expected {want} values, one per column, found {have}");
-                return Err(error(values.line, "", why));
+                return Err(fault(row.line, "", why));
             }
             let (mut definition, mut status) = (Definition::default(), 0);
-            for (column, text) in names.values.iter().zip(&values.values) {
-                set(column, text, &mut definition, &mut status)
-                    .map_err(|why| error(values.line, column, why))?;
+            for (key, text) in columns.iter().zip(&row.values) {
+                set(*key, text, &mut definition, &mut status)
+                    .map_err(|why| fault(row.line, key.name(), why))?;
             }
             let added = adding.add(self, &definition, status);
-            added.map_err(|why| error(values.line, "", why))?;
+            added.map_err(|why| fault(row.line, "", why))?;
         }
         Ok(adding.changes)
     }
@@ -195,33 +195,32 @@ impl Instruments {
     ///
     /// # Errors
     ///
-    /// Returns a [`FileError`] with line and key.
-    pub fn read_toml(&mut self, name: &str, text: &str) -> Result<usize, FileError> {
-        let error = |problem: Problem| FileError {
-            file: name.to_owned(),
-            line: problem.line,
-            key: problem.key,
-            why: problem.why,
-        };
-        let mut root = Table::parse(text).map_err(error)?;
+    /// Returns a [`TextError`] with line and key. Instruments before the line are in the table.
+    pub fn read_toml(&mut self, name: &str, text: &str) -> Result<usize, TextError> {
+        let read = self.define_toml(text);
+        read.map_err(|problem| TextError::new(name, problem))
+    }
+
+    fn define_toml(&mut self, text: &str) -> Result<usize, Problem> {
+        let mut root = Table::parse(text)?;
         let mut adding = Adding::new(self.len());
-        for mut table in root.tables("instrument").map_err(error)? {
+        for mut table in root.tables("instrument")? {
             let mut values = Vec::new();
-            for column in columns() {
-                if let Some(value) = table.text_or_number(column).map_err(error)? {
-                    values.push((column, value));
+            for key in Key::all() {
+                if let Some(value) = table.text_or_number(key.name())? {
+                    values.push((key, value));
                 }
             }
             let (mut definition, mut status) = (Definition::default(), 0);
-            for (column, value) in &values {
-                set(column, &value.text, &mut definition, &mut status)
-                    .map_err(|why| error(table.problem_at(value.at, column, why)))?;
+            for (key, value) in &values {
+                set(*key, &value.text, &mut definition, &mut status)
+                    .map_err(|why| table.problem_at(value.at, key.name(), why))?;
             }
             let added = adding.add(self, &definition, status);
-            added.map_err(|why| error(table.problem("", why)))?;
-            table.finish().map_err(error)?;
+            added.map_err(|why| table.problem("", why))?;
+            table.finish()?;
         }
-        root.finish().map_err(error)?;
+        root.finish()?;
         Ok(adding.changes)
     }
 }
@@ -283,14 +282,15 @@ impl<'t> Csv<'t> {
     }
 
     /// Returns one value, and whether another one follows in this row.
-    fn value(&mut self) -> Result<(String, bool), (usize, &'static str)> {
+    fn value(&mut self) -> Result<(String, bool), Problem> {
         let Some(mut rest) = self.rest.strip_prefix('"') else {
             let end = self.rest.find([',', '\n']).unwrap_or(self.rest.len());
             let (value, behind) = self.rest.split_at(end);
             self.rest = behind;
             let value = value.strip_suffix('\r').unwrap_or(value);
             if value.contains('"') {
-                return Err((self.line, "a quote inside a value that is not quoted"));
+                let why = "a quote inside a value that is not quoted";
+                return Err(fault(self.line, "", why));
             }
             return Ok((value.to_owned(), self.ends_value()));
         };
@@ -298,7 +298,7 @@ impl<'t> Csv<'t> {
         let line = self.line;
         loop {
             let Some(end) = rest.find('"') else {
-                return Err((line, "a quoted value has no closing quote"));
+                return Err(fault(line, "", "a quoted value has no closing quote"));
             };
             let part = &rest[..end];
             value.push_str(part);
@@ -315,10 +315,10 @@ impl<'t> Csv<'t> {
         self.rest = rest.strip_prefix('\r').unwrap_or(rest);
         match self.rest.chars().next() {
             None | Some(',' | '\n') => Ok((value, self.ends_value())),
-            Some(_) => Err((
-                self.line,
-                "a quoted value continues after its closing quote",
-            )),
+            Some(_) => {
+                let why = "a quoted value continues after its closing quote";
+                Err(fault(self.line, "", why))
+            }
         }
     }
 
@@ -335,7 +335,7 @@ impl<'t> Csv<'t> {
 }
 
 impl Iterator for Csv<'_> {
-    type Item = Result<Row, (usize, &'static str)>;
+    type Item = Result<Row, Problem>;
 
     fn next(&mut self) -> Option<Self::Item> {
         // Empty lines are not rows.

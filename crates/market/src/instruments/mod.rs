@@ -16,6 +16,7 @@
 //! # Ok::<(), fanfare_market::instruments::Refused>(())
 //! ```
 
+mod column;
 mod definition;
 mod directory;
 mod file;
@@ -24,10 +25,9 @@ mod packed;
 mod record;
 mod texts;
 
+pub(crate) use column::Column;
 pub use definition::{Definition, IdSource, Instrument, Name, SecurityId};
 pub use directory::Directory;
-pub use file::FileError;
-pub(crate) use file::VALUES;
 
 use crate::event::InstrumentId;
 use core::fmt;
@@ -51,7 +51,6 @@ pub struct Instruments {
     keys: Keys,
     limit: usize,
     refused: u64,
-    same_symbol: u64,
     room: Vec<u8>,
 }
 
@@ -120,7 +119,6 @@ impl Instruments {
             keys: Keys::new(),
             limit: limit.min(u32::MAX as usize - 1),
             refused: 0,
-            same_symbol: 0,
             room: Vec::new(),
         }
     }
@@ -145,12 +143,6 @@ impl Instruments {
         self.refused
     }
 
-    /// Returns how many instruments have the symbol of another one. [`Instruments::by_symbol`]
-    /// returns the first of them.
-    pub const fn same_symbol(&self) -> u64 {
-        self.same_symbol
-    }
-
     /// Returns the instrument of this number.
     pub fn get(&self, instrument: InstrumentId) -> Option<Instrument<'_>> {
         let record = self.records.get(instrument.0)?;
@@ -167,7 +159,7 @@ impl Instruments {
         (0..self.len() as u32).filter_map(|number| self.get(InstrumentId(number)))
     }
 
-    /// Returns the instrument of this symbol.
+    /// Returns the instrument of this symbol, the first one if several have it.
     pub fn by_symbol(&self, symbol: &[u8]) -> Option<InstrumentId> {
         let hash = self.keys.of_text(symbol, 0);
         let found = self.by_symbol.find(hash, |place| {
@@ -317,14 +309,9 @@ impl Instruments {
 
     /// Indexes an instrument by its symbol and its ID.
     fn enter(&mut self, number: u32, name: &Name<'_>) {
-        if !name.symbol.is_empty() {
-            match self.by_symbol(name.symbol) {
-                Some(_) => self.same_symbol += 1,
-                None => {
-                    let hash = self.keys.of_text(name.symbol, 0);
-                    self.by_symbol.insert(hash, number);
-                }
-            }
+        if !name.symbol.is_empty() && self.by_symbol(name.symbol).is_none() {
+            let hash = self.keys.of_text(name.symbol, 0);
+            self.by_symbol.insert(hash, number);
         }
         if let Some(hash) = self.hash_of_id(name.id, name.source) {
             self.by_id.insert(hash, number);

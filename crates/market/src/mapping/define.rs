@@ -3,7 +3,7 @@
 use super::cells::{Cells, Raw, Ref, Room};
 use super::fault::Flaw;
 use super::plan::Plan;
-use crate::instruments::{Definition, IdSource, Name};
+use crate::instruments::{Column, Definition, IdSource, Name};
 
 /// The number of texts of a definition, besides its name, that may have been sent as numbers.
 pub(super) const ROOMS: usize = 8;
@@ -57,23 +57,22 @@ pub(super) fn read<'c>(
             continue;
         };
         match *key {
-            "description" => definition.description = text(*field),
-            "type" => definition.security_type = text(*field),
-            "cfi" => definition.cfi = text(*field),
-            "currency" => definition.currency = text(*field),
-            "market" => definition.market = text(*field),
-            "segment" => definition.segment = text(*field),
-            "underlying" => definition.underlying = text(*field),
-            "maturity-month" => definition.maturity_month = text(*field),
-            "tick" => definition.tick = price(cell, raw)?,
-            "multiplier" => definition.multiplier = price(cell, raw)?,
-            "strike" => definition.strike = price(cell, raw)?,
-            "low-limit" => definition.low_limit = price(cell, raw)?,
-            "high-limit" => definition.high_limit = price(cell, raw)?,
-            "depth" => definition.depth = small(cell, raw, u16::MAX.into())? as u16,
-            "book-type" => definition.book_type = small(cell, raw, u8::MAX.into())? as u8,
-            "status" => status = Some(small(cell, raw, u16::MAX.into())? as u16),
-            _ => {}
+            Column::Description => definition.description = text(*field),
+            Column::Type => definition.security_type = text(*field),
+            Column::Cfi => definition.cfi = text(*field),
+            Column::Currency => definition.currency = text(*field),
+            Column::Market => definition.market = text(*field),
+            Column::Segment => definition.segment = text(*field),
+            Column::Underlying => definition.underlying = text(*field),
+            Column::MaturityMonth => definition.maturity_month = text(*field),
+            Column::Tick => definition.tick = price(cell, raw)?,
+            Column::Multiplier => definition.multiplier = price(cell, raw)?,
+            Column::Strike => definition.strike = price(cell, raw)?,
+            Column::LowLimit => definition.low_limit = price(cell, raw)?,
+            Column::HighLimit => definition.high_limit = price(cell, raw)?,
+            Column::Depth => definition.depth = small(cell, raw, u16::MAX.into())? as u16,
+            Column::BookType => definition.book_type = small(cell, raw, u8::MAX.into())? as u8,
+            Column::Status => status = Some(small(cell, raw, u16::MAX.into())? as u16),
         }
     }
     Ok((definition, status))

@@ -1,8 +1,9 @@
 //! A parsed mapping file, checked in itself, but not yet against templates.
 
+use super::keys::{EventKey, MessageKey};
 use super::time::{DateTime, Format, offset};
 use crate::event::Kind;
-use crate::instruments::{IdSource, VALUES};
+use crate::instruments::{Column, IdSource};
 use crate::toml_text::{Problem, Scalar, Table};
 
 /// A mapping file.
@@ -109,6 +110,25 @@ impl Does {
     const fn has_instrument(self) -> bool {
         self.has_entries() || matches!(self, Self::Status)
     }
+
+    const fn has_status(self) -> bool {
+        matches!(self, Self::Status | Self::SessionStatus)
+    }
+
+    /// Returns whether messages of this purpose can have the key.
+    const fn has(self, key: MessageKey) -> bool {
+        match key {
+            MessageKey::Number => true,
+            MessageKey::Next => matches!(self, Self::SequenceReset),
+            MessageKey::Status => self.has_status(),
+            MessageKey::Last
+            | MessageKey::Total
+            | MessageKey::RptSeq
+            | MessageKey::LastFragment
+            | MessageKey::FirstFragment
+            | MessageKey::Fragment => matches!(self, Self::Snapshot),
+        }
+    }
 }
 
 /// The mapping of a message.
@@ -119,16 +139,14 @@ pub(super) struct MessageMap {
     pub(super) is_optional: bool,
     pub(super) does: Does,
     pub(super) entries: Option<FieldRef>,
-    /// The fields by [`MESSAGE_KEYS`].
-    pub(super) fields: Vec<(&'static str, Refs)>,
+    pub(super) fields: Vec<(MessageKey, Refs)>,
     pub(super) sent: Option<TimeMap>,
     pub(super) id: Refs,
     pub(super) source: Refs,
     pub(super) symbol: Refs,
     pub(super) carries: bool,
     pub(super) events: Vec<EventMap>,
-    /// The fields by the columns of instrument files.
-    pub(super) definition: Vec<(&'static str, Refs)>,
+    pub(super) definition: Vec<(Column, Refs)>,
     pub(super) maturity: Option<TimeMap>,
     /// The values with which a definition closes its instrument.
     pub(super) closed: Conditions,
@@ -171,29 +189,12 @@ pub(super) struct EventMap {
     pub(super) when: Conditions,
     pub(super) with: Vec<Refs>,
     pub(super) without: Vec<Refs>,
-    /// The fields by [`EVENT_KEYS`], including those of `[message.entry]`.
-    pub(super) fields: Vec<(&'static str, Refs)>,
+    /// The fields, including those of `[message.entry]`.
+    pub(super) fields: Vec<(EventKey, Refs)>,
     pub(super) time: Option<TimeMap>,
     pub(super) entry_type: Option<u8>,
     pub(super) hashes_id: bool,
 }
-
-/// The keys of a message that name fields.
-pub(super) const MESSAGE_KEYS: [&str; 9] = [
-    "number",
-    "last",
-    "total",
-    "next",
-    "rpt-seq",
-    "status",
-    "last-fragment",
-    "first-fragment",
-    "fragment",
-];
-
-/// The keys of an event that name fields.
-pub(super) const EVENT_KEYS: [&str; 7] =
-    ["type", "action", "price", "size", "level", "id", "rpt-seq"];
 
 const KINDS: [(&str, Option<Kind>); 7] = [
     ("level", Some(Kind::Level)),
@@ -296,13 +297,14 @@ fn choice<T: Copy>(
 /// Checks that fragments have an end, and numbers that show gaps.
 fn check_fragments(table: &Table<'_>, message: &MessageMap) -> Result<(), Problem> {
     let has = |key| message.field(key).is_some();
-    if (has("fragment") || has("first-fragment")) && !has("last-fragment") {
+    let (last, number) = (MessageKey::LastFragment, MessageKey::Number);
+    if (has(MessageKey::Fragment) || has(MessageKey::FirstFragment)) && !has(last) {
         let why = "missing: the field that marks the last fragment of a snapshot";
-        return Err(table.problem("last-fragment", why));
+        return Err(table.problem(last.name(), why));
     }
-    if has("last-fragment") && !has("number") {
+    if has(last) && !has(number) {
         let why = "missing: a lost fragment cannot be detected without numbers";
-        return Err(table.problem("number", why));
+        return Err(table.problem(number.name(), why));
     }
     Ok(())
 }
@@ -330,22 +332,15 @@ fn message(mut table: Table<'_>, zone: i32) -> Result<MessageMap, Problem> {
         maturity: None,
         closed: Vec::new(),
     };
-    for key in MESSAGE_KEYS {
-        let belongs = match key {
-            "last" | "total" | "rpt-seq" | "last-fragment" | "first-fragment" | "fragment" => {
-                does == Does::Snapshot
-            }
-            "next" => does == Does::SequenceReset,
-            "status" => matches!(does, Does::Status | Does::SessionStatus),
-            _ => true,
-        };
-        if belongs && let Some(refs) = refs(&mut table, key)? {
+    for key in MessageKey::ALL.into_iter().filter(|key| does.has(*key)) {
+        if let Some(refs) = refs(&mut table, key.name())? {
             message.fields.push((key, refs));
         }
     }
     check_fragments(&table, &message)?;
-    if matches!(does, Does::Status | Does::SessionStatus) && message.field("status").is_none() {
-        return Err(table.problem("status", "missing: the field with the status"));
+    let status = MessageKey::Status;
+    if does.has_status() && message.field(status).is_none() {
+        return Err(table.problem(status.name(), "missing: the field with the status"));
     }
     if does.has_entries() {
         message.entries = refs(&mut table, "entries")?.and_then(|refs| refs.into_iter().next());
@@ -363,7 +358,7 @@ fn message(mut table: Table<'_>, zone: i32) -> Result<MessageMap, Problem> {
 }
 
 impl MessageMap {
-    pub(super) fn field(&self, key: &str) -> Option<&Refs> {
+    fn field(&self, key: MessageKey) -> Option<&Refs> {
         let found = self.fields.iter().find(|(other, _)| *other == key);
         found.map(|(_, refs)| refs)
     }
@@ -500,12 +495,9 @@ fn events(table: &mut Table<'_>, message: &mut MessageMap, zone: i32) -> Result<
     }
 }
 
-fn event_fields(
-    table: &mut Table<'_>,
-    fields: &mut Vec<(&'static str, Refs)>,
-) -> Result<(), Problem> {
-    for key in EVENT_KEYS {
-        if let Some(refs) = refs(table, key)? {
+fn event_fields(table: &mut Table<'_>, fields: &mut Vec<(EventKey, Refs)>) -> Result<(), Problem> {
+    for key in EventKey::ALL {
+        if let Some(refs) = refs(table, key.name())? {
             fields.retain(|(other, _)| *other != key);
             fields.push((key, refs));
         }
@@ -550,8 +542,8 @@ fn definition(table: &mut Table<'_>, message: &mut MessageMap, zone: i32) -> Res
     let Some(mut fields) = table.table("definition")? else {
         return Ok(());
     };
-    for key in VALUES {
-        if let Some(refs) = refs(&mut fields, key)? {
+    for key in Column::ALL {
+        if let Some(refs) = refs(&mut fields, key.name())? {
             message.definition.push((key, refs));
         }
     }

@@ -3,41 +3,16 @@
 use super::cells::{Cells, Raw, Ref};
 use super::document::{Does, Unknown};
 use super::fault::{Flaw, MapError, Why};
+use super::known::Known;
 use super::outcome::{Counts, Fragment, Outcome, Picture};
 use super::plan::{Plan, Rule, TimePlan};
 use super::time::date;
 use crate::event::{Action, Event, Flags, InstrumentId, Kind};
 use crate::instruments::{Change, IdSource, Instruments, Refused, SecurityId};
+use std::mem::{replace, take};
 
 /// The most faults of a message that are kept. Beyond them, the whole message is withheld.
 const FAULTS: usize = 32;
-
-/// The number of instruments in the cache.
-const KNOWN: usize = 1024;
-
-/// Returns the cache index of an instrument's number: the highest bits of a product, because
-/// numbers of one exchange often share their lowest bits.
-#[inline(always)]
-const fn place(number: u64) -> usize {
-    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % KNOWN
-}
-
-/// An instrument with its number at its source.
-#[derive(Debug, Clone, Copy)]
-struct Known {
-    number: u64,
-    source: IdSource,
-    instrument: InstrumentId,
-}
-
-impl Known {
-    /// The value for an unused entry.
-    const NONE: Self = Self {
-        number: 0,
-        source: IdSource::NONE,
-        instrument: InstrumentId::ALL,
-    };
-}
 
 /// The state of a mapper, apart from the fields of an entry.
 #[derive(Debug)]
@@ -59,8 +34,7 @@ pub(super) struct Engine {
     stamps: Vec<u32>,
     stamp: u32,
     message: Current,
-    /// A cache of instruments by number ([`place`]), because most entries belong to a known one.
-    known: Box<[Known; KNOWN]>,
+    pub(super) known: Known,
     /// A date as digits, and its midnight.
     date: (u64, i64),
     /// The last day found by the fast path: its digits, its UTC offset, its beginning.
@@ -102,7 +76,7 @@ impl Engine {
             stamps: Vec::new(),
             stamp: 0,
             message: Current::default(),
-            known: Box::new([Known::NONE; KNOWN]),
+            known: Known::new(),
             date: (19_700_101, 0),
             day: (u64::MAX, 0, 0),
         }
@@ -134,9 +108,40 @@ impl Engine {
         };
     }
 
+    /// Calls `map` with the texts of the cells, taken out of them so that it can change the rest.
+    #[inline(always)]
+    fn with_texts<R>(&mut self, map: impl FnOnce(&mut Self, &[u8]) -> R) -> R {
+        let texts = take(&mut self.cells.texts);
+        let mapped = map(self, &texts);
+        self.cells.texts = texts;
+        mapped
+    }
+
     /// Begins the entries, after the message's own fields were set.
     #[inline]
-    pub(super) fn begin_entries(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) {
+    pub(super) fn begin_entries(&mut self, plan: &Plan, table: &mut Instruments) {
+        self.with_texts(|engine, texts| engine.begin_entries_with(plan, table, texts));
+        self.cells.keep_texts();
+    }
+
+    /// Maps an entry, after its values were set.
+    #[inline]
+    pub(super) fn entry(&mut self, plan: &Plan, table: &mut Instruments) {
+        self.with_texts(|engine, texts| engine.entry_with(plan, table, texts));
+    }
+
+    /// Completes the message.
+    #[inline]
+    pub(super) fn finish(
+        &mut self,
+        plan: &Plan,
+        table: &mut Instruments,
+    ) -> Result<Outcome, MapError> {
+        self.with_texts(|engine, texts| engine.finish_with(plan, table, texts))
+    }
+
+    #[inline]
+    fn begin_entries_with(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) {
         if plan.does == Does::Snapshot {
             self.begin_picture(plan, table, texts);
         }
@@ -173,9 +178,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Maps an entry, after its values were set.
     #[inline]
-    pub(super) fn entry(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) {
+    fn entry_with(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) {
         if let Err(flaw) = self.try_entry(plan, table, texts) {
             self.fault(plan, flaw, Some(self.message.entries));
         }
@@ -325,7 +329,7 @@ impl Engine {
         let id = self.cells.find(plan.id);
         if let Some((_, Raw::Unsigned(number))) = id {
             let source = self.id_source(plan, texts)?;
-            if let Some(instrument) = self.known(*number, source) {
+            if let Some(instrument) = self.known.find(*number, source) {
                 return Ok(Some(instrument));
             }
         }
@@ -336,29 +340,6 @@ impl Engine {
             return Ok(carried);
         }
         self.look_up(plan, table, texts)
-    }
-
-    #[inline(always)]
-    pub(super) fn known(&self, number: u64, source: IdSource) -> Option<InstrumentId> {
-        let known = &self.known[place(number)];
-        let is_it = known.number == number && known.source == source;
-        (is_it && known.instrument != InstrumentId::ALL).then_some(known.instrument)
-    }
-
-    /// Caches an instrument that was found by its ID.
-    pub(super) fn keep(
-        &mut self,
-        table: &Instruments,
-        (number, source): (u64, IdSource),
-        instrument: InstrumentId,
-    ) {
-        if table.by_id(SecurityId::Number(number), source) == Some(instrument) {
-            self.known[place(number)] = Known {
-                number,
-                source,
-                instrument,
-            };
-        }
     }
 
     fn look_up(
@@ -377,7 +358,7 @@ impl Engine {
         match found {
             Ok(instrument) => {
                 if let SecurityId::Number(number) = name.id {
-                    self.keep(table, (number, name.source), instrument);
+                    self.known.keep(table, (number, name.source), instrument);
                 }
                 Ok(Some(instrument))
             }
@@ -508,8 +489,7 @@ impl Engine {
         self.message.withholds_all = true;
     }
 
-    /// Completes the message.
-    pub(super) fn finish(
+    fn finish_with(
         &mut self,
         plan: &Plan,
         table: &mut Instruments,
@@ -539,7 +519,7 @@ impl Engine {
     #[inline]
     fn end(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) -> Result<Outcome, Flaw> {
         match plan.does {
-            Does::Changes if !plan.has_entries => self.entry(plan, table, texts),
+            Does::Changes if !plan.has_entries => self.entry_with(plan, table, texts),
             Does::Definition if !plan.has_entries => self.define(plan, table, texts)?,
             Does::Snapshot if !self.message.has_begun => self.begin_picture(plan, table, texts),
             Does::Status => self.status(plan, table, texts)?,
@@ -666,7 +646,7 @@ impl Engine {
                 match refused {
                     Refused::Full => self.counts.table_full += 1,
                     Refused::NoName => self.counts.without_instrument += 1,
-                    Refused::TooLong => return Err((u8::MAX, Why::LongText)),
+                    Refused::TooLong => return Err((Ref::END, Why::LongText)),
                 }
                 return Ok(());
             }
@@ -675,7 +655,7 @@ impl Engine {
         self.message.instrument = Some(instrument);
         if defined.change != Change::Same && defined.revision > 1 {
             // It may have had another ID.
-            self.known.fill(Known::NONE);
+            self.known.clear();
         }
         match defined.change {
             Change::Same => {
@@ -759,7 +739,7 @@ impl Engine {
             }
             newer = Some(event.instrument);
             let stamp = self.stamps.get_mut(event.instrument.0 as usize);
-            if stamp.is_some_and(|stamp| std::mem::replace(stamp, self.stamp) != self.stamp) {
+            if stamp.is_some_and(|stamp| replace(stamp, self.stamp) != self.stamp) {
                 event.flags = event.flags.with(Flags::LAST);
             }
         }

@@ -1,11 +1,10 @@
 //! Mappings compiled against FAST templates, and applied to their messages.
 
 use super::Mapping;
-use super::cells::Raw;
+use super::cells::{Raw, Ref};
 use super::check::{self, Report};
 use super::document::{Binding, Does, FieldRef, MessageMap};
 use super::engine::Engine;
-use super::error::MappingError;
 use super::fault::MapError;
 use super::outcome::{Counts, Outcome};
 use super::plan::{Compiler, Fields, Found, Level, Plan, Type};
@@ -13,16 +12,13 @@ use super::straight::Straight;
 use super::values::{Finder, InLevels, InRow, InRows, Lane};
 use crate::event::{Event, InstrumentId};
 use crate::instruments::{IdSource, Instruments};
+use crate::text_error::TextError;
 use crate::toml_text::Problem;
 use fanfare_fast::program::{Field, FieldId, FieldKind, Op, Reset, TemplateProgram};
 use fanfare_fast::template::OperatorKind;
 use fanfare_fast::value::TextType;
 use fanfare_fast::{Decimal, Message, Program, Record, Seat, Visitor};
-use std::mem::take;
 use std::sync::Arc;
-
-/// No cell.
-const NONE: u8 = u8::MAX;
 
 /// A mapper of the messages of a FAST feed to events.
 ///
@@ -82,20 +78,20 @@ impl Mapping {
     ///
     /// # Errors
     ///
-    /// Returns a [`MappingError`] with line and key: a template or a field that does not exist, a
+    /// Returns a [`TextError`] with line and key: a template or a field that does not exist, a
     /// field whose type does not fit its use, or two mappings of one template.
     pub fn for_templates(
         &self,
         program: &Arc<Program>,
         feed: u16,
-    ) -> Result<FastMapper, MappingError> {
+    ) -> Result<FastMapper, TextError> {
         let document = &self.document;
         let mut plans: Vec<Option<Mapped>> = Vec::new();
         plans.resize_with(program.templates().len(), || None);
-        let mut cells = vec![NONE; program.fields().len()];
+        let mut cells = vec![Ref::END; program.fields().len()];
         for map in &document.messages {
             let mapped = self.bind(program, map, &mut plans, &mut cells);
-            mapped.map_err(|problem| MappingError::new(&self.file, problem))?;
+            mapped.map_err(|problem| TextError::new(&self.file, problem))?;
         }
         Ok(FastMapper {
             program: Arc::clone(program),
@@ -485,30 +481,7 @@ fn walked(
         table: &mut *table,
         foreign: 0,
     });
-    finish(engine, &mapped.plan, table)
-}
-
-#[inline]
-fn finish(engine: &mut Engine, plan: &Plan, table: &mut Instruments) -> Result<Outcome, MapError> {
-    let texts = take(&mut engine.cells.texts);
-    let outcome = engine.finish(plan, table, &texts);
-    engine.cells.texts = texts;
-    outcome
-}
-
-#[inline]
-fn begin_entries(engine: &mut Engine, plan: &Plan, table: &mut Instruments) {
-    let texts = take(&mut engine.cells.texts);
-    engine.begin_entries(plan, table, &texts);
-    engine.cells.texts = texts;
-    engine.cells.keep_texts();
-}
-
-#[inline]
-fn entry(engine: &mut Engine, plan: &Plan, table: &mut Instruments) {
-    let texts = take(&mut engine.cells.texts);
-    engine.entry(plan, table, &texts);
-    engine.cells.texts = texts;
+    engine.finish(&mapped.plan, table)
 }
 
 /// A visitor that takes the values from a decoder or a message.
@@ -525,13 +498,13 @@ impl Walk<'_> {
     #[inline(always)]
     fn cell(&self, field: &Field) -> u8 {
         let cell = self.cells.get(field.id().index()).copied();
-        cell.unwrap_or(NONE)
+        cell.unwrap_or(Ref::END)
     }
 
     #[inline(always)]
     fn set(&mut self, field: &Field, value: Raw) {
         let cell = self.cell(field);
-        if cell != NONE && self.foreign == 0 {
+        if cell != Ref::END && self.foreign == 0 {
             self.engine.cells.set(cell, value);
         }
     }
@@ -539,7 +512,7 @@ impl Walk<'_> {
     #[inline(always)]
     fn set_text(&mut self, field: &Field, value: &[u8]) {
         let cell = self.cell(field);
-        if cell != NONE && self.foreign == 0 {
+        if cell != Ref::END && self.foreign == 0 {
             self.engine.cells.set_text(cell, value);
         }
     }
@@ -583,7 +556,7 @@ impl Visitor for Walk<'_> {
 
     fn begin_sequence(&mut self, field: &Field, _: u32) {
         if self.is_entries(field) {
-            begin_entries(self.engine, &self.mapped.plan, self.table);
+            self.engine.begin_entries(&self.mapped.plan, self.table);
         }
     }
 
@@ -597,7 +570,7 @@ impl Visitor for Walk<'_> {
     #[inline(always)]
     fn end_entry(&mut self, field: &Field) {
         if self.is_entries(field) {
-            entry(self.engine, &self.mapped.plan, self.table);
+            self.engine.entry(&self.mapped.plan, self.table);
         }
     }
 

@@ -20,7 +20,7 @@ pub struct MapError {
     pub(super) does: Does,
     /// MsgSeqNum(34) of the message, if it can be read.
     pub(super) number: Option<u64>,
-    /// The cell of the field, or `u8::MAX` for none.
+    /// The cell of the field, or `Ref::END` for none.
     pub(super) cell: u8,
     /// The index of the entry, from 0, or `None` outside of entries.
     pub entry: Option<u32>,

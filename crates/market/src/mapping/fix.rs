@@ -1,24 +1,22 @@
 //! Mappings compiled against a FIX dictionary, and applied to FIX messages.
 
 use super::Mapping;
+use super::cells::{LEVEL, Ref};
 use super::check::{self, MessageReport, Report};
 use super::document::{Binding, FieldRef, MessageMap};
 use super::engine::Engine;
-use super::error::MappingError;
 use super::fault::{MapError, Why};
 use super::outcome::{Counts, Outcome};
 use super::plan::{Compiler, Fields, Found, Level, Plan, Type};
 use crate::event::{Event, InstrumentId};
 use crate::instruments::Instruments;
+use crate::text_error::TextError;
 use crate::toml_text::Problem;
 use fanfare_fix::codec::Message;
 use fanfare_fix::dict::{DataType, Dictionary, Item, MessageDef};
 use fanfare_fix::tag;
 use fanfare_wire::int;
-use std::mem::take;
 
-/// No cell.
-const NONE: u8 = u8::MAX;
 /// The first tag of the user-defined range, which no dictionary knows in full.
 const USER_TAGS: u32 = 5000;
 /// The limit of tags that are looked up directly.
@@ -55,7 +53,7 @@ struct Tags {
 impl Tags {
     fn new() -> Self {
         Self {
-            direct: vec![NONE; DIRECT].into(),
+            direct: vec![Ref::END; DIRECT].into(),
             others: Vec::new(),
         }
     }
@@ -78,7 +76,7 @@ impl Tags {
     #[cold]
     fn other(&self, tag: u32) -> u8 {
         let found = self.others.iter().find(|(other, _)| *other == tag);
-        found.map_or(NONE, |(_, cell)| *cell)
+        found.map_or(Ref::END, |(_, cell)| *cell)
     }
 }
 
@@ -88,14 +86,14 @@ impl Mapping {
     ///
     /// # Errors
     ///
-    /// Returns a [`MappingError`] with line and key: a MsgType or a field that does not exist, or a
+    /// Returns a [`TextError`] with line and key: a MsgType or a field that does not exist, or a
     /// field whose type does not fit its use.
-    pub fn for_fix(&self, dictionary: &Dictionary, feed: u16) -> Result<FixMapper, MappingError> {
+    pub fn for_fix(&self, dictionary: &Dictionary, feed: u16) -> Result<FixMapper, TextError> {
         let document = &self.document;
         let mut messages = Vec::new();
         for map in &document.messages {
             let mapped = self.bind_fix(dictionary, map);
-            let mapped = mapped.map_err(|problem| MappingError::new(&self.file, problem))?;
+            let mapped = mapped.map_err(|problem| TextError::new(&self.file, problem))?;
             messages.extend(mapped);
         }
         Ok(FixMapper {
@@ -133,7 +131,7 @@ impl Mapping {
         let plan = Compiler::compile(&fields, map, self.document.is_strict)?;
         let (mut own, mut of_entries) = (Tags::new(), Tags::new());
         for used in &plan.uses {
-            match usize::from(used.cell) < super::cells::LEVEL {
+            match usize::from(used.cell) < LEVEL {
                 true => of_entries.set(used.key, used.cell),
                 false => own.set(used.key, used.cell),
             }
@@ -390,15 +388,10 @@ impl FixMapper {
         engine.begin(number as u16, plan.largest, ts_recv);
         let count = own_fields(engine, mapped, message);
         if let Some(count) = count.filter(|_| plan.has_entries) {
-            let texts = take(&mut engine.cells.texts);
-            engine.begin_entries(plan, table, &texts);
-            engine.cells.texts = texts;
+            engine.begin_entries(plan, table);
             entries(engine, mapped, table, message, count);
         }
-        let texts = take(&mut engine.cells.texts);
-        let outcome = engine.finish(plan, table, &texts);
-        engine.cells.texts = texts;
-        outcome
+        engine.finish(plan, table)
     }
 }
 
@@ -408,7 +401,7 @@ fn own_fields(engine: &mut Engine, mapped: &Mapped, message: &Message<'_>) -> Op
     let mut count = None;
     for (position, tag) in message.tags().iter().enumerate() {
         let cell = mapped.own.get(*tag);
-        if cell != NONE && (count.is_none() || mapped.of_entries.get(*tag) == NONE) {
+        if cell != Ref::END && (count.is_none() || mapped.of_entries.get(*tag) == Ref::END) {
             if let Some(field) = message.field(position) {
                 engine.cells.set_text(cell, field.value);
             }
@@ -416,7 +409,6 @@ fn own_fields(engine: &mut Engine, mapped: &Mapped, message: &Message<'_>) -> Op
             count.get_or_insert(position);
         }
     }
-    engine.cells.keep_texts();
     count
 }
 
@@ -434,20 +426,20 @@ fn entries(
         .field(count)
         .map(|field| int::parse_u64(field.value));
     let Some(Some(says)) = says else {
-        return engine.refuse(&mapped.plan, (NONE, Why::NoNumber));
+        return engine.refuse(&mapped.plan, (Ref::END, Why::NoNumber));
     };
     let delimiter = tags.first().copied().filter(|_| says > 0);
     let mut has = 0;
     for (position, tag) in (count + 1..).zip(tags) {
         if Some(*tag) == delimiter {
             if has > 0 {
-                entry(engine, mapped, table);
+                engine.entry(&mapped.plan, table);
             }
             has += 1;
             engine.cells.clear_entry();
         }
         let cell = mapped.of_entries.get(*tag);
-        if cell != NONE
+        if cell != Ref::END
             && has > 0
             && let Some(field) = message.field(position)
         {
@@ -455,16 +447,9 @@ fn entries(
         }
     }
     if has > 0 {
-        entry(engine, mapped, table);
+        engine.entry(&mapped.plan, table);
     }
     if has != says {
-        engine.refuse(&mapped.plan, (NONE, Why::Count { says, has }));
+        engine.refuse(&mapped.plan, (Ref::END, Why::Count { says, has }));
     }
-}
-
-#[inline]
-fn entry(engine: &mut Engine, mapped: &Mapped, table: &mut Instruments) {
-    let texts = take(&mut engine.cells.texts);
-    engine.entry(&mapped.plan, table, &texts);
-    engine.cells.texts = texts;
 }

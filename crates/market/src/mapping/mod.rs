@@ -8,32 +8,29 @@
 
 mod cells;
 mod check;
-#[cfg(test)]
-mod closing;
 mod conditions;
 mod define;
 mod document;
 mod engine;
-mod error;
 mod fast;
 mod fault;
 mod fix;
+mod keys;
+mod known;
 mod outcome;
 mod plan;
-#[cfg(test)]
-mod random;
 mod straight;
 pub(crate) mod time;
 mod values;
 
 pub use check::{FieldReport, MessageReport, Report};
 pub use document::{Does, Unknown};
-pub use error::MappingError;
 pub use fast::FastMapper;
 pub use fault::{MapError, Why};
 pub use fix::FixMapper;
 pub use outcome::{Counts, Fragment, Outcome, Picture};
 
+use crate::text_error::TextError;
 use document::Document;
 use fanfare_fast::Program;
 
@@ -63,11 +60,11 @@ impl Mapping {
     ///
     /// # Errors
     ///
-    /// Returns a [`MappingError`] with line and key: invalid TOML, or an unknown, missing or
+    /// Returns a [`TextError`] with line and key: invalid TOML, or an unknown, missing or
     /// repeated key.
-    pub fn parse(file: &str, text: &str) -> Result<Self, MappingError> {
+    pub fn parse(file: &str, text: &str) -> Result<Self, TextError> {
         let parsed = document::parse(text);
-        let document = parsed.map_err(|problem| MappingError::new(file, problem))?;
+        let document = parsed.map_err(|problem| TextError::new(file, problem))?;
         Ok(Self {
             file: file.to_owned(),
             document,

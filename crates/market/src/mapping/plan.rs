@@ -2,8 +2,10 @@
 
 use super::cells::{LEVEL, Ref};
 use super::document::{Does, EventMap, FieldRef, MessageMap, Refs, TimeMap, kind_name};
+use super::keys::{EventKey, MessageKey};
 use super::time::DateTime;
 use crate::event::Kind;
+use crate::instruments::Column;
 use crate::toml_text::Problem;
 use fanfare_wire::Decimal;
 
@@ -30,7 +32,7 @@ pub(super) struct Plan {
     pub(super) symbol: Ref,
     pub(super) carries: bool,
     pub(super) rules: Box<[Rule]>,
-    pub(super) definition: Vec<(&'static str, Ref)>,
+    pub(super) definition: Vec<(Column, Ref)>,
     pub(super) maturity: Option<TimePlan>,
     /// The conditions under which a definition closes its instrument, or none if it never does.
     pub(super) closed: Box<[Condition]>,
@@ -163,6 +165,47 @@ enum Want {
 }
 
 impl Want {
+    const fn of_message(key: MessageKey) -> Self {
+        match key {
+            MessageKey::LastFragment | MessageKey::FirstFragment => Self::Text,
+            MessageKey::Number
+            | MessageKey::Last
+            | MessageKey::Total
+            | MessageKey::Next
+            | MessageKey::RptSeq
+            | MessageKey::Status
+            | MessageKey::Fragment => Self::Whole,
+        }
+    }
+
+    const fn of_event(key: EventKey) -> Self {
+        match key {
+            EventKey::Type | EventKey::Id => Self::Text,
+            EventKey::Price => Self::Price,
+            EventKey::Size => Self::Size,
+            EventKey::Action | EventKey::Level | EventKey::RptSeq => Self::Whole,
+        }
+    }
+
+    const fn of_column(column: Column) -> Self {
+        match column {
+            Column::Description
+            | Column::Type
+            | Column::Cfi
+            | Column::Currency
+            | Column::Market
+            | Column::Segment
+            | Column::Underlying
+            | Column::MaturityMonth => Self::Text,
+            Column::Tick
+            | Column::Multiplier
+            | Column::Strike
+            | Column::LowLimit
+            | Column::HighLimit => Self::Price,
+            Column::Depth | Column::BookType | Column::Status => Self::Whole,
+        }
+    }
+
     const fn takes(self, ty: Type) -> bool {
         match (self, ty) {
             (_, Type::Any) => true,
@@ -219,16 +262,12 @@ impl<'c, F: Fields> Compiler<'c, F> {
         }
         compiler.plan.entry_rpt_seq = compiler.plan.number_of_entries();
         for (key, refs) in &map.definition {
-            let want = match *key {
-                "tick" | "multiplier" | "strike" | "low-limit" | "high-limit" => Want::Price,
-                "depth" | "book-type" | "status" => Want::Whole,
-                _ => Want::Text,
-            };
-            let found = compiler.all(refs, want, &format!("definition: {key}"))?;
-            if *key == "depth" {
+            let what = format!("definition: {}", key.name());
+            let found = compiler.all(refs, Want::of_column(*key), &what)?;
+            if *key == Column::Depth {
                 compiler.plan.largest |= bits(found);
             }
-            compiler.plan.definition.push((key, found));
+            compiler.plan.definition.push((*key, found));
         }
         compiler.plan.maturity = compiler.time(map.maturity.as_ref(), "definition: maturity")?;
         compiler.plan.closed = compiler.closed(map)?;
@@ -251,31 +290,17 @@ impl<'c, F: Fields> Compiler<'c, F> {
             }
             self.plan.has_entries = true;
         }
-        let drives = "drives the channel: ";
         for (key, refs) in &map.fields {
             let what = match *key {
-                "status" => "status".to_owned(),
-                key => format!("{drives}{key}"),
+                MessageKey::Status => key.name().to_owned(),
+                key => format!("drives the channel: {}", key.name()),
             };
-            let want = match *key {
-                "last-fragment" | "first-fragment" => Want::Text,
-                _ => Want::Whole,
-            };
-            let found = match map.does == Does::Snapshot && *key != "number" {
+            let want = Want::of_message(*key);
+            let found = match map.does == Does::Snapshot && *key != MessageKey::Number {
                 true => self.of_picture(refs, want, &what)?,
                 false => self.all(refs, want, &what)?,
             };
-            match *key {
-                "last-fragment" => self.plan.last_fragment = found,
-                "first-fragment" => self.plan.first_fragment = found,
-                "fragment" => self.plan.fragment = found,
-                "number" => self.plan.number = found,
-                "last" => self.plan.last = found,
-                "total" => self.plan.total = found,
-                "next" => self.plan.next = found,
-                "status" => self.plan.status = found,
-                _ => self.plan.rpt_seq = found,
-            }
+            *self.plan.field_mut(*key) = found;
         }
         self.plan.sent = self.time(map.sent.as_ref(), "time of the message")?;
         self.plan.id = self.all(&map.id, Want::Text, "instrument: id")?;
@@ -314,25 +339,11 @@ impl<'c, F: Fields> Compiler<'c, F> {
         let kind = kind_name(event.kind);
         let mut rule = Rule::new(event);
         for (key, refs) in &event.fields {
-            let want = match *key {
-                "price" => Want::Price,
-                "size" => Want::Size,
-                "type" | "id" => Want::Text,
-                _ => Want::Whole,
-            };
-            if event.kind.is_none() && *key != "type" {
+            if event.kind.is_none() && *key != EventKey::Type {
                 continue;
             }
-            let found = self.all(refs, want, &format!("{kind}: {key}"))?;
-            match *key {
-                "type" => rule.kind_of = found,
-                "action" => rule.action = found,
-                "price" => rule.price = found,
-                "size" => rule.size = found,
-                "level" => rule.level = found,
-                "id" => rule.id = found,
-                _ => rule.rpt_seq = found,
-            }
+            let what = format!("{kind}: {}", key.name());
+            *rule.field_mut(*key) = self.all(refs, Want::of_event(*key), &what)?;
         }
         if event.kind.is_some() {
             rule.time = self.time(event.time.as_ref(), &format!("{kind}: time"))?;
@@ -580,6 +591,20 @@ impl Plan {
         }
     }
 
+    const fn field_mut(&mut self, key: MessageKey) -> &mut Ref {
+        match key {
+            MessageKey::Number => &mut self.number,
+            MessageKey::Last => &mut self.last,
+            MessageKey::Total => &mut self.total,
+            MessageKey::Next => &mut self.next,
+            MessageKey::RptSeq => &mut self.rpt_seq,
+            MessageKey::Status => &mut self.status,
+            MessageKey::LastFragment => &mut self.last_fragment,
+            MessageKey::FirstFragment => &mut self.first_fragment,
+            MessageKey::Fragment => &mut self.fragment,
+        }
+    }
+
     /// Returns the field of [`Self::entry_rpt_seq`]. A field of the message does not number its
     /// entries.
     fn number_of_entries(&self) -> Ref {
@@ -623,6 +648,18 @@ impl Rule {
             id: Ref::NONE,
             rpt_seq: Ref::NONE,
             time: None,
+        }
+    }
+
+    const fn field_mut(&mut self, key: EventKey) -> &mut Ref {
+        match key {
+            EventKey::Type => &mut self.kind_of,
+            EventKey::Action => &mut self.action,
+            EventKey::Price => &mut self.price,
+            EventKey::Size => &mut self.size,
+            EventKey::Level => &mut self.level,
+            EventKey::Id => &mut self.id,
+            EventKey::RptSeq => &mut self.rpt_seq,
         }
     }
 }

@@ -548,7 +548,7 @@ impl<A: Copy + Debug> Straight<A> {
         values: V,
     ) -> Result<InstrumentId, Leave> {
         let number = values.int(self.id).ok_or(Leave)?.cast_unsigned();
-        match engine.known(number, self.source) {
+        match engine.known.find(number, self.source) {
             Some(instrument) => Ok(instrument),
             None => self.look_up(engine, table, values),
         }
@@ -567,7 +567,7 @@ impl<A: Copy + Debug> Straight<A> {
             table.find(&Name { symbol, id, source })
         });
         let instrument = found.ok_or(Leave)?;
-        engine.keep(table, (number, source), instrument);
+        engine.known.keep(table, (number, source), instrument);
         Ok(instrument)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::event::InstrumentId;
 use fanfare_feed::Line;
+use fanfare_feed::serial::is_before;
 
 /// The instruments that each plant knows.
 #[derive(Debug, Default)]
@@ -9,16 +10,20 @@ pub(super) struct Coverage {
     /// A bit for each line, by the edge's number of the instrument.
     masks: Vec<u8>,
     /// The number of instruments that at least one plant knows.
-    pub(super) known: u32,
-    /// Whether the last plant is gone and none has delivered since, so that its instruments are as
-    /// it left them.
+    known: u32,
+    /// The number of instruments that two lines both know, and on the diagonal that one knows.
+    shared: [[u32; Line::MAX]; Line::MAX],
+    /// Whether another plant leads that knows less, and none has delivered since, so that the
+    /// instruments that it does not know are as the one before left them.
     pub(super) is_left: bool,
     /// The last number that each line has delivered, followed by the one of lines that are gone.
     brought: [Option<u32>; Line::MAX + 1],
-    /// By the edge's number of the instrument: the last number that others had delivered when the
-    /// first line that knows it named it. Those may have left out its changes, which a snapshot has
-    /// to contain.
+    /// By the edge's number of the instrument: the last number that a line had delivered when it
+    /// named it, or was gone without. It may have left out changes, which a snapshot has to
+    /// contain.
     floors: Vec<Option<u32>>,
+    /// By line: its messages up to this number may lack changes of what it has named.
+    since: [Option<u32>; Line::MAX],
 }
 
 /// Returns the later of two numbers that may have wrapped.
@@ -30,32 +35,82 @@ fn later(a: Option<u32>, b: Option<u32>) -> Option<u32> {
     }
 }
 
-/// Returns whether a number is before another one, where they may have wrapped.
-pub(super) const fn is_before(number: u32, other: u32) -> bool {
-    number.wrapping_sub(other).cast_signed() < 0
+/// Returns the number, or the limit if that is before it.
+fn at_most(number: Option<u32>, limit: Option<u32>) -> Option<u32> {
+    let is_over = |limit: &u32| number.is_some_and(|number| is_before(*limit, number));
+    limit.filter(is_over).or(number)
 }
 
 impl Coverage {
-    /// Adds an instrument to those that a line knows. Returns true if it was not one of them.
-    pub(super) fn add(&mut self, line: Line, instrument: u32) -> bool {
-        let place = instrument as usize;
+    /// Adds an instrument to those that a line knows. `last` is the message of the snapshot that
+    /// names it, if one does: the line leaves out none of its later changes. Returns true if it was
+    /// not one of them.
+    pub(super) fn add(&mut self, line: Line, instrument: u32, last: Option<u32>) -> bool {
+        let (place, own) = (instrument as usize, line.index());
         if place >= self.masks.len() {
             self.masks.resize(place + 1, 0);
-            self.floors.resize(place + 1, None);
+            self.floors.resize(place + 1, self.brought[Line::MAX]);
         }
-        let bit = 1 << line.index();
+        let bit = 1 << own;
         let Some(mask) = self.masks.get_mut(place).filter(|mask| **mask & bit == 0) else {
             return false;
         };
-        if *mask == 0 {
-            self.known += 1;
-            let others = self.brought.iter().enumerate();
-            let others = others.filter(|(other, _)| *other != line.index());
-            let floor = others.fold(None, |last, (_, number)| later(last, *number));
-            self.floors[place] = floor;
-        }
+        self.known += u32::from(*mask == 0);
         *mask |= bit;
+        let mask = *mask;
+        for other in (0..Line::MAX).filter(|other| mask & (1 << *other) != 0) {
+            self.shared[own][other] += 1;
+            self.shared[other][own] = self.shared[own][other];
+        }
+        let floor = &mut self.floors[place];
+        *floor = later(*floor, at_most(self.brought[own], last));
         true
+    }
+
+    /// Records a snapshot of a line as of message `last`. `may_lack` is whether it names an
+    /// instrument before messages up to there that may lack changes of it.
+    pub(super) fn show(&mut self, line: Line, last: u32, may_lack: bool) {
+        let since = &mut self.since[line.index()];
+        // A snapshot from before the numbers began again may have a later one.
+        *since = at_most(*since, Some(last));
+        if may_lack {
+            *since = later(*since, Some(last));
+        }
+    }
+
+    /// Returns whether a line's messages after this number lack nothing of what it has named.
+    #[inline]
+    pub(super) fn is_whole_after(&self, line: Line, number: Option<u32>) -> bool {
+        let is_reached = |since| number.is_some_and(|number| !is_before(number, since));
+        self.since[line.index()].is_none_or(is_reached)
+    }
+
+    /// Returns the number of instruments that a line knows.
+    pub(super) const fn count(&self, line: Line) -> u32 {
+        self.shared[line.index()][line.index()]
+    }
+
+    /// Returns the number of instruments that other lines know and this one, if any, does not.
+    pub(super) fn lacking(&self, line: Option<Line>) -> u32 {
+        self.known - line.map_or(0, |line| self.count(line))
+    }
+
+    /// Returns whether a line knows an instrument.
+    pub(super) fn knows(&self, line: Line, instrument: InstrumentId) -> bool {
+        let mask = self.masks.get(instrument.0 as usize);
+        mask.is_some_and(|mask| *mask & (1 << line.index()) != 0)
+    }
+
+    /// Returns whether a line knows every instrument that the other one knows.
+    #[inline]
+    pub(super) const fn includes(&self, line: Line, other: Line) -> bool {
+        self.shared[line.index()][other.index()] == self.count(other)
+    }
+
+    /// Returns whether two lines know the same instruments.
+    #[inline]
+    pub(super) const fn are_alike(&self, line: Line, other: Line) -> bool {
+        self.includes(line, other) && self.includes(other, line)
     }
 
     /// Records that a line delivers a packet with this number.
@@ -68,34 +123,47 @@ impl Coverage {
     /// out.
     pub(super) fn suffices(&self, instrument: InstrumentId, last: u32) -> bool {
         let floor = self.floors.get(instrument.0 as usize).copied().flatten();
-        floor.is_none_or(|floor| !is_before(last, floor))
+        let lines = (0..Line::MAX).filter_map(Line::new);
+        let others = lines.filter(|line| !self.knows(*line, instrument));
+        let left_out = others.filter_map(|line| self.brought[line.index()]);
+        left_out.chain(floor).all(|number| !is_before(last, number))
     }
 
     /// Restarts the numbers.
     pub(super) fn restart(&mut self) {
         self.brought = Default::default();
         self.floors.fill(None);
+        self.since = Default::default();
     }
 
-    /// Returns the instruments that no line knows.
-    pub(super) fn unknown(&self) -> impl Iterator<Item = InstrumentId> + use<'_> {
+    /// Returns the instruments that a line does not know.
+    pub(super) fn unknown_to(&self, line: Line) -> impl Iterator<Item = InstrumentId> + use<'_> {
+        let bit = 1 << line.index();
         let all = (0..).zip(&self.masks);
-        all.filter_map(|(number, mask)| (*mask == 0).then_some(InstrumentId(number)))
+        all.filter_map(move |(number, mask)| (*mask & bit == 0).then_some(InstrumentId(number)))
     }
 
     /// Removes a line, and calls `lost` with the instruments that no other line knows.
     pub(super) fn remove(&mut self, line: Line, mut lost: impl FnMut(InstrumentId)) {
-        let gone = self.brought[line.index()].take();
+        let own = line.index();
+        self.since[own] = None;
+        let gone = self.brought[own].take();
         self.brought[Line::MAX] = later(self.brought[Line::MAX], gone);
-        let bit = 1 << line.index();
-        for (number, mask) in (0..).zip(&mut self.masks) {
-            if *mask & bit != 0 {
-                *mask &= !bit;
-                if *mask == 0 {
-                    self.known -= 1;
-                    lost(InstrumentId(number));
-                }
+        let bit = 1 << own;
+        for ((number, mask), floor) in (0..).zip(&mut self.masks).zip(&mut self.floors) {
+            if *mask & bit == 0 {
+                *floor = later(*floor, gone);
+                continue;
             }
+            *mask &= !bit;
+            if *mask == 0 {
+                self.known -= 1;
+                lost(InstrumentId(number));
+            }
+        }
+        self.shared[own] = [0; Line::MAX];
+        for others in &mut self.shared {
+            others[own] = 0;
         }
     }
 }

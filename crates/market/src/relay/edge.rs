@@ -1,16 +1,21 @@
 //! The market of a feed that other plants receive.
 
-use super::coverage::{Coverage, is_before};
+use super::coverage::Coverage;
+use super::election::Election;
+use super::plant::Plant;
+use super::restarts::{Past, Restarts};
+use super::types::{EdgeConfig, EdgeStats, Relayed};
 use super::{Step, What, is_fault, packets};
 use crate::event::{Event, Flags, InstrumentId, Kind};
-use crate::follower::{Course, FollowerConfig, FollowerStats, Mapped};
+use crate::follower::{Course, FollowerConfig, Mapped};
 use crate::instruments::{Change, Instrument, Instruments};
 use crate::mapping::{Does, Outcome, Picture};
 use crate::market::Market;
 use crate::state;
-use fanfare_feed::arbiter::{self, Arbiter, ArbiterConfig, ArbiterStats, Unit, Verdict};
+use fanfare_feed::arbiter::{self, Arbiter, ArbiterStats, Unit, Verdict};
 use fanfare_feed::channel;
-use fanfare_feed::recovery::State;
+use fanfare_feed::recovery::{Lack, State};
+use fanfare_feed::serial::is_before;
 use fanfare_feed::{Line, LineStats};
 use std::collections::VecDeque;
 
@@ -19,46 +24,6 @@ const UNIT: usize = 1 << 16;
 
 /// The most plants remembered after they are gone.
 const GONE: usize = 16;
-
-/// The configuration of an edge.
-#[derive(Debug, Clone)]
-pub struct EdgeConfig {
-    /// The books, numbers and limits, without a replay.
-    pub follower: FollowerConfig,
-    /// The arbitration of messages of several plants.
-    pub arbiter: ArbiterConfig,
-}
-
-/// The counts of an edge, besides those of its arbiter and its market.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct EdgeStats {
-    /// Plants beyond the limit.
-    pub refused: u64,
-    /// Packets of plants that lack instruments that others know.
-    pub not_covered: u64,
-    /// Packets with an instrument that their plant had not named.
-    pub unknown: u64,
-    /// Packets of a plant that has not restarted while another one has.
-    pub of_another_time: u64,
-    /// Messages up to the position of the only plant that it had not delivered.
-    pub undelivered: u64,
-}
-
-/// A plant's snapshot of one instrument.
-#[derive(Debug, Clone, Copy)]
-pub struct Relayed<'a> {
-    /// The instrument in the form of [`Instrument::write`], with the plant's number.
-    pub instrument: &'a [u8],
-    /// Whether it is no longer traded.
-    pub is_closed: bool,
-    /// LastMsgSeqNumProcessed(369): the last message of the channel that the book contains, or
-    /// `None` if there was none.
-    pub last: Option<u32>,
-    /// The time at which the snapshot arrived, in nanoseconds since 1970-01-01 UTC.
-    pub received: u64,
-    /// A Clear, the book, and the last values, or empty if the book is not complete.
-    pub events: &'a [Event],
-}
 
 /// A follower of a feed by the steps that one or several plants relay of it. See the module's text.
 ///
@@ -70,28 +35,15 @@ pub struct Edge {
     course: Course,
     arbiter: Arbiter,
     plants: [Option<Plant>; Line::MAX],
-    /// The origins of plants that are gone, the last one last.
-    gone: VecDeque<u64>,
+    /// The origins of plants that are gone, the last one last, and what they had reported.
+    gone: VecDeque<(u64, Option<Past>)>,
     coverage: Coverage,
-    /// The number of restarts of the channel, and the time of the last one.
-    generation: (u32, u64),
+    restarts: Restarts,
+    election: Election,
     /// An encoded packet, and the events of the one that is applied.
     unit: Vec<u8>,
     events: Vec<Event>,
     stats: EdgeStats,
-}
-
-/// A plant that relays the feed.
-#[derive(Debug)]
-struct Plant {
-    /// Its origin in this run.
-    origin: u64,
-    /// The edge's numbers of its instruments, from 1, or 0 if not named.
-    ids: Vec<u32>,
-    /// The number of the edge's instruments that it knows.
-    covered: u32,
-    generation: u32,
-    is_silent: bool,
 }
 
 impl Edge {
@@ -108,7 +60,8 @@ impl Edge {
             plants: Default::default(),
             gone: VecDeque::with_capacity(GONE),
             coverage: Coverage::default(),
-            generation: (0, 0),
+            restarts: Restarts::new(),
+            election: Election::default(),
             unit: Vec::with_capacity(UNIT),
             events: Vec::with_capacity(UNIT / Event::SIZE),
             stats: EdgeStats::default(),
@@ -134,8 +87,8 @@ impl Edge {
     }
 
     /// Returns the counters of its follower.
-    #[must_use]
-    pub const fn follower_stats(&self) -> FollowerStats {
+    #[cfg(test)]
+    pub(super) const fn follower_stats(&self) -> crate::follower::FollowerStats {
         self.course.stats()
     }
 
@@ -169,6 +122,13 @@ impl Edge {
         self.place_of(origin).is_some()
     }
 
+    /// Returns the number of instruments that other plants know and the leading one does not. They
+    /// recover until it does.
+    #[must_use]
+    pub fn lacking(&self) -> u32 {
+        self.coverage.lacking(self.election.leader())
+    }
+
     fn place_of(&self, origin: u64) -> Option<usize> {
         let has = |plant: &Option<Plant>| plant.as_ref().is_some_and(|own| own.origin == origin);
         self.plants.iter().position(has)
@@ -194,7 +154,7 @@ impl Edge {
     }
 
     /// Returns the line of a plant, which is added if it is new, or `None` if there are too many.
-    fn line_of(&mut self, origin: u64) -> Option<Line> {
+    fn line_of(&mut self, now: u64, origin: u64) -> Option<Line> {
         if let Some(place) = self.place_of(origin) {
             return Line::new(place);
         }
@@ -202,49 +162,94 @@ impl Edge {
             self.stats.refused += 1;
             return None;
         };
-        self.gone.retain(|own| *own != origin);
-        self.plants[place] = Some(Plant {
-            origin,
-            ids: Vec::new(),
-            covered: 0,
-            generation: self.generation.0,
-            is_silent: false,
-        });
+        let past = self.return_of(origin);
+        let past = past.unwrap_or_else(|| Past::new(self.restarts.count()));
+        self.plants[place] = Some(Plant::new(origin, past));
+        self.elect(now);
         Line::new(place)
     }
 
-    fn plant(&mut self, line: Line) -> Option<&mut Plant> {
-        self.plants.get_mut(line.index())?.as_mut()
+    /// Removes a plant from those that are gone. Returns what it had reported, if it was one.
+    fn return_of(&mut self, origin: u64) -> Option<Past> {
+        let place = self.gone.iter().position(|(own, _)| *own == origin)?;
+        self.gone.remove(place)?.1
     }
 
     /// Returns whether the plant has restarted as often as the channel.
     fn is_of_this_time(&self, line: Line) -> bool {
         let plant = self.plants.get(line.index()).and_then(Option::as_ref);
-        plant.is_some_and(|plant| plant.generation == self.generation.0)
+        plant.is_some_and(|plant| self.restarts.are_made(plant.past.restarts))
     }
 
-    /// Returns whether the plant knows every instrument that any other one knows. Otherwise its
-    /// messages may lack changes.
+    fn leads(&self, line: Line) -> bool {
+        self.election.leader() == Some(line)
+    }
+
+    /// Returns whether the plant knows the instruments that the leading one knows, and no others.
+    /// Otherwise messages of one of them may lack changes.
     fn covers(&self, line: Line) -> bool {
-        let plant = self.plants.get(line.index()).and_then(Option::as_ref);
-        plant.is_some_and(|plant| plant.covered >= self.coverage.known)
+        let leader = self.election.leader();
+        leader.is_some_and(|leader| self.coverage.are_alike(line, leader))
     }
 
-    /// Returns the plant whose definitions and unnumbered messages are used.
-    fn leader(&self) -> Option<Line> {
+    /// Returns the plants whose messages of the channel count.
+    fn counted(&self) -> impl Iterator<Item = Line> {
         let lines = (0..Line::MAX).filter_map(Line::new);
-        lines.into_iter().find(|line| self.covers(*line))
+        lines.filter(move |line| self.is_of_this_time(*line) && self.covers(*line))
+    }
+
+    /// Chooses the leading plant of those that have restarted with the channel, and whose next
+    /// messages lack nothing of what they have named.
+    fn elect(&mut self, now: u64) {
+        let may_lead = |line| {
+            let shown = self.election.shown(line);
+            let is_whole = self.leads(line) || self.coverage.is_whole_after(line, shown);
+            is_whole && self.is_of_this_time(line)
+        };
+        let may_lead = std::array::from_fn(|place| Line::new(place).is_some_and(may_lead));
+        let leaves = self.election.elect(now, &self.coverage, may_lead);
+        self.coverage.is_left |= leaves;
+    }
+
+    /// Ends the wait for plants that have not restarted with the channel in time.
+    fn settle(&mut self, now: u64) {
+        if self.restarts.settle(now) {
+            self.count_settled();
+            self.elect(now);
+        }
+    }
+
+    /// Counts the restarts that are past for the plants, except those that are gone: these may
+    /// still report them.
+    fn count_settled(&mut self) {
+        let settled = self.restarts.settled();
+        let plants = self.plants.iter_mut().flatten();
+        plants.for_each(|plant| plant.past.settle(settled));
     }
 
     /// Processes an instrument that a plant names or redefines. Returns its number at the edge, or
     /// `None` if the bytes are invalid, or the table is full.
     pub fn instrument(
         &mut self,
+        now: u64,
         origin: u64,
         bytes: &[u8],
         send: &mut impl FnMut(&Event),
     ) -> Option<InstrumentId> {
-        let line = self.line_of(origin)?;
+        self.settle(now);
+        self.name(now, origin, bytes, None, send)
+    }
+
+    /// Processes an instrument, which is named by a snapshot as of message `last` if there is one.
+    fn name(
+        &mut self,
+        now: u64,
+        origin: u64,
+        bytes: &[u8],
+        last: Option<u32>,
+        send: &mut impl FnMut(&Event),
+    ) -> Option<InstrumentId> {
+        let line = self.line_of(now, origin)?;
         let new = Instrument::read(bytes)?;
         let place = new.instrument.0 as usize;
         if place >= self.table.limit() {
@@ -253,18 +258,22 @@ impl Edge {
         let known = self.table.find(&new.definition.name);
         let known = known.and_then(|id| self.table.get(id));
         let is_news = known.is_none_or(|known| known.revision == 0);
-        let id = if is_news || self.leader() == Some(line) {
+        let id = if is_news || self.leads(line) {
             self.define(&new, send)?
         } else {
             known?.instrument
         };
         let plant = self.plants.get_mut(line.index())?.as_mut()?;
-        if place >= plant.ids.len() {
-            plant.ids.resize(place + 1, 0);
+        plant.name(place, id);
+        let is_new = self.coverage.add(line, id.0, last);
+        if let Some(last) = last {
+            let shown = self.election.shown(line);
+            let is_ahead = shown.is_none_or(|shown| is_before(shown, last));
+            let may_lack = is_new && is_ahead && self.is_of_this_time(line);
+            self.coverage.show(line, last, may_lack);
         }
-        plant.ids[place] = id.0 + 1;
-        if self.coverage.add(line, id.0) {
-            plant.covered += 1;
+        if is_new {
+            self.elect(now);
         }
         Some(id)
     }
@@ -301,11 +310,15 @@ impl Edge {
         events: &[Event],
         send: &mut impl FnMut(&Event),
     ) {
-        let Some(line) = self.line_of(origin) else {
+        self.settle(now);
+        let Some(line) = self.line_of(now, origin) else {
             return;
         };
         let mut rest = events;
         for packet in packets(steps) {
+            if let [step, ..] = packet {
+                self.learn(now, line, step, send);
+            }
             let count: usize = packet.iter().map(|step| step.events as usize).sum();
             let Some((own, behind)) = rest.split_at_checked(count) else {
                 return;
@@ -315,6 +328,20 @@ impl Edge {
                 [step] if !step.what.is_numbered() => self.single(now, line, step, own, send),
                 packet => self.packet(now, line, packet, own, send),
             }
+        }
+    }
+
+    /// Processes what a step shows of the plant's channel.
+    fn learn(&mut self, now: u64, line: Line, step: &Step, send: &mut impl FnMut(&Event)) {
+        let Some(plant) = self.plants.get_mut(line.index()).and_then(Option::as_mut) else {
+            return;
+        };
+        let news = plant.past.learn(step, self.restarts.settled());
+        if news.is_remapped {
+            self.course.distrust(now, send);
+        }
+        if let Some(restarts) = news.restarts {
+            self.reset(now, line, restarts, send);
         }
     }
 
@@ -328,21 +355,36 @@ impl Edge {
         send: &mut impl FnMut(&Event),
     ) {
         match step.what {
-            What::Reset => self.reset(now, line, step.number, send),
+            // Each step shows the first two, and packets have the others.
+            What::Reset | What::Remapped | What::Changes | What::Picture => {}
             What::Silence => {
-                if let Some(plant) = self.plant(line) {
-                    plant.is_silent = step.number != 0;
-                }
+                self.election.set_silent(now, line, step.number != 0);
+                self.elect(now);
                 self.listen(now, send);
             }
-            What::Remapped => self.course.distrust(now, send),
             What::Position => self.position(now, line, step.number, send),
-            _ if self.leader() == Some(line) && self.translate(line, events) => {
-                let mut own = std::mem::take(&mut self.events);
-                self.apply(now, None, step, &mut own, send);
-                self.events = own;
-            }
-            _ => {}
+            What::Unnumbered => self.unnumbered(now, line, step, events, send),
+        }
+    }
+
+    /// Processes a message without a number, which counts if its plant leads.
+    fn unnumbered(
+        &mut self,
+        now: u64,
+        line: Line,
+        step: &Step,
+        events: &[Event],
+        send: &mut impl FnMut(&Event),
+    ) {
+        self.election.speak(line);
+        if !self.leads(line) {
+            // The leading plant may bring nothing.
+            self.elect(now);
+        }
+        if self.leads(line) && self.translate(line, events) {
+            let mut own = std::mem::take(&mut self.events);
+            self.apply(now, None, step, &mut own, send);
+            self.events = own;
         }
     }
 
@@ -354,20 +396,11 @@ impl Edge {
         };
         self.events.clear();
         for event in events {
-            let instrument = match event.instrument {
-                InstrumentId::ALL => InstrumentId::ALL,
-                InstrumentId(number) => match plant.ids.get(number as usize) {
-                    None | Some(0) => {
-                        self.stats.unknown += 1;
-                        return false;
-                    }
-                    Some(own) => InstrumentId(own - 1),
-                },
+            let Some(own) = plant.translate(event) else {
+                self.stats.unknown += 1;
+                return false;
             };
-            self.events.push(Event {
-                instrument,
-                ..*event
-            });
+            self.events.push(own);
         }
         true
     }
@@ -388,7 +421,19 @@ impl Edge {
             self.stats.of_another_time += 1;
             return;
         }
+        if self.election.is_silent(line) {
+            self.election.set_silent(now, line, false);
+        }
+        self.election.bring(now, line, number);
+        // What the leading plant does not know is not live.
+        let before = Some(number.wrapping_sub(1));
+        let mut counts = self.leads(line) || self.coverage.is_whole_after(line, before);
         if !self.covers(line) {
+            // The leading plant may bring nothing any more.
+            self.elect(now);
+            counts &= self.covers(line);
+        }
+        if !counts {
             self.stats.not_covered += 1;
             return;
         }
@@ -396,14 +441,7 @@ impl Edge {
             return;
         }
         if std::mem::take(&mut self.coverage.is_left) {
-            // Instruments that the earlier plants knew, and this one does not, may have changed.
-            let market = &mut self.course.market;
-            for instrument in self.coverage.unknown() {
-                // One that only the log knows has no state.
-                if market.state(instrument).is_some() {
-                    market.fault(instrument, send);
-                }
-            }
+            self.lose_unknown(line, send);
         }
         self.unit.clear();
         let mut rest = &*self.events;
@@ -420,6 +458,20 @@ impl Edge {
             self.unit = unit;
         }
         self.drain(now, send);
+    }
+
+    /// Starts the recovery of the instruments that this plant does not know and that may have
+    /// changed.
+    #[cold]
+    fn lose_unknown(&mut self, line: Line, send: &mut impl FnMut(&Event)) {
+        let market = &mut self.course.market;
+        for instrument in self.coverage.unknown_to(line) {
+            match market.state(instrument) {
+                // One that only the log knows has no state. The others wait for a snapshot.
+                None | Some(State::Closed | State::Recovering(Lack::PictureAfterFault)) => {}
+                Some(_) => market.fault(instrument, send),
+            }
+        }
     }
 
     /// Returns whether the packet in `self.unit` is to be applied now.
@@ -459,11 +511,15 @@ impl Edge {
                     None
                 }
                 Some(arbiter::Event::Gap(gap)) => Some(channel::Event::Gap(gap)),
-                Some(arbiter::Event::Reset { expected, next }) => Some(channel::Event::Reset {
-                    expected,
-                    next,
-                    announced: false,
-                }),
+                Some(arbiter::Event::Reset { expected, next }) => {
+                    self.coverage.restart();
+                    self.election.restart();
+                    Some(channel::Event::Reset {
+                        expected,
+                        next,
+                        announced: false,
+                    })
+                }
                 Some(arbiter::Event::Recover(_)) => continue,
                 None => break,
             };
@@ -570,36 +626,42 @@ impl Edge {
         }
     }
 
-    /// Processes a restart of the channel at a plant.
-    fn reset(&mut self, now: u64, line: Line, next: u32, send: &mut impl FnMut(&Event)) {
-        /// The distance that the channel may have advanced after a reset that another plant has not
-        /// reached.
-        const NEAR: u32 = 1 << 16;
-        const SOON: u64 = 60_000_000_000;
-        let (generation, at) = self.generation;
-        let expected = self.arbiter.expected();
-        let is_done = generation > 0
-            && now.saturating_sub(at) < SOON
-            && expected.is_some_and(|expected| expected.wrapping_sub(next) < NEAR);
-        let Some(plant) = self.plant(line) else {
+    /// Processes restarts of the channel at a plant, and the number of its next message. The first
+    /// plant that restarts leads, and the messages of the others are passed over until they do.
+    fn reset(
+        &mut self,
+        now: u64,
+        line: Line,
+        (times, next): (u32, u32),
+        send: &mut impl FnMut(&Event),
+    ) {
+        let Some(plant) = self.plants.get_mut(line.index()).and_then(Option::as_mut) else {
             return;
         };
-        if plant.generation < generation || is_done {
-            plant.generation = generation;
-            return;
+        let past = &mut plant.past;
+        let (made, is_new) = self.restarts.report(now, past.restarts, times);
+        past.restarts = made;
+        self.count_settled();
+        self.elect(now);
+        if is_new {
+            self.arbiter.reset(next);
+            self.drain(now, send);
         }
-        plant.generation = generation + 1;
-        self.generation = (generation + 1, now);
-        self.coverage.restart();
-        self.arbiter.reset(next);
-        self.drain(now, send);
     }
 
     /// Processes the position of the channel at a plant.
     fn position(&mut self, now: u64, line: Line, number: u32, send: &mut impl FnMut(&Event)) {
-        // Another plant may be about to deliver the messages missing up to there.
-        let is_alone = self.plants() == 1 || !self.course.has_begun();
-        if self.is_of_this_time(line) && is_alone && self.is_ahead(number) {
+        if self.is_of_this_time(line) {
+            self.election.bring(now, line, number);
+        }
+        let counts = self.counted().any(|own| own == line);
+        // Another plant that is behind may be about to deliver the messages missing up to there.
+        let has_passed = |own: Line| {
+            let shown = self.election.shown(own);
+            own == line || shown.is_some_and(|shown| !is_before(shown, number))
+        };
+        let is_alone = self.counted().all(has_passed) || !self.course.has_begun();
+        if counts && is_alone && self.is_ahead(number) {
             // Messages that wait have arrived, and would be duplicates after the position.
             self.arbiter.flush();
             self.drain(now, send);
@@ -616,9 +678,9 @@ impl Edge {
         self.listen(now, send);
     }
 
-    /// Updates whether any plant hears its lines.
+    /// Updates whether any plant whose messages count hears its lines.
     fn listen(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
-        let is_heard = self.plants.iter().flatten().any(|plant| !plant.is_silent);
+        let is_heard = self.counted().any(|line| !self.election.is_silent(line));
         self.course.set_silent(now, !is_heard, send);
     }
 
@@ -631,25 +693,32 @@ impl Edge {
         picture: &Relayed<'_>,
         send: &mut impl FnMut(&Event),
     ) {
-        if self.gone.contains(&origin) {
+        if self.gone.iter().any(|(own, _)| *own == origin) {
             return;
         }
-        let Some(id) = self.instrument(origin, picture.instrument, send) else {
+        self.settle(now);
+        let named = self.name(now, origin, picture.instrument, picture.last, send);
+        let Some(id) = named else {
             return;
         };
-        let Some(line) = self.line_of(origin) else {
+        let Some(line) = self.line_of(now, origin) else {
             return;
         };
         if !self.is_of_this_time(line) {
             return;
         }
-        if self.leader() == Some(line) {
+        if self.leads(line) {
             self.adopt(id, picture, send);
         }
         let Some(last) = picture.last.filter(|_| !picture.events.is_empty()) else {
             return;
         };
-        if !self.coverage.suffices(id, last) {
+        // Otherwise its later changes are left out.
+        let leader = self.election.leader();
+        let is_kept = leader.is_some_and(|leader| {
+            self.coverage.knows(leader, id) && self.coverage.is_whole_after(leader, Some(last))
+        });
+        if !is_kept || !self.coverage.suffices(id, last) {
             return;
         }
         self.events.clear();
@@ -690,26 +759,26 @@ impl Edge {
 
     /// Removes a plant that is gone. Instruments that only it knew recover.
     pub fn gone(&mut self, now: u64, origin: u64, send: &mut impl FnMut(&Event)) {
-        self.gone.retain(|own| *own != origin);
+        let place = self.place_of(origin);
+        let plant = place.and_then(|place| self.plants[place].take());
+        let before = self.return_of(origin);
         if self.gone.len() == GONE {
             self.gone.pop_front();
         }
-        self.gone.push_back(origin);
-        let Some(place) = self.place_of(origin) else {
+        let past = plant.map(|plant| plant.past).or(before);
+        self.gone.push_back((origin, past));
+        let Some(line) = place.and_then(Line::new) else {
             return;
         };
-        self.plants[place] = None;
-        let Some(line) = Line::new(place) else {
-            return;
-        };
+        self.coverage.is_left |= self.election.leave(line);
         let is_last = self.plants() == 0;
-        self.coverage.is_left |= is_last;
         let market = &mut self.course.market;
         self.coverage.remove(line, |instrument| {
             if !is_last {
                 market.fault(instrument, send);
             }
         });
+        self.elect(now);
         self.listen(now, send);
     }
 }

@@ -4,19 +4,24 @@
 //! with its number, before any book. An [`Edge`] arbitrates the steps of one or several plants like
 //! lines, and applies those in sequence to a [`Market`](crate::Market) of its own. A change is
 //! identified by the feed's number, whichever plant delivers it. An edge loses nothing when a plant
-//! dies while another one lives.
+//! dies while another one lives that knows the same instruments.
 //!
 //! Snapshots of the instruments ([`Pictures`]) restore an edge that joins late, or that has lost
 //! something.
 
 mod coverage;
 mod edge;
+mod election;
 mod pictures;
+mod plant;
+mod restarts;
 #[cfg(test)]
 mod tests;
+mod types;
 
-pub use edge::{Edge, EdgeConfig, EdgeStats, Relayed};
+pub use edge::Edge;
 pub use pictures::Pictures;
+pub use types::{EdgeConfig, EdgeStats, Relayed};
 
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::state;
@@ -65,6 +70,13 @@ impl What {
     }
 }
 
+/// How often the channel has restarted at a plant, and its mapping has changed. Both wrap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Turns {
+    restarts: u16,
+    mappings: u16,
+}
+
 /// One step of a feed. Its events are stored separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -72,7 +84,9 @@ pub struct Step {
     pub received: u64,
     /// MsgSeqNum(34) of the message, the number of its packet, or another number by [`What`].
     pub number: u32,
-    /// LastMsgSeqNumProcessed(369) of a snapshot.
+    /// LastMsgSeqNumProcessed(369) of a snapshot. In another step, how often the channel has
+    /// restarted at the plant and how often its mapping has changed, so that an edge notices the
+    /// loss of a step of these.
     pub last: u32,
     /// The number of its events.
     pub events: u32,
@@ -95,6 +109,14 @@ impl Step {
             events: 0,
             what,
             is_late: false,
+        }
+    }
+
+    /// Returns what a step that is no snapshot has in `last`.
+    const fn turns(&self) -> Turns {
+        Turns {
+            restarts: (self.last >> 16) as u16,
+            mappings: self.last as u16,
         }
     }
 
@@ -154,6 +176,8 @@ pub struct Steps {
     cut: Option<u32>,
     /// Whether the packet came after later ones.
     is_late: bool,
+    /// The restarts and other mappings so far.
+    turns: Turns,
 }
 
 /// The initial capacity for the steps and events of a turn.
@@ -168,6 +192,7 @@ impl Steps {
             events: Vec::with_capacity(EVENTS),
             cut: None,
             is_late: false,
+            turns: Turns::default(),
         }
     }
 
@@ -191,8 +216,14 @@ impl Steps {
 
     /// Adds a step, with its events after the existing ones.
     pub fn push(&mut self, step: Step, events: &[Event]) {
+        let Turns { restarts, mappings } = self.turns;
+        let last = match step.what {
+            What::Picture => step.last,
+            _ => u32::from(restarts) << 16 | u32::from(mappings),
+        };
         self.steps.push(Step {
             events: u32::try_from(events.len()).unwrap_or(u32::MAX),
+            last,
             ..step
         });
         self.events.extend_from_slice(events);
@@ -275,10 +306,12 @@ impl Steps {
     }
 
     pub(crate) fn reset(&mut self, next: u32) {
+        self.turns.restarts = self.turns.restarts.wrapping_add(1);
         self.push(Step::new(What::Reset, next, 0), &[]);
     }
 
     pub(crate) fn remapped(&mut self) {
+        self.turns.mappings = self.turns.mappings.wrapping_add(1);
         self.push(Step::new(What::Remapped, 0, 0), &[]);
     }
 

@@ -68,8 +68,12 @@ impl Pictures {
         }
     }
 
-    /// Makes all instruments due at once.
-    pub fn show_all(&mut self) {
+    /// Makes all instruments due at once, of which there are `count`. Those that have never changed
+    /// come in rotation from then on, too.
+    pub fn show_all(&mut self, count: usize) {
+        if count > self.waits.len() {
+            self.waits.resize(count, [false; 2]);
+        }
         self.all = self.waits.len() as u32;
     }
 
@@ -152,8 +156,17 @@ mod tests {
         assert_eq!(due(&mut pictures, 10 * MS), [9, 4, 5, 6, 7]);
         assert_eq!(due(&mut pictures, 15 * MS), [0; 0]);
         assert_eq!(due(&mut pictures, 20 * MS), [8, 9]);
-        pictures.show_all();
+        pictures.show_all(10);
         assert_eq!(pictures.poll_timeout(), Some(0));
         assert_eq!(due(&mut pictures, 21 * MS).len(), 10);
+    }
+
+    #[test]
+    fn those_that_have_never_changed_come_when_asked_and_in_turn() {
+        let mut pictures = Pictures::new(MS);
+        pictures.other.0 = MS;
+        pictures.show_all(3);
+        assert_eq!(due(&mut pictures, 0), [2, 1, 0]);
+        assert_eq!(due(&mut pictures, MS), [0, 1, 2]);
     }
 }

@@ -1,5 +1,8 @@
 //! Tests of edges with plants that lose messages, die and return.
 
+mod election;
+mod restarts;
+
 use super::*;
 use crate::book::BookConfig;
 use crate::event::{Action, entry};
@@ -261,10 +264,7 @@ impl World {
                 }
             }
             Act::Snapshot(of) => {
-                let mut picture = Vec::new();
-                let id = InstrumentId(self.truth.number(of));
-                let market = &self.truth.course.market;
-                market.picture(id, &mut |event| picture.push(*event));
+                let picture = self.truth_of(of);
                 for plant in self.plants.iter_mut().filter(|plant| plant.is_alive) {
                     plant.snapshot(self.now, of, self.number, &picture);
                 }
@@ -295,6 +295,29 @@ impl World {
             });
         });
         all
+    }
+
+    /// Shows an instrument to one plant, and its snapshot of it to the edge.
+    fn teach(&mut self, at: usize, of: u32) {
+        let picture = self.truth_of(of);
+        let plant = &mut self.plants[at];
+        plant.snapshot(self.now, of, self.number, &picture);
+        plant.show(self.now, of, &mut self.edge);
+    }
+
+    /// Returns the edge's state of an instrument that it knows.
+    fn state_of(&self, symbol: &[u8]) -> Option<State> {
+        let id = self.edge.instruments().by_symbol(symbol).unwrap();
+        self.edge.market().state(id)
+    }
+
+    /// Returns the snapshot of the feed's snapshot line.
+    fn truth_of(&self, of: u32) -> Vec<Event> {
+        let mut picture = Vec::new();
+        let id = InstrumentId(self.truth.number(of));
+        let market = &self.truth.course.market;
+        market.picture(id, &mut |event| picture.push(*event));
+        picture
     }
 
     /// Checks that every live instrument without messages in transit equals the reference.

@@ -4,6 +4,7 @@ use crate::{Stream, event, schemas, table};
 use dbn::{
     InstrumentDefMsg, MboMsg, Mbp1Msg, Mbp10Msg, StatMsg, StatusMsg, SymbolMappingMsg, TradeMsg,
 };
+use fanfare_feed::recovery::State;
 use fanfare_market::dbn::{DbnConfig, Schema, Schemas, ToDbn, Why};
 use fanfare_market::event::entry;
 use fanfare_market::instruments::{Definition, IdSource, Name, SecurityId};
@@ -127,7 +128,7 @@ fn states_and_ends_of_messages_are_records_without_a_change() {
     assert_eq!(stream.write(&level(3, 3, Flags::LAST)), 0, "nothing to end");
     let stale = Event {
         flags: Flags::LAST,
-        ..state::to_event(fanfare_feed::recovery::State::Stale)
+        ..state::to_event(State::Stale)
     };
     assert_eq!(stream.write(&stale), 1);
     let mut seen = Vec::new();
@@ -285,6 +286,33 @@ fn a_definition_has_what_is_known() {
     assert_eq!(second.security_update_action as u8, b'M');
     assert_eq!(second.security_type().unwrap(), "");
     assert_eq!(*first, as_in_the_crate(first));
+}
+
+#[test]
+fn the_end_of_an_instrument_is_a_definition_that_deletes_it() {
+    let mut table = table(0);
+    table.define(&riu3()).unwrap();
+    let mut stream = Stream::new(schemas(&[Schema::Definition]), table);
+    let defined = Event {
+        kind: Kind::Definition,
+        ..event(0)
+    };
+    let in_state = |state| Event {
+        flags: Flags::LAST,
+        ..state::to_event(state)
+    };
+    let [live, closed] = [State::Live, State::Closed].map(in_state);
+    let events = [defined, live, closed, closed, defined, closed];
+    let counts = events.map(|event| stream.write(&event));
+    assert_eq!(counts, [2, 0, 1, 0, 2, 1], "with symbols");
+    let mut actions = Vec::new();
+    stream.read(|record| {
+        if let Some(of) = record.get::<InstrumentDefMsg>() {
+            assert_eq!(of.raw_symbol().unwrap(), "RIU3");
+            actions.push(of.security_update_action as u8);
+        }
+    });
+    assert_eq!(actions, b"ADAD");
 }
 
 /// Sets the fields that Fanfare's instruments do not have as in the crate.

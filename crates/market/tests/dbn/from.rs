@@ -4,6 +4,7 @@ use crate::{event, schemas, table};
 use dbn::RecordRef;
 use fanfare_market::dbn::{FromDbn, FromDbnError, Schema, ToDbn, Wrong};
 use fanfare_market::event::{Action, Event, Flags, InstrumentId, Kind, entry};
+use fanfare_market::state::{code, lack};
 use fanfare_market::{Book, BookConfig, Instruments, Price, Side};
 use fastrand::Rng;
 
@@ -255,6 +256,10 @@ fn definitions_statuses_and_values_come_back() {
         action: Action::Delete,
         ..of(Kind::Statistic, 0)
     });
+    // It ends, and is traded again.
+    let [mut again, mut unknown] = [of(Kind::Definition, 2), of(Kind::State, code::RECOVERING)];
+    (again.flags, unknown.level) = (Flags::NONE, lack::PICTURE);
+    events.extend([of(Kind::State, code::CLOSED), again, unknown]);
     for (number, event) in (1..).zip(&mut events) {
         event.number = number;
     }
@@ -263,6 +268,44 @@ fn definitions_statuses_and_values_come_back() {
     assert_eq!((outcome, back), (Ok(()), events));
     let known = from.table.get(InstrumentId(0)).unwrap();
     assert_eq!((known.definition, known.status), (definition, 26));
+}
+
+#[test]
+fn an_end_that_is_written_again_defines_nothing() {
+    let mut table = table(0);
+    let definition = fanfare_market::instruments::Definition {
+        name: fanfare_market::instruments::Name {
+            symbol: b"RIU3",
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    table.define(&definition).unwrap();
+    let of = |kind, id| Event {
+        kind,
+        id,
+        flags: Flags::LAST,
+        rpt_seq: 0,
+        ..event(1)
+    };
+    let [defined, end] = [(Kind::Definition, 1), (Kind::State, code::CLOSED)];
+    for all in [
+        &[Schema::Definition][..],
+        &[Schema::Definition, Schema::Mbo],
+    ] {
+        let mut to_dbn = ToDbn::new(schemas(all)).unwrap();
+        let mut bytes = Vec::new();
+        to_dbn.metadata("TEST", 0, &mut bytes);
+        for (kind, id) in [defined, end] {
+            to_dbn.write(&of(kind, id), 0, &table, &mut bytes);
+        }
+        to_dbn.lose_all();
+        to_dbn.write(&of(end.0, end.1), 0, &table, &mut bytes);
+        let (from, events, outcome) = read(&bytes);
+        let said: Vec<_> = events.iter().map(|event| (event.kind, event.id)).collect();
+        assert_eq!((outcome, said), (Ok(()), vec![defined, end, end]));
+        assert_eq!(from.table.get(InstrumentId(0)).unwrap().revision, 1);
+    }
 }
 
 /// Returns a stream of a version with these records, and the symbol of instrument 5482 in its
@@ -427,6 +470,47 @@ fn cancelled_parts_leave_the_rest_and_fills_take_from_it() {
     ];
     assert_eq!(said, expected);
     assert_eq!(events[1].ts_recv, Event::NO_TIME, "BAD_TS_RECV");
+}
+
+#[test]
+fn what_comes_first_after_the_end_of_an_instrument_opens_it() {
+    let [definition, _] = records!(v3);
+    let mut end = definition.clone();
+    end[std::mem::offset_of!(dbn::InstrumentDefMsg, security_update_action)] = b'D';
+    let mut clear = dbn::MboMsg::default();
+    (clear.hd.instrument_id, clear.action) = (5482, b'R' as _);
+    clear.flags.set_raw(0x80);
+    let clear = RecordRef::from(&clear).as_ref().to_vec();
+    let state = |code| (Kind::State, code);
+    let (book, defined) = ((Kind::Clear, 0), (Kind::Definition, 2));
+    let of_book = vec![state(code::LIVE), book, defined];
+    let of_definition = vec![defined, state(code::RECOVERING), state(code::LIVE), book];
+    for (first, second, expected) in [
+        (&clear, &definition, of_book),
+        (&definition, &clear, of_definition),
+    ] {
+        let (_, events, outcome) = read(&of_version(3, &[&definition, &end, first, second]));
+        assert_eq!(outcome, Ok(()));
+        let said: Vec<_> = events.iter().map(|event| (event.kind, event.id)).collect();
+        assert_eq!(said[..2], [(Kind::Definition, 1), state(code::CLOSED)]);
+        assert_eq!(said[2..], expected);
+    }
+}
+
+#[test]
+fn a_doubtful_record_after_the_end_of_an_instrument_does_not_open_it() {
+    let [definition, _] = records!(v3);
+    let mut end = definition.clone();
+    end[std::mem::offset_of!(dbn::InstrumentDefMsg, security_update_action)] = b'D';
+    let mut note = dbn::MboMsg::default();
+    (note.hd.instrument_id, note.action) = (5482, b'N' as _);
+    note.flags.set_raw(0x84);
+    let note = RecordRef::from(&note).as_ref().to_vec();
+    let (_, events, outcome) = read(&of_version(3, &[&definition, &end, &note]));
+    assert_eq!(outcome, Ok(()));
+    let said: Vec<_> = events.iter().map(|event| (event.kind, event.id)).collect();
+    let expected = [(Kind::Definition, 1), (Kind::State, code::CLOSED)];
+    assert_eq!(said, expected);
 }
 
 #[test]

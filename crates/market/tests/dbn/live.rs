@@ -1,14 +1,14 @@
 //! Live streams: records of all schemas, read with the crate `dbn`.
 
 use dbn::decode::{DbnDecoder, DbnMetadata, DecodeRecordRef};
-use dbn::{ErrorMsg, MboMsg, Mbp1Msg, Mbp10Msg, RecordRef, SystemMsg};
+use dbn::{ErrorMsg, InstrumentDefMsg, MboMsg, Mbp1Msg, Mbp10Msg, RecordRef, SystemMsg};
 use fanfare_market::book::BookConfig;
 use fanfare_market::dbn::live::{
     Batch, Encoder, ErrorCode, LiveSchema, LiveSchemas, SystemCode, error, metadata, with_ts_out,
 };
 use fanfare_market::dbn::{DbnConfig, Schemas};
 use fanfare_market::event::entry;
-use fanfare_market::instruments::{Definition, Name};
+use fanfare_market::instruments::{Definition, Instrument, Lookup, Name};
 use fanfare_market::state::{code, lack};
 use fanfare_market::{Action, Event, Flags, InstrumentId, Instruments, Kind, Price};
 
@@ -260,6 +260,87 @@ fn a_book_that_is_live_again_after_a_loss_is_doubtful_until_it_is_shown() {
         after.len() > 2 && after.iter().all(|doubt| !doubt),
         "{after:?}"
     );
+}
+
+fn closed() -> Event {
+    Event {
+        id: code::CLOSED,
+        ..event(Kind::State, 1)
+    }
+}
+
+/// Returns `security_update_action` of the definitions in a batch.
+fn updates(batch: &Batch) -> Vec<u8> {
+    let mut actions = Vec::new();
+    read(batch, LiveSchema::Definition.alone(), false, |record| {
+        let known = record.get::<InstrumentDefMsg>();
+        actions.extend(known.map(|known| known.security_update_action as u8));
+    });
+    actions
+}
+
+#[test]
+fn an_instrument_that_has_ended_has_a_definition_that_deletes_it() {
+    let (mut encoder, table) = encoder();
+    let definition = LiveSchema::Definition.alone();
+    let mut actions = Vec::new();
+    for events in [&[live(), closed(), closed()][..], &[closed()]] {
+        // The second time, the end precedes the request.
+        encoder.want(definition, &table);
+        let mut batch = Batch::default();
+        for event in events {
+            encoder.event(event, &table, &mut batch);
+        }
+        encoder.want(LiveSchemas::NONE, &table);
+        actions.extend(updates(&batch));
+    }
+    assert_eq!(actions, b"D");
+    let mut known = Vec::new();
+    for instrument in [0, 1].map(InstrumentId) {
+        encoder.write_known(LiveSchema::Definition, instrument, 9, &table, &mut known);
+    }
+    let action = std::mem::offset_of!(InstrumentDefMsg, security_update_action);
+    assert_eq!([known[action], known[520 + action]], *b"DA");
+}
+
+#[test]
+fn an_end_that_is_shown_again_after_a_loss_has_its_definition_again() {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    encoder.want(LiveSchema::Definition.alone(), &table);
+    encoder.event(&closed(), &table, &mut batch);
+    encoder.lose_all();
+    encoder.event(&closed(), &table, &mut batch);
+    assert_eq!(updates(&batch), b"DD");
+}
+
+/// A table whose other instruments do not matter.
+struct OfOne<'a>(&'a Instruments);
+
+impl Lookup for OfOne<'_> {
+    fn instrument(&self, number: InstrumentId) -> Option<Instrument<'_>> {
+        self.0.instrument(number)
+    }
+
+    fn bound(&self) -> u32 {
+        panic!("the number of instruments does not matter");
+    }
+}
+
+#[test]
+fn what_is_known_of_an_instrument_has_a_cost_without_regard_to_others() {
+    let (mut encoder, table) = encoder();
+    let status = Event {
+        id: 17,
+        ..event(Kind::Status, 1)
+    };
+    encoder.event(&status, &table, &mut Batch::default());
+    let table = OfOne(&table);
+    for (schema, len) in [(LiveSchema::Definition, 520), (LiveSchema::Status, 40)] {
+        let mut known = Vec::new();
+        encoder.write_known(schema, InstrumentId(0), 9, &table, &mut known);
+        assert_eq!(known.len(), len);
+    }
 }
 
 #[test]

@@ -108,6 +108,7 @@ impl Hosted {
         link.lacks_room = room == 0;
         let most = most(log).min(room);
         if most == 0 {
+            link.leave_unread(now);
             return (0, Life::GoesOn);
         }
         let transport = &mut link.connection.transport;
@@ -120,10 +121,26 @@ impl Hosted {
                 let fresh = bytes.get(bytes.len() - count..).unwrap_or(&[]);
                 note(log, now, key, Direction::In, fresh);
                 let is_logged = log.is_some();
+                if count == most {
+                    link.leave_unread(now);
+                }
+                let unread_since = link.unread_since;
+                if let Some(since) = unread_since {
+                    // What arrives from here on was not left.
+                    if !link.connection.transport.has_unread() {
+                        link.unread_since = None;
+                    }
+                    let nanos = now.mono.saturating_sub(since);
+                    self.session.set_unread_for(nanos);
+                }
                 *received = self.pump(key, now, handler, scratch, is_logged, bytes);
+                if unread_since.is_some() {
+                    self.session.set_unread_for(0);
+                }
                 (count, self.drain(key, now, bench))
             }
             Ok((Received::Nothing, _)) => {
+                link.unread_since = None;
                 if std::mem::take(&mut self.unprepared) {
                     let last = buffer.get(..*received).unwrap_or(&[]);
                     self.session.rehearse(now, scratch, last);

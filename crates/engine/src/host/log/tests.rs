@@ -2,6 +2,11 @@
 
 use super::*;
 use crate::rotate::Daily;
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+const BEAT: &[u8] = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
 
 #[test]
 fn secrets_are_masked_and_nothing_else() {
@@ -24,26 +29,25 @@ fn what_is_left_of_a_connection_has_a_line_of_its_own() {
         mono: 0,
         utc: UtcTimestamp::from_nanos(0),
     };
-    let beat = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
-    tap.bytes(now, 3, Direction::In, beat);
-    tap.bytes(now, 3, Direction::In, &beat[..20]);
+    tap.bytes(now, 3, Direction::In, BEAT);
+    tap.bytes(now, 3, Direction::In, &BEAT[..20]);
     tap.bytes(
         now,
         3,
         Direction::Out,
         b"8=FIX.4.4\x019=50\x0135=A\x01554=se",
     );
-    tap.bytes(now, 4, Direction::In, &beat[..20]);
+    tap.bytes(now, 4, Direction::In, &BEAT[..20]);
     tap.begins(3);
-    tap.bytes(now, 3, Direction::In, beat);
-    tap.bytes(now, 4, Direction::In, &beat[20..]);
+    tap.bytes(now, 3, Direction::In, BEAT);
+    tap.bytes(now, 4, Direction::In, &BEAT[20..]);
     // Another session has the key.
-    tap.bytes(now, 4, Direction::Out, &beat[..9]);
+    tap.bytes(now, 4, Direction::Out, &BEAT[..9]);
     tap.name(
         4,
         &SessionId::new(fanfare_fix::session::Version::Fix44, "A", "B"),
     );
-    tap.bytes(now, 4, Direction::Out, &beat[..9]);
+    tap.bytes(now, 4, Direction::Out, &BEAT[..9]);
     log.on_close(now);
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
@@ -62,6 +66,17 @@ fn what_is_left_of_a_connection_has_a_line_of_its_own() {
     );
 }
 
+/// Logs a message at this second. Returns what the log tells.
+fn beat_at(tap: &mut LogTap, log: &mut MessageLog, seconds: u64) -> Vec<LogTrouble> {
+    let now = Now {
+        mono: seconds * SECOND,
+        utc: UtcTimestamp::from_nanos((seconds * SECOND) as i64),
+    };
+    tap.bytes(now, 3, Direction::In, BEAT);
+    while log.do_work(now).unwrap() > 0 {}
+    std::iter::from_fn(|| tap.trouble(|_| None)).collect()
+}
+
 /// Renames the folder of the log, so that no new file can be made at its path.
 #[test]
 fn a_file_that_cannot_be_ended_is_told_once_and_written_on() {
@@ -78,16 +93,9 @@ fn a_file_that_cannot_be_ended_is_told_once_and_written_on() {
     };
     let counters = Counters::new();
     let (mut tap, mut log) = MessageLog::open(&folder.join("log"), daily, &counters).unwrap();
-    let beat = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
     let mut told = Vec::new();
     let mut beat_at = |seconds: u64| {
-        let now = Now {
-            mono: seconds * SECOND,
-            utc: UtcTimestamp::from_nanos((seconds * SECOND) as i64),
-        };
-        tap.bytes(now, 3, Direction::In, beat);
-        while log.do_work(now).unwrap() > 0 {}
-        told.extend(std::iter::from_fn(|| tap.trouble(|_| None)));
+        told.extend(beat_at(&mut tap, &mut log, seconds));
         told.len()
     };
     let midnight = 24 * 60 * 60;
@@ -112,6 +120,78 @@ fn a_file_that_cannot_be_ended_is_told_once_and_written_on() {
     assert_eq!(lines, [1, 101]);
 }
 
+/// Renames the folder of the log, so that no file can be opened at its path.
+#[test]
+fn a_file_that_cannot_be_opened_again_is_told_once_and_tried_again() {
+    let folder = std::env::temp_dir().join(format!("fanfare-log-again-{}", std::process::id()));
+    let away = folder.with_extension("away");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("log");
+    let opened = MessageLog::open(&path, LogOptions::default(), &Counters::new());
+    let (mut tap, log) = opened.unwrap();
+    let reload = Reload::new();
+    let mut log = log.reopen_on(reload.clone());
+    assert!(beat_at(&mut tap, &mut log, 0).is_empty());
+    std::fs::rename(&path, folder.join("log.1")).unwrap();
+    std::fs::rename(&folder, &away).unwrap();
+    reload.request();
+    let told = beat_at(&mut tap, &mut log, 1);
+    assert!(matches!(told[..], [LogTrouble::Kept(_)]), "{told:?}");
+    // Each request is answered; the attempts between them are not.
+    for (seconds, count) in [(60, 0), (61, 0), (120, 0), (121, 1), (180, 0)] {
+        if count > 0 {
+            reload.request();
+        }
+        let told = beat_at(&mut tap, &mut log, seconds);
+        assert_eq!(told.len(), count, "{seconds} s: {told:?}");
+    }
+    std::fs::rename(&away, &folder).unwrap();
+    assert!(beat_at(&mut tap, &mut log, 181).is_empty());
+    let lines = ["log.1", "log"].map(|name| {
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        text.lines().count()
+    });
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(lines, [7, 1]);
+}
+
+/// The old file is a pipe, which is full within a line.
+#[test]
+fn a_file_that_is_full_leaves_the_whole_line_to_the_next_one() {
+    const LINES: usize = 8_000;
+    let path = std::env::temp_dir().join(format!("fanfare-log-full-{}", std::process::id()));
+    let opened = MessageLog::open(&path, LogOptions::default(), &Counters::new());
+    let (mut tap, log) = opened.unwrap();
+    let reload = Reload::new();
+    let mut log = log.reopen_on(reload.clone());
+    let (mut old, pipe) = io::pipe().unwrap();
+    let mut options = File::options();
+    options.write(true).custom_flags(libc::O_NONBLOCK);
+    let full = options.open(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
+    drop(pipe);
+    log.fill_disk(Some(full.unwrap()));
+    let now = Now {
+        mono: 0,
+        utc: UtcTimestamp::from_nanos(0),
+    };
+    for _ in 0..LINES / 100 {
+        tap.bytes(now, 3, Direction::In, &BEAT.repeat(100));
+    }
+    while log.do_work(now).unwrap() > 0 {}
+    assert!(log.lines.failing);
+    reload.request();
+    log.on_close(now);
+    let mut first = String::new();
+    old.read_to_string(&mut first).unwrap();
+    let second = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let line = "19700101-00:00:00.000000000 session 3 in  8=FIX.4.4|9=5|35=0|10=163|\n";
+    let whole = first.len() / line.len();
+    assert_ne!(first.len(), whole * line.len());
+    assert!(line.repeat(whole + 1).starts_with(&first));
+    assert_eq!(second, line.repeat(LINES - whole));
+}
+
 #[test]
 fn a_log_that_falls_behind_says_so_and_goes_on() {
     let name = format!("fanfare-log-{}", std::process::id());
@@ -133,13 +213,12 @@ fn a_log_that_falls_behind_says_so_and_goes_on() {
         mono: 0,
         utc: UtcTimestamp::from_nanos(0),
     };
-    let beat = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
     let flood = vec![b'x'; 8 << 20];
     tap.bytes(now, 3, Direction::In, &flood);
     let lost = tap.left_out;
     assert!(lost > 0);
     while log.do_work(now).unwrap() > 0 {}
-    tap.bytes(now, 3, Direction::Out, beat);
+    tap.bytes(now, 3, Direction::Out, BEAT);
     log.on_close(now);
     let text = std::fs::read_to_string(&path).unwrap();
     // The file was begun again.

@@ -100,7 +100,8 @@ impl<H: Handler> Host<H> {
     }
 
     /// Sets the limits of a port to those of its sessions and templates: the longest header field,
-    /// and the longest logon timeout.
+    /// and the longest logon timeout. The port knows the data fields of all of them, so that it
+    /// reads no ID of a Logon in such a field.
     pub(in crate::host) fn set_limits(&mut self, number: usize) {
         let Some(own) = self.ports.get_mut(&number) else {
             return;
@@ -112,6 +113,12 @@ impl<H: Handler> Host<H> {
         own.port.set_logon_timeout(longest.unwrap_or(10 * SECOND));
         if let Some(limit) = self.header_field_limit {
             own.port.set_max_header_field(limit);
+        }
+        let listed = self.hosted.iter().filter(|hosted| hosted.is_at(number));
+        let listed = listed.map(|hosted| hosted.session.config());
+        let templates = own.wildcards.iter().flat_map(|own| &own.templates);
+        for config in listed.chain(templates) {
+            own.port.know(&config.data_fields);
         }
     }
 

@@ -645,13 +645,18 @@ impl Drop for Base {
 
 /// Returns journals in a folder of the test's own.
 fn journals(test: &str) -> (Base, StoreKind) {
+    journals_of(StoreKind::Journal, test)
+}
+
+/// Returns journals of this kind in a folder of the test's own.
+fn journals_of(kind: fn(PathBuf, journal::Options) -> StoreKind, test: &str) -> (Base, StoreKind) {
     let name = format!("fanfare-host-{test}-{}", std::process::id());
     let base = Base(std::env::temp_dir().join(name));
     let options = journal::Options {
         segment_bytes: 1 << 16,
         ..journal::Options::default()
     };
-    let store = StoreKind::Journal(base.0.clone(), options);
+    let store = kind(base.0.clone(), options);
     (base, store)
 }
 

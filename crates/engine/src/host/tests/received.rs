@@ -183,3 +183,10 @@ fn messages_are_kept_after_a_live_reset_that_one_was_under_way_to() {
     orders(&mut world, &mut buy, &mut sell, &["three", "four"]);
     assert_eq!(folder.kept(), ["4 under way", "2 three", "3 four"]);
 }
+
+#[test]
+fn a_session_that_keeps_none_has_no_memory_for_a_journal() {
+    let session = size_of::<fanfare_fix::session::Session<Store>>();
+    let beside = size_of::<hosted::Hosted>() - session;
+    assert!(beside < 640, "{beside} bytes");
+}

@@ -22,7 +22,8 @@ fn a_counterparty_whose_messages_are_left_unread_is_not_silent() {
         world.run(&mut [&mut sell]);
         sell.handler().room = Some(0);
         order(&mut buyers[0], world.now, "one");
-        for _ in 0..10 {
+        // Longer than a message may be on its way.
+        for _ in 0..20 {
             world.wait(10);
             run(&mut world, &mut sell, &mut buyers);
         }
@@ -31,8 +32,26 @@ fn a_counterparty_whose_messages_are_left_unread_is_not_silent() {
         run(&mut world, &mut sell, &mut buyers);
         assert_eq!(lines(&mut sell), ["BUY: D one"]);
         assert_eq!(lines(&mut buyers[0]), ["SELL: logged on", "SELL: 8 one"]);
-        let mut all = buyers.iter().chain([&sell]).flat_map(|host| &host.hosted);
-        assert!(all.all(|hosted| hosted.session.is_logged_on()));
+        for host in buyers.iter().chain([&sell]) {
+            assert!(
+                host.hosted
+                    .iter()
+                    .all(|hosted| hosted.session.is_logged_on())
+            );
+        }
+        // Once everything is read, the age of a message counts again.
+        order(&mut buyers[0], world.now, "two");
+        let link = sell.hosted[0].link.as_ref().unwrap();
+        while !link.connection.transport.has_unread() {
+            std::thread::yield_now();
+        }
+        world.wait(130);
+        world.run(&mut [&mut sell]);
+        run(&mut world, &mut sell, &mut buyers);
+        let reason = format!("BUY: {}", DisconnectReason::SendingTime);
+        let said = lines(&mut sell);
+        assert!(said.contains(&reason), "{said:?}");
+        assert!(!said.contains(&"BUY: D two".to_owned()), "{said:?}");
     }
 }
 

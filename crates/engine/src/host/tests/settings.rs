@@ -5,6 +5,7 @@ use crate::agent::AgentError;
 use crate::idle::Idle;
 use crate::settings::{Endpoints, EndpointsError, Settings};
 use crate::stop::Stop;
+use fanfare_fix::codec::Encoder;
 use fanfare_fix::session::AdminHook;
 
 const ACCEPTORS: &str = "
@@ -215,6 +216,31 @@ fn data_fields_of_a_dictionary_have_any_bytes_in_a_logon_too() {
         let mut buy = initiating(Initiator::new(session, vec![address]));
         World::new().run(&mut [&mut buy, &mut sell]);
         assert_eq!(lines(&mut sell), [expected], "{settings}");
+    }
+}
+
+#[test]
+fn data_fields_of_a_dictionary_may_be_the_first_of_a_logon() {
+    for settings in [
+        "TargetCompID=BUY\n",
+        "TargetCompID=B*\nAcceptorTemplate=Y\n",
+    ] {
+        let (mut sell, address) = with_own_data("first", settings);
+        let mut room = [0; 512];
+        let mut logon = Encoder::new(&mut room, b"FIX.4.4", b"A");
+        logon.str(49, "BUY");
+        logon.str(56, "SELL");
+        logon.u64(34, 1);
+        logon.str(52, "20260202-02:40:00");
+        // What seems to be a SubID is too long for one.
+        logon.data(5010, 5011, &[&b"a\x0150="[..], &[b'x'; 70]].concat());
+        logon.u64(98, 0);
+        logon.u64(108, 30);
+        let range = logon.finish().unwrap();
+        let mut buy = TcpStream::connect(address).unwrap();
+        buy.write_all(&room[range]).unwrap();
+        World::new().run(&mut [&mut sell]);
+        assert_eq!(lines(&mut sell), ["BUY: logged on"], "{settings}");
     }
 }
 

@@ -89,12 +89,7 @@ fn one_more_takes_the_place_of_who_has_been_away_for_longest() {
 #[test]
 fn strangers_leave_nothing_behind() {
     let mut world = World::new();
-    let base = Base(std::env::temp_dir().join(format!("fanfare-made-{}", std::process::id())));
-    let options = journal::Options {
-        segment_bytes: 1 << 16,
-        ..journal::Options::default()
-    };
-    let store = StoreKind::Journal(base.0.clone(), options);
+    let (base, store) = journals("made");
     let settings = Acceptor::new(LOOPBACK).wildcard(wildcard("*", store, 2));
     let (mut sell, address) = guarded(settings, Some(b"secret"));
     for name in ["A", "B", "C", "D"] {
@@ -153,8 +148,7 @@ fn files(folder: &std::path::Path) -> Vec<(PathBuf, Vec<u8>)> {
 #[test]
 fn a_stranger_who_is_refused_touches_no_store() {
     let mut world = World::new();
-    let base = Base(std::env::temp_dir().join(format!("fanfare-asked-{}", std::process::id())));
-    let store = StoreKind::BothWays(base.0.clone(), journal::Options::default());
+    let (base, store) = journals_of(StoreKind::BothWays, "asked");
     let listen = || {
         let settings = Acceptor::new(LOOPBACK).wildcard(wildcard("*", store.clone(), 2));
         let (mut sell, address) = guarded(settings, Some(b"secret"));
@@ -242,12 +236,7 @@ fn a_session_is_reached_through_its_own_port_alone() {
 #[test]
 fn a_client_that_logs_out_with_its_first_bytes_leaves_its_session() {
     let mut world = World::new();
-    let base = Base(std::env::temp_dir().join(format!("fanfare-brief-{}", std::process::id())));
-    let options = journal::Options {
-        segment_bytes: 64 << 10,
-        ..journal::Options::default()
-    };
-    let store = StoreKind::BothWays(base.0.clone(), options);
+    let (base, store) = journals_of(StoreKind::BothWays, "brief");
     let settings = Acceptor::new(LOOPBACK).wildcard(wildcard("*", store, 2));
     let (mut sell, address) = guarded(settings, None);
     let logon = |seq| of_buy("A", seq, "98=0|108=30|");

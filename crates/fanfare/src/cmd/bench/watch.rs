@@ -3,6 +3,7 @@
 
 use crate::scratch::Scratch;
 use fanfare_console::{Console, ConsoleConfig};
+use fanfare_engine::process::Process;
 use fanfare_engine::stop::Stop;
 use fanfare_gateway::{Gateway, GatewayOperator};
 use fanfare_instruments::bench::BenchError;
@@ -10,7 +11,7 @@ use fanfare_instruments::bench::fanout::Watcher;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -83,7 +84,7 @@ impl Watcher for Watch {
     fn end(mut self) -> Result<(), BenchError> {
         self.stop.raise();
         if let Some(browser) = &mut self.browser
-            && let Some(status) = browser.process.try_wait()?
+            && let Some(status) = browser.process.wait(Duration::ZERO)?
         {
             return Err(BenchError::Missing(format!("the browser ended: {status}")));
         }
@@ -136,24 +137,26 @@ impl Page {
 
 /// The page in a headless browser, on the processors that everything else runs on.
 struct Browser {
-    process: Child,
+    process: Process,
+    // Dropped last.
     _profile: Scratch,
 }
 
 impl Browser {
     /// Starts the browser, and waits until the page runs. Ctrl-C of a terminal does not reach the
-    /// browser.
+    /// browser, but no kill of this process leaves the browser behind.
     fn start(program: &str, address: SocketAddr, gateway: &Gateway) -> Result<Self, BenchError> {
         let profile = Scratch::new("browser").map_err(io::Error::other)?;
-        let process = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(["--headless", "--no-sandbox", "--remote-debugging-port=0"])
             .arg(format!("--user-data-dir={}", profile.file("").display()))
             .arg(format!("http://{address}/"))
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
+            .stderr(Stdio::null());
+        let process = Process::start_tied(&mut command);
         let process =
             process.map_err(|error| BenchError::Missing(format!("{program}: {error}")))?;
         let browser = Self {
@@ -170,14 +173,6 @@ impl Browser {
         }
         std::thread::sleep(SETTLES);
         Ok(browser)
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        // The process has ended by itself, or ends now.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

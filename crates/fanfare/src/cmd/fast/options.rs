@@ -148,9 +148,10 @@ pub(crate) struct Framing {
     /// Sequence number in front of each packet's messages: none, seq32le, seq32be or cme.
     #[arg(long, value_name = "PREAMBLE", default_value = "none")]
     pub(crate) preamble: Preamble,
-    /// Keep previous values from packet to packet. Without a length header they are always kept.
-    /// Packets behind one with an error are left out, up to one that begins with a Reset. Behind a
-    /// gap, values may be wrong.
+    /// Keep previous values from packet to packet. Packets behind one with an error, and behind a
+    /// gap in the numbers (--preamble, --sequence), are left out, up to one that begins with a
+    /// Reset. Without a length header previous values are always kept: behind a gap they may be
+    /// wrong.
     #[arg(long)]
     pub(crate) keep_dictionary: bool,
 }

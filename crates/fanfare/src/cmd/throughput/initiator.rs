@@ -38,10 +38,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .iter()
         .map(|&port| resolve(&args.host, port))
         .collect();
-    let scratch = Scratch::new("throughput").context("cannot make a folder for the journals")?;
+    // A run of both sides passes its own folder: this process, which it may kill, leaves none then.
+    let scratch;
     let base = match &args.store.store {
         Some(folder) => folder.clone(),
-        None => scratch.file("journals"),
+        None => {
+            scratch =
+                Scratch::new("throughput").context("cannot make a folder for the journals")?;
+            scratch.file("journals")
+        }
     };
     let initiators = Initiators::open(&InitiatorOptions {
         sessions: args.sessions,

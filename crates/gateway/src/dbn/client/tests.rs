@@ -133,18 +133,18 @@ fn a_defined_instrument_is_not_taken_before_its_start_nor_if_it_is_left_out() {
         client.tasks.push_back(Task::Join(Join {
             schema,
             by: SymbolType::RawSymbol,
-            targets: Targets::All(Some(b"M"[..].into())),
+            targets: Targets::All(Some((b"M"[..].into(), InstrumentId(1)))),
             snapshot,
             is_full: false,
         }));
     }
-    let grows_by = |client: &Client, symbol: &str| {
+    let grows_by = |client: &Client, symbol: &str, number: u32| {
         let name = Name {
             symbol: symbol.as_bytes(),
             ..Name::default()
         };
         let known = Instrument {
-            instrument: InstrumentId(1),
+            instrument: InstrumentId(number),
             definition: Definition {
                 name,
                 ..Definition::default()
@@ -152,14 +152,15 @@ fn a_defined_instrument_is_not_taken_before_its_start_nor_if_it_is_left_out() {
             revision: 1,
             status: 0,
         };
-        client.grows_by(InstrumentId(1), Some(known))
+        client.grows_by(InstrumentId(number), Some(known))
     };
-    assert_eq!(grows_by(&client, "M"), orders.with(trades));
-    assert_eq!(grows_by(&client, "N"), trades);
+    assert_eq!(grows_by(&client, "M", 1), orders.with(trades));
+    assert_eq!(grows_by(&client, "M", 2), trades);
+    assert_eq!(grows_by(&client, "N", 1), trades);
     client.interest.leave_out(1, trades);
-    assert_eq!(grows_by(&client, "M"), orders);
+    assert_eq!(grows_by(&client, "M", 1), orders);
     client.tasks.clear();
-    assert_eq!(grows_by(&client, "N"), orders);
+    assert_eq!(grows_by(&client, "N", 1), orders);
 }
 
 #[test]

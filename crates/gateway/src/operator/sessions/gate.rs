@@ -1,6 +1,6 @@
 //! The commands that keep sessions out until they are admitted again.
 
-use super::which::{self, ANY_PORT, SENDER, SESSION, TARGET, USER};
+use super::select::{self, ANY_PORT, SENDER, SESSION, TARGET, USER};
 use super::{ENDED, GatewayOperator, TEXT, dbn, of, some_of};
 use crate::which::Which;
 use fanfare_operator::{Ask, OperatorError, Outcome, Row, Shape};
@@ -40,10 +40,13 @@ const MOST: usize = 1024;
 const STOPPED_TEXT: &str = "stopped by the operator";
 
 fn stop(operator: &GatewayOperator, ask: &Ask) -> Outcome {
-    let which = which::some(ask)?;
+    let which = select::some(ask)?;
     stops(operator, |all| add(all, &which))?;
     // After the stop, so that these are all: sessions that match are refused from now on.
-    let (seats, of_dbn) = (which::seats(operator, &which), dbn::seats(operator, &which));
+    let (seats, of_dbn) = (
+        select::seats(operator, &which),
+        dbn::seats(operator, &which),
+    );
     let text = ask.text("text").unwrap_or(STOPPED_TEXT);
     let forced = operator.gateway.end(&seats, &of_dbn, Some(text));
     Ok(json!({ "sessions": seats.len() + of_dbn.len(), "forced": forced }))
@@ -63,7 +66,7 @@ fn add(all: &mut Vec<Which>, which: &Which) -> Result<(), OperatorError> {
 }
 
 fn start(operator: &GatewayOperator, ask: &Ask) -> Outcome {
-    let which = which::some(ask)?;
+    let which = select::some(ask)?;
     stops(operator, |all| remove(all, &which))?;
     Ok(json!({ "started": which.to_string() }))
 }

@@ -1,13 +1,13 @@
 //! The command that lists sessions.
 
-use super::which::{self, ANY_PORT, SENDER, SESSION, TARGET, USER};
+use super::select::{self, ANY_PORT, SENDER, SESSION, TARGET, USER};
 use super::{GatewayOperator, dbn, of};
-use crate::history::now;
 use crate::operator::pages::{AFTER, LIMIT, NEXT, TOTAL, page};
 use crate::users::PortName;
 use crate::users::dbn_seat::DbnSeat;
 use crate::users::roster::Seat;
 use crate::which::DBN;
+use fanfare_engine::clock;
 use fanfare_operator::Shape::{Count, Flag, List, Maybe, Object, OneOf, Text, Time};
 use fanfare_operator::{Ask, Field, OperatorError, Outcome, Row, Shape, iso_of};
 use fanfare_wire::text::Escaped;
@@ -74,8 +74,8 @@ impl Listed {
 
 fn list(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let page = page(ask)?;
-    let which = which::any(ask);
-    let seats = which::seats(operator, &which);
+    let which = select::any(ask);
+    let seats = select::seats(operator, &which);
     let of_dbn = dbn::seats(operator, &which).into_iter().map(Listed::Dbn);
     let mut all: Vec<_> = seats.into_iter().map(Listed::Fix).chain(of_dbn).collect();
     let total = all.len();
@@ -102,7 +102,7 @@ fn list(operator: &GatewayOperator, ask: &Ask) -> Outcome {
             next = all.last().filter(|_| has_more).map(|own| text(own.key()));
         }
     }
-    let now = now();
+    let now = clock::utc();
     let rows: Vec<_> = all.iter().map(|own| own.described(now)).collect();
     Ok(json!({ "total": total, "next": next, "sessions": rows }))
 }

@@ -5,14 +5,14 @@ mod dbn;
 mod gate;
 mod list;
 mod numbers;
+mod select;
 mod steer;
-mod which;
 
 use super::GatewayOperator;
 use super::of;
 use fanfare_operator::{Ask, Field, Form, OperatorError, Outcome, Row, Shape};
+use select::{ANY_PORT, SENDER, SESSION, TARGET, USER};
 use serde_json::json;
-use which::{ANY_PORT, SENDER, SESSION, TARGET, USER};
 
 /// The default Text(58) of the Logouts that operators request.
 const LOGGED_OUT: &str = "logged out by the operator";
@@ -51,8 +51,11 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
 ];
 
 fn end(operator: &GatewayOperator, ask: &Ask, text: Option<&str>) -> Outcome {
-    let which = which::some(ask)?;
-    let (seats, of_dbn) = (which::seats(operator, &which), dbn::seats(operator, &which));
+    let which = select::some(ask)?;
+    let (seats, of_dbn) = (
+        select::seats(operator, &which),
+        dbn::seats(operator, &which),
+    );
     let count = seats.len() + of_dbn.len();
     if count == 0 {
         return Err(nobody(operator));

@@ -1,7 +1,7 @@
 //! The commands about the sequence numbers of connected and remembered sessions.
 
+use super::select::{self, PORT, SENDER, SESSION, TARGET, USER};
 use super::steer::{self, Found};
-use super::which::{self, PORT, SENDER, SESSION, TARGET, USER};
 use super::{GatewayOperator, nobody, of, some_of};
 use crate::registry::Numbers;
 use crate::which::Which;
@@ -46,7 +46,7 @@ pub(super) const SET_SEQ: Row<GatewayOperator> = Row::act(
 .returns(SET);
 
 fn remembered(operator: &GatewayOperator, ask: &Ask) -> Outcome {
-    let mut all = idle(operator, &which::any(ask));
+    let mut all = idle(operator, &select::any(ask));
     all.sort_by_cached_key(|found| (found.port, found.id.to_string()));
     let rows = all.iter().map(|found| {
         json!({
@@ -90,7 +90,7 @@ fn found(operator: &GatewayOperator, which: &Which) -> Result<Vec<Found>, Operat
 }
 
 fn reset(operator: &GatewayOperator, ask: &Ask) -> Outcome {
-    let all = found(operator, &which::some(ask)?)?;
+    let all = found(operator, &select::some(ask)?)?;
     let fresh = |_| Numbers::new(1, 1);
     steer::all(operator, &all, &Steer::Reset, fresh, "reset")
 }
@@ -106,7 +106,7 @@ fn set_seq(operator: &GatewayOperator, ask: &Ask) -> Outcome {
             return Err(OperatorError::usage(HostError::Number(number).to_string()));
         }
     }
-    let all = found(operator, &which::some(ask)?)?;
+    let all = found(operator, &select::some(ask)?)?;
     let [one] = &*all else {
         let names: Vec<String> = all.iter().map(|found| found.id.to_string()).collect();
         let count = names.len();

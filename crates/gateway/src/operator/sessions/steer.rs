@@ -1,6 +1,6 @@
 //! The commands that the hosts of sessions execute.
 
-use super::which::{self, PORT, SENDER, SESSION, TARGET, USER};
+use super::select::{self, PORT, SENDER, SESSION, TARGET, USER};
 use super::{GatewayOperator, nobody, of, some_of};
 use crate::registry::Numbers;
 use crate::users::PortName;
@@ -31,7 +31,7 @@ pub(super) struct Found {
 }
 
 fn test_request(operator: &GatewayOperator, ask: &Ask) -> Outcome {
-    let found = live(operator, &which::some(ask)?);
+    let found = live(operator, &select::some(ask)?);
     if found.is_empty() {
         return Err(nobody(operator));
     }
@@ -40,7 +40,7 @@ fn test_request(operator: &GatewayOperator, ask: &Ask) -> Outcome {
 
 /// Returns the connected sessions that match.
 pub(super) fn live(operator: &GatewayOperator, which: &Which) -> Vec<Found> {
-    let seats = which::seats(operator, which);
+    let seats = select::seats(operator, which);
     let found = seats.iter().map(|seat| Found {
         port: seat.port,
         id: Arc::clone(&seat.id),

@@ -2,6 +2,7 @@
 
 use super::super::Service;
 use super::super::bodies::BodyId;
+use super::super::class::Part;
 use super::super::feeds::Feeds;
 use super::super::list::{Filter, LOOKED_AT, List};
 use super::super::tests::{VERSION, in_state, log_on, service, take, trade};
@@ -9,8 +10,8 @@ use super::*;
 use crate::market::ring::EventRing;
 use fanfare_fix::codec::{Decoder, SendingTime, SessionHeader, SharedBody, SharedFrame};
 use fanfare_history::FeedInfo;
-use fanfare_market::Event;
 use fanfare_market::instruments::{Definition, Instrument, Name};
+use fanfare_market::{Event, Kind};
 use fanfare_wire::{Precision, UtcTimestamp};
 
 /// Returns the service with the feeds `one` and `two`, whose numbers 0 and 10 have the same name,
@@ -70,7 +71,7 @@ fn ask(service: &mut Service, session: u32, id: &str, named: &str) -> Result<(),
 /// Returns the instruments of a subscription.
 fn instruments(service: &Service, session: u32, number: u32) -> Vec<u32> {
     let core = &service.core;
-    let client = core.clients[session as usize].as_deref().unwrap();
+    let client = core.client(session).unwrap();
     let places = client.get(number).unwrap().places.iter();
     let classes = places.map(|place| core.classes.get(place.class).unwrap());
     classes.map(|class| class.instrument.0).collect()
@@ -119,6 +120,26 @@ fn an_instrument_of_several_feeds_is_requested_with_its_feed() {
     let held = core.held(session, part, InstrumentId(10), 0, events.directory());
     let trades = text(core, held.unwrap().body);
     assert!(trades.starts_with("20014=two|268=1|"), "{trades}");
+}
+
+#[test]
+fn the_status_of_a_session_names_its_feed_if_there_are_several() {
+    let (_, mut service, _) = of_two_feeds();
+    let Service { events, core, .. } = &mut service;
+    core.session_status(&Event {
+        instrument: InstrumentId::ALL,
+        kind: Kind::Status,
+        id: 2,
+        source: 2,
+        ..Event::EMPTY
+    });
+    let status = |core: &mut Core| {
+        let news = core.news(Untold::Session(2), VERSION, events.directory());
+        text(core, news.unwrap())
+    };
+    assert_eq!(status(core), "20014=two|336=1|340=2|");
+    core.feeds = Feeds::default();
+    assert_eq!(status(core), "336=1|340=2|");
 }
 
 #[test]

@@ -5,9 +5,10 @@ use crate::feed::group;
 use crate::market::feed;
 use crate::service::Market;
 use crate::stop;
-use crate::users::{PORTS, TestFile};
+use crate::users::PORTS;
 use fanfare_gateway::{Config, GatewayOperator};
 use fanfare_operator::Operator;
+use fanfare_peers::Scratch;
 use serde_json::{Map, Value, json};
 
 /// The right that every user needs.
@@ -27,14 +28,14 @@ fn ends(mut client: Dbn, why: &str) {
 
 #[test]
 fn a_stopped_user_has_no_session_until_it_is_started() {
-    let audit = TestFile::new("dbn-stopped.audit");
+    let audit = Scratch::new("dbn-stopped.audit");
     let other_key = KEY.replace('0', "y");
     let desk = Keyed::new("stop-desk", KEY, ALL);
     let other = Keyed::new("stop-other", &other_key, ALL);
     let (line, pictures) = (group(230), group(231));
     let text = format!(
         "audit = \"{}\"\n{PORTS}[dbn]\nport = 0\n{}{}{}",
-        audit.0.display(),
+        audit.display(),
         feed("one", line, pictures),
         desk.table,
         other.table
@@ -99,7 +100,7 @@ fn a_reload_tells_of_another_key_and_counts_the_clients_that_it_ends() {
         client
     });
     let mut ready = Dbn::authenticated(&gateway, KEY, "");
-    desk.file.write(&format!("{new_key}\n"));
+    desk.file.write(format!("{new_key}\n"));
     let config = Config::from_toml(&format!("{PORTS}{}", desk.table)).unwrap();
     let handle = gateway.handle();
     let found = handle.differences(&config).unwrap();

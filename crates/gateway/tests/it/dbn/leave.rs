@@ -1,11 +1,11 @@
 //! Instruments that subscriptions to all of them leave out.
 
 use super::{Dbn, ERROR, KEY, MAPPING, Oracle, SYSTEM, market, split};
-use crate::history::Folder;
 use crate::market::generator;
 use crate::{eventually, stop};
 use fanfare_gateway::Gateway;
 use fanfare_market::dbn::Schema;
+use fanfare_peers::Scratch;
 
 /// Returns a client that has subscribed to all instruments.
 fn of_all(gateway: &Gateway, start: &str) -> Dbn {
@@ -61,8 +61,8 @@ fn leaves(client: &mut Dbn, gone: u32, others: &[u8]) {
 
 #[test]
 fn a_subscription_to_all_leaves_an_instrument_out_whether_it_starts_or_is_live() {
-    let folder = Folder::new("dbn-leave-one");
-    let log = format!("[history]\nfolder = \"{}\"\n", folder.0.display());
+    let folder = Scratch::new("dbn-leave-one");
+    let log = format!("[history]\nfolder = \"{}\"\n", folder.display());
     let mut market = market(214, "", &log);
     let mut oracle = Oracle::new(&mut market, &[Schema::Mbp10]);
     let mut feed = [generator(false), generator(true)];

@@ -2,7 +2,6 @@
 
 use super::{Dbn, ERROR, KEY, Keyed, MAPPING, Oracle, Record, SYSTEM, market};
 use crate::feed::group;
-use crate::history::Folder;
 use crate::market::{feed, generator};
 use crate::service::Market;
 use crate::stop;
@@ -10,11 +9,12 @@ use crate::users::PORTS;
 use fanfare_gateway::Gateway;
 use fanfare_history::Log;
 use fanfare_market::dbn::Schema;
+use fanfare_peers::Scratch;
 use std::collections::BTreeSet;
 
 /// Returns a gateway as `market` does, with a log in this folder.
-fn logged(first: u8, folder: &Folder, more: &str) -> Market {
-    let log = format!("[history]\nfolder = \"{}\"\n{more}", folder.0.display());
+fn logged(first: u8, folder: &Scratch, more: &str) -> Market {
+    let log = format!("[history]\nfolder = \"{}\"\n{more}", folder.display());
     market(first, "", &log)
 }
 
@@ -30,7 +30,7 @@ fn is_completed(record: &Record) -> bool {
 
 #[test]
 fn many_replays_of_one_client_are_all_completed() {
-    let folder = Folder::new("dbn-many");
+    let folder = Scratch::new("dbn-many");
     let mut market = logged(161, &folder, "");
     let mut oracle = Oracle::new(&mut market, &[Schema::Trades]);
     market.send(&mut [generator(false), generator(true)], 500);
@@ -51,13 +51,13 @@ fn many_replays_of_one_client_are_all_completed() {
 
 #[test]
 fn a_start_that_the_log_no_longer_has_is_refused_and_nothing_follows() {
-    let folder = Folder::new("dbn-gone");
+    let folder = Scratch::new("dbn-gone");
     let market = logged(163, &folder, "");
     market.live();
     stop(market.gateway);
     stop(logged(163, &folder, "").gateway);
     // As retention does.
-    let segments = Log::open(&folder.0).unwrap().segments().unwrap();
+    let segments = Log::open(&folder).unwrap().segments().unwrap();
     assert_eq!(segments.len(), 2);
     std::fs::remove_file(&segments[0].path).unwrap();
     let mut market = logged(163, &folder, "");
@@ -85,7 +85,7 @@ fn a_start_that_the_log_no_longer_has_is_refused_and_nothing_follows() {
 
 #[test]
 fn the_past_begins_with_the_feeds_of_the_present() {
-    let folder = Folder::new("dbn-feeds");
+    let folder = Scratch::new("dbn-feeds");
     let start = |most: &str| {
         let (line, pictures) = (group(165), group(166));
         let quiet = feed("quiet", group(167), group(168));
@@ -93,7 +93,7 @@ fn the_past_begins_with_the_feeds_of_the_present() {
         let text = format!(
             "{PORTS}[dbn]\nport = 0\n{quiet}{}[history]\nfolder = \"{}\"\n",
             feed("one", line, pictures),
-            folder.0.display()
+            folder.display()
         );
         Market::with(&text, line, pictures)
     };
@@ -119,7 +119,7 @@ fn the_past_begins_with_the_feeds_of_the_present() {
 
 #[test]
 fn unsubscribing_while_one_replay_ends_loses_nothing_of_the_next_one() {
-    let folder = Folder::new("dbn-handover");
+    let folder = Scratch::new("dbn-handover");
     let mut market = logged(169, &folder, "");
     let mut oracle = Oracle::new(&mut market, &[Schema::Trades]);
     let mut feed = [generator(false), generator(true)];
@@ -174,7 +174,7 @@ fn read_up_to(client: &mut Dbn, is_last: impl Fn(&Record) -> bool) -> (BTreeSet<
 
 #[test]
 fn a_user_with_a_limit_is_told_once_and_has_the_past_of_its_instruments_alone() {
-    let folder = Folder::new("dbn-limit");
+    let folder = Scratch::new("dbn-limit");
     let rights = "instruments = [\"*\"]\nsessions_at_a_time = 9\nsubscriptions = 2";
     let user = Keyed::new("limited", KEY, rights);
     let mut market = logged(171, &folder, &user.table);

@@ -18,6 +18,8 @@ const MOST_ORDERS: usize = 10_000_000;
 pub(super) struct Seen {
     /// Whether its book is complete, by the last event.
     pub(super) is_whole: Option<bool>,
+    /// Whether it has ended, and nothing has opened it since.
+    pub(super) is_closed: bool,
     /// Whether its orders are known from their beginning.
     pub(super) has_begun: bool,
     /// The levels of the last record: bids and offers.

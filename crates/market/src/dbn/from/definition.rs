@@ -71,13 +71,24 @@ const V3: Layout = Layout {
     month: 494,
 };
 
-/// Parses a definition. `room` is a buffer for texts that are made of numbers.
-pub(super) fn read<'a>(record: Bytes<'a>, version: u8, room: &'a mut Vec<u8>) -> Definition<'a> {
-    let at = match version {
+/// Returns the layout of a version.
+const fn layout(version: u8) -> Layout {
+    match version {
         1 => V1,
         2 => V2,
         _ => V3,
-    };
+    }
+}
+
+/// Returns whether a definition ends its instrument: `security_update_action`, in front of the
+/// month of maturity, is `D`.
+pub(super) fn ends(record: Bytes<'_>, version: u8) -> bool {
+    record.u8(layout(version).month - 1) == b'D'
+}
+
+/// Parses a definition. `room` is a buffer for texts that are made of numbers.
+pub(super) fn read<'a>(record: Bytes<'a>, version: u8, room: &'a mut Vec<u8>) -> Definition<'a> {
+    let at = layout(version);
     let id = match at.raw_id_bytes {
         4 => record.u32(at.raw_id).into(),
         _ => record.u64(at.raw_id),

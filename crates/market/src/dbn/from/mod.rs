@@ -14,7 +14,7 @@ use self::bytes::Bytes;
 use super::codes;
 use super::wire::{flag, rtype};
 use crate::event::{Action, Event, Flags, InstrumentId, Kind, entry};
-use crate::instruments::{Instruments, Name, Refused, SecurityId};
+use crate::instruments::{Change, Instruments, Name, Refused, SecurityId};
 use crate::price::Price;
 use crate::state;
 use core::fmt;
@@ -408,20 +408,17 @@ impl FromDbn {
         seen.has_begun |= rtype != rtype::MBO || tick.action == b'R';
         seen.has_begun |= base.flags.has(Flags::SNAPSHOT);
         let is_whole = seen.has_begun && tick.flags & flag::MAYBE_BAD_BOOK == 0;
+        // Only a complete book shows that an instrument that has ended is traded again.
+        if seen.is_closed && !is_whole {
+            return;
+        }
         if seen.is_whole.replace(is_whole) == Some(is_whole) {
             return;
         }
-        let state = match is_whole {
-            true => State::Live,
-            false => State::Recovering(Lack::Picture),
-        };
-        let told = state::to_event(state);
-        self.new.push(Event {
-            kind: told.kind,
-            id: told.id,
-            level: told.level,
-            rpt_seq: 0,
-            ..base
+        seen.is_closed = false;
+        self.new.push(match is_whole {
+            true => of_state(State::Live, base),
+            false => of_state(State::Recovering(Lack::Picture), base),
         });
     }
 
@@ -497,6 +494,11 @@ impl FromDbn {
         if definition.name.symbol.is_empty() && definition.name.id == SecurityId::None {
             definition.name.id = SecurityId::Number(head.instrument.into());
         }
+        let ends = definition::ends(record, version);
+        if ends && let Some(known) = table.find(&definition.name) {
+            // An end that is told again defines nothing.
+            table.set_closed(known, false);
+        }
         let defined = table.define(&definition).map_err(Wrong::Instrument)?;
         self.enter(head.instrument, defined.instrument);
         let event = Event {
@@ -505,7 +507,28 @@ impl FromDbn {
             flags: Flags::LAST,
             ..self.event(head, defined.instrument, Kind::Definition)
         };
-        self.new.push(event);
+        let Some(seen) = self.seen.get_mut(defined.instrument.0 as usize) else {
+            return Ok(());
+        };
+        let was_closed = std::mem::replace(&mut seen.is_closed, ends);
+        let state = match (ends, was_closed) {
+            (true, _) => State::Closed,
+            (false, true) => State::Recovering(Lack::Picture),
+            (false, false) => {
+                self.new.push(event);
+                return Ok(());
+            }
+        };
+        // A record of the book of one that has ended is of an instrument that is traded again.
+        seen.is_whole = (!ends).then_some(false);
+        table.set_closed(defined.instrument, ends);
+        if defined.change != Change::Same {
+            self.new.push(Event {
+                flags: Flags::NONE,
+                ..event
+            });
+        }
+        self.new.push(of_state(state, event));
         Ok(())
     }
 
@@ -521,6 +544,18 @@ impl FromDbn {
             _ => record.text(89, super::wire::SYMBOL),
         };
         self.name(table, head.instrument, symbol)
+    }
+}
+
+/// Returns an event of a state with the instrument, times and flags of another one.
+fn of_state(state: State, base: Event) -> Event {
+    let told = state::to_event(state);
+    Event {
+        kind: told.kind,
+        id: told.id,
+        level: told.level,
+        rpt_seq: 0,
+        ..base
     }
 }
 

@@ -84,7 +84,7 @@ impl Encoder {
             if is_needed == is_there {
                 continue;
             }
-            let made = is_needed.then(|| self.converter(schema, table)).flatten();
+            let made = is_needed.then(|| self.seeded(schema, table)).flatten();
             if let Some(place) = self.converters.get_mut(at) {
                 let before = std::mem::replace(place, made);
                 self.lost += before.map_or(0, |own| own.counts().lost);
@@ -92,21 +92,33 @@ impl Encoder {
         }
     }
 
-    /// Returns a converter of a schema that knows all books.
-    fn converter(&self, schema: Schema, table: &dyn Lookup) -> Option<Box<ToDbn>> {
+    /// Returns a converter of a schema that knows no book.
+    fn converter(&self, schema: Schema) -> Option<ToDbn> {
         let config = DbnConfig {
             schemas: Schemas::new(&[schema])?,
             ..self.config
         };
         let books = self.views.configs().to_vec();
-        let mut converter = ToDbn::new(config).ok()?.with_books(books);
+        Some(ToDbn::new(config).ok()?.with_books(books))
+    }
+
+    /// Returns a converter of a schema that knows all books, or which instruments have ended.
+    fn seeded(&self, schema: Schema, table: &dyn Lookup) -> Option<Box<ToDbn>> {
+        let mut converter = self.converter(schema)?;
         let mut unused = Vec::new();
         let has_books = matches!(schema, Schema::Mbo | Schema::Mbp1 | Schema::Mbp10);
-        for instrument in self.views.numbers().filter(|_| has_books) {
-            self.views.picture(instrument, &mut |event| {
+        for instrument in self.views.numbers() {
+            let mut write = |event: &Event| {
                 converter.write(event, 0, table, &mut unused);
                 unused.clear();
-            });
+            };
+            if has_books {
+                self.views.picture(instrument, &mut write);
+            } else if schema == Schema::Definition
+                && let Some(end) = self.views.state(instrument).filter(state::closes)
+            {
+                write(&end);
+            }
             if self.views.seen(instrument).is_some_and(|seen| seen.is_lost) {
                 converter.lose_book(instrument);
             }
@@ -238,7 +250,7 @@ impl Encoder {
         self.views.orders(instrument, out)
     }
 
-    /// Appends the definition of an instrument, or its last status.
+    /// Appends the definition of an instrument, which says if it has ended, or its last status.
     pub fn write_known(
         &self,
         schema: LiveSchema,
@@ -249,23 +261,29 @@ impl Encoder {
     ) {
         let seen = self.views.seen(instrument);
         let event = match schema {
-            LiveSchema::Definition => Some(Event {
-                kind: Kind::Definition,
-                instrument,
-                source: seen.map_or(0, |seen| seen.source),
-                flags: Flags::SNAPSHOT,
-                ts_event: now,
-                ts_recv: now,
-                ..Event::EMPTY
-            }),
+            LiveSchema::Definition => {
+                let end = self.views.state(instrument).filter(state::closes);
+                let known = end.unwrap_or(Event {
+                    kind: Kind::Definition,
+                    instrument,
+                    source: seen.map_or(0, |seen| seen.source),
+                    ..Event::EMPTY
+                });
+                Some(Event {
+                    flags: Flags::SNAPSHOT,
+                    ts_event: now,
+                    ts_recv: now,
+                    ..known
+                })
+            }
             LiveSchema::Status => seen.and_then(|seen| seen.status),
             _ => None,
         };
         let Some((event, schema)) = event.zip(schema.made_of()) else {
             return;
         };
-        if let Some(mut converter) = self.converter(schema, table) {
-            converter.write(&event, 0, table, out);
+        if let Some(mut converter) = self.converter(schema) {
+            converter.write_known(&event, table, out);
         }
     }
 
@@ -341,7 +359,8 @@ const fn is_about(schema: Schema, event: &Event) -> bool {
     match schema {
         Schema::Mbo | Schema::Mbp1 | Schema::Mbp10 => true,
         Schema::Trades => matches!(event.kind, Kind::Trade),
-        Schema::Definition => matches!(event.kind, Kind::Definition),
+        // A state may be the end of the instrument.
+        Schema::Definition => matches!(event.kind, Kind::Definition | Kind::State),
         Schema::Status => matches!(event.kind, Kind::Status),
         Schema::Statistics => matches!(event.kind, Kind::Statistic),
     }

@@ -231,8 +231,7 @@ impl Intervals {
                 trades.take(event);
             }
         }
-        let is_quote = matches!(event.kind, Kind::Level | Kind::Order | Kind::Clear);
-        if is_trade || is_quote {
+        if is_trade || event.kind.is_of_book() {
             for (interval, kept) in self.all.iter_mut().zip(&INTERVALS) {
                 if kept
                     .quotes

@@ -158,14 +158,20 @@ impl Views {
             last.flags = last.flags.with(Flags::LAST);
             send(&whole(last));
         }
-        if let Some(state) = seen.state {
-            send(&Event {
-                instrument,
-                source: seen.source,
-                flags: Flags::LAST,
-                ..state::to_event(state)
-            });
+        if let Some(state) = self.state(instrument) {
+            send(&state);
         }
+    }
+
+    /// Returns the state of an instrument as an event.
+    pub(super) fn state(&self, instrument: InstrumentId) -> Option<Event> {
+        let seen = self.seen(instrument)?;
+        Some(Event {
+            instrument,
+            source: seen.source,
+            flags: Flags::LAST,
+            ..state::to_event(seen.state?)
+        })
     }
 
     /// Appends the orders of an instrument's book as records of a snapshot: `R`, then an `A` for

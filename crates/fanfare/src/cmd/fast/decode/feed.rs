@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow};
 use fanfare_fast::Record;
 use fanfare_feed::channel::{
     BadPacket, Channel, ChannelConfig, ChannelError, Datagram, Delivered, Event, Events, Fault,
-    Stopwatch,
+    Loss, Stopwatch,
 };
 use fanfare_feed::{Arbiter, ArbiterConfig, FrameErrorKind, Refusal, Start};
 use std::io;
@@ -242,9 +242,13 @@ impl Taker {
                 let text = format!("line {}: left out: {why}", bad.line);
                 self.sink.error("LIMIT", bad.offset, &text)
             }
-            Fault::Lost(code) => {
+            Fault::Lost(Loss::Error(code)) => {
                 let text = "left out: it builds on a packet with an error";
                 self.sink.error(code.as_str(), bad.offset, text)
+            }
+            Fault::Lost(Loss::Gap) => {
+                let text = "left out: it builds on a packet that is missing or repeated";
+                self.sink.error("GAP", bad.offset, text)
             }
         }
     }

@@ -97,12 +97,7 @@ impl Dbn {
     fn show(&mut self, books: &AsOf, chosen: &mut Chosen<'_>) -> Result<()> {
         let (table, mut shown) = (books.directory(), Vec::new());
         for instrument in books.view.numbers() {
-            let feeds = books
-                .run
-                .feeds
-                .iter()
-                .filter(|feed| feed.base <= instrument.0);
-            let source = feeds.count() as u16;
+            let source = books.source_of(instrument);
             if let Some(seen) = books.view.get(instrument) {
                 seen.show(instrument, source, &mut |event| shown.push(*event));
             }
@@ -110,7 +105,7 @@ impl Dbn {
                 self.values.take(event);
             }
             // Trades and statistics precede the snapshot.
-            shown.retain(|event| is_of_book(event) || event.kind == Kind::State);
+            shown.retain(|event| event.kind.is_of_book() || event.kind == Kind::State);
             for event in shown.drain(..) {
                 let event = Event {
                     ts_recv: books.time,
@@ -141,10 +136,6 @@ impl Dbn {
     }
 }
 
-const fn is_of_book(event: &Event) -> bool {
-    matches!(event.kind, Kind::Clear | Kind::Level | Kind::Order)
-}
-
 /// Returns the books before the event with this number, if there are any.
 fn pictures(log: &Log, first: u64) -> Result<Option<AsOf>> {
     match log.as_of(At::Before(first)) {
@@ -168,7 +159,7 @@ impl Sink for Dbn {
             return self.flush();
         }
         self.time = event.ts_recv;
-        if is_of_book(event) {
+        if event.kind.is_of_book() {
             self.books.insert(event.instrument, event.source);
         }
         self.to_dbn.write(event, 0, table, &mut self.bytes);

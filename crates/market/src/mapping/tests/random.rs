@@ -1,7 +1,7 @@
 //! Random templates, mappings and messages, for which the fast path must equal the slow one.
 
-use super::{FastMapper, Mapping};
 use crate::instruments::Instruments;
+use crate::mapping::{FastMapper, Mapping};
 use fanfare_fast::program::{Field, FieldKind, Op};
 use fanfare_fast::template::OperatorKind;
 use fanfare_fast::{Decimal, Decoder, Encoder, Message, Program, Record, Scalar, Source};

@@ -1,23 +1,19 @@
 //! The time that writers to DDS wait for subscribers, which is never longer than a stop may take.
 
-use crate::notice::{Notice, Notices, Outlet, Why};
 use fanfare_dds::{Error, ReturnCode};
 use fanfare_engine::stop::Stop;
 use std::time::{Duration, Instant};
 
 /// The longest wait of one call of a writer, and so the longest time until it notices a raised
 /// stop.
-pub(crate) const SLICE: Duration = Duration::from_millis(50);
+const SLICE: Duration = Duration::from_millis(50);
 
 /// The time that a stop waits for subscribers.
 const FAREWELL: Duration = Duration::from_millis(400);
 
-/// The interval between two notices of messages dropped by one outlet.
-const AGAIN: Duration = Duration::from_secs(1);
-
 /// A limit on the time that writes wait for a subscriber that does not acknowledge: in slices, up
 /// to the configured time, and after a stop for less.
-pub(crate) struct Patience {
+pub(crate) struct AckWait {
     /// The slices that a write waits.
     slices: u32,
     stop: Stop,
@@ -37,7 +33,7 @@ pub(crate) enum Written<T> {
     Stopped,
 }
 
-impl Patience {
+impl AckWait {
     /// Creates a limit of `wait_ms` for a write while the gateway runs, in calls of [`slice`] each.
     pub(crate) fn new(wait_ms: u64, stop: Stop) -> Self {
         let slices = Duration::from_millis(wait_ms)
@@ -120,57 +116,9 @@ fn in_vain(error: &Error) -> bool {
     )
 }
 
-/// The notices of the messages that an outlet dropped: the first at once, then sums once a second.
-pub(crate) struct Omissions {
-    outlet: Outlet,
-    notices: Notices,
-    /// The unreported messages, by reason.
-    untold: [u64; 2],
-    told: Option<Instant>,
-}
-
-impl Omissions {
-    pub(crate) fn new(outlet: Outlet, notices: Notices) -> Self {
-        Self {
-            outlet,
-            notices,
-            untold: [0; 2],
-            told: None,
-        }
-    }
-
-    /// Counts messages that were dropped.
-    pub(crate) fn add(&mut self, why: Why, count: u64) {
-        if let Some(untold) = self.untold.get_mut(why as usize) {
-            *untold += count;
-        }
-        self.look();
-    }
-
-    /// Sends the notices that are due.
-    pub(crate) fn look(&mut self) {
-        if self.untold == [0; 2] || self.told.is_some_and(|told| told.elapsed() < AGAIN) {
-            return;
-        }
-        self.told = Some(Instant::now());
-        for (why, untold) in [Why::Unacknowledged, Why::Overrun]
-            .into_iter()
-            .zip(&mut self.untold)
-        {
-            let count = std::mem::take(untold);
-            if count > 0 {
-                let outlet = self.outlet;
-                self.notices
-                    .send(Notice::Unpublished { outlet, count, why });
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notice::channel;
 
     fn full() -> Error {
         Error::Dds {
@@ -182,11 +130,11 @@ mod tests {
 
     #[test]
     fn a_write_waits_as_often_as_its_time_has_slices() {
-        let mut patience = Patience::new(120, Stop::new());
+        let mut wait = AckWait::new(120, Stop::new());
         let mut tries = 0;
         let mut attempt = |after| {
             tries = 0;
-            patience.write(1, || {
+            wait.write(1, || {
                 tries += 1;
                 if tries > after {
                     Ok(tries)
@@ -203,20 +151,20 @@ mod tests {
 
     #[test]
     fn no_time_is_one_try() {
-        let mut patience = Patience::new(0, Stop::new());
+        let mut wait = AckWait::new(0, Stop::new());
         assert_eq!(slice(0), Duration::ZERO);
-        assert_eq!(patience.write(1, || Ok(1)).unwrap(), Written::Done(1));
-        let written = patience.write::<()>(1, || Err(full()));
+        assert_eq!(wait.write(1, || Ok(1)).unwrap(), Written::Done(1));
+        let written = wait.write::<()>(1, || Err(full()));
         assert_eq!(written.unwrap(), Written::InVain);
     }
 
     #[test]
     fn after_a_stop_nobody_is_waited_for_twice_and_the_others_get_theirs() {
         let stop = Stop::new();
-        let mut patience = Patience::new(10_000, stop.clone());
+        let mut wait = AckWait::new(10_000, stop.clone());
         let mut tries = 0;
-        let mut hang = |patience: &mut Patience| {
-            let written = patience.write::<()>(1, || {
+        let mut hang = |wait: &mut AckWait| {
+            let written = wait.write::<()>(1, || {
                 tries += 1;
                 // The stop is raised while the write waits.
                 stop.raise();
@@ -224,46 +172,18 @@ mod tests {
             });
             (written.unwrap(), tries)
         };
-        assert_eq!(hang(&mut patience), (Written::Stopped, 2));
-        assert_eq!(hang(&mut patience), (Written::Stopped, 2));
-        assert_eq!(patience.write(2, || Ok(())).unwrap(), Written::Done(()));
-        assert_eq!(patience.left(), Duration::ZERO);
-        patience.until = Some(Instant::now());
-        assert_eq!(patience.write(2, || Ok(())).unwrap(), Written::Stopped);
+        assert_eq!(hang(&mut wait), (Written::Stopped, 2));
+        assert_eq!(hang(&mut wait), (Written::Stopped, 2));
+        assert_eq!(wait.write(2, || Ok(())).unwrap(), Written::Done(()));
+        assert_eq!(wait.left(), Duration::ZERO);
+        wait.until = Some(Instant::now());
+        assert_eq!(wait.write(2, || Ok(())).unwrap(), Written::Stopped);
     }
 
     #[test]
     fn other_errors_are_errors() {
-        let mut patience = Patience::new(100, Stop::new());
+        let mut wait = AckWait::new(100, Stop::new());
         let other = || Err::<(), _>(Error::ListenerPanicked("T".to_owned()));
-        assert!(patience.write(1, other).is_err());
-    }
-
-    #[test]
-    fn what_is_left_out_is_told_at_once_and_then_in_sums() {
-        let (notices, received) = channel();
-        let mut omissions = Omissions::new(Outlet::Dds, notices);
-        for _ in 0..10 {
-            omissions.add(Why::Overrun, 3);
-            omissions.add(Why::Unacknowledged, 1);
-        }
-        let told = |what: &str| {
-            let all: Vec<_> = received.iter().map(|n| n.to_string()).collect();
-            assert_eq!(
-                all,
-                what.split(';')
-                    .filter(|l| !l.is_empty())
-                    .collect::<Vec<_>>()
-            );
-        };
-        told("dds: 3 messages left out: overwritten before they could be published");
-        omissions.look();
-        told("");
-        omissions.told = Instant::now().checked_sub(AGAIN);
-        omissions.look();
-        told(
-            "dds: 10 messages left out: a subscriber does not acknowledge;\
-             dds: 27 messages left out: overwritten before they could be published",
-        );
+        assert!(wait.write(1, other).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of definitions that close instruments.
 
-use super::tests::{FixRig, refused};
+use super::fix::FixRig;
+use super::refused;
 use crate::event::{Action, Event, Flags, Kind};
 use crate::state;
 use fanfare_fix::dict::Version;

@@ -1,0 +1,101 @@
+//! Tests of [`Config`]: its text, defaults and ranges.
+
+use super::*;
+
+#[test]
+fn an_empty_file_is_the_default() {
+    assert_eq!(Config::from_toml("").unwrap(), Config::default());
+    Config::default().check().unwrap();
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_its_line() {
+    let text = "workers = 2\n\n[producers]\nport = 3000\nprot = 1\n";
+    let told = Config::from_toml(text).unwrap_err().to_string();
+    assert!(told.contains("line 5") && told.contains("prot"), "{told}");
+}
+
+#[test]
+fn a_value_of_the_wrong_type_names_its_line() {
+    let told = Config::from_toml("workers = \"two\"\n")
+        .unwrap_err()
+        .to_string();
+    assert!(told.contains("line 1"), "{told}");
+}
+
+#[test]
+fn a_queue_has_room_for_the_snapshots_of_a_market() {
+    let with = |mapping: &str| {
+        let text = format!(
+            "[limits]\nmessage_bytes = 256\n[slow_consumer]\nqueue_bytes = 8191\n\
+             [[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"239.1.1.1:5000\"]\n{mapping}"
+        );
+        Config::from_toml(&text).map_err(|error| error.to_string())
+    };
+    with("").unwrap();
+    let told = with("mapping = \"builtin:spectra\"\n").unwrap_err();
+    assert!(
+        told.contains("queue_bytes") && told.contains("8192"),
+        "{told}"
+    );
+}
+
+#[test]
+fn values_out_of_range_name_their_key() {
+    for (text, key) in [
+        ("workers = 0", "workers"),
+        ("ring_bytes = 1000", "ring_bytes"),
+        ("[limits]\nmessage_bytes = 1", "limits.message_bytes"),
+        ("[limits]\nlogon_timeout_s = 0", "limits.logon_timeout_s"),
+        ("[limits]\nlogon_bytes = 1", "limits.logon_bytes"),
+        (
+            "[limits]\nheader_field_bytes = 97",
+            "limits.header_field_bytes",
+        ),
+        ("[limits]\nnot_logged_on = 0", "limits.not_logged_on"),
+        (
+            "[limits]\nnot_logged_on_per_address = 0",
+            "limits.not_logged_on_per_address",
+        ),
+        (
+            "[limits]\nremembered_sessions = 0",
+            "limits.remembered_sessions",
+        ),
+        ("[limits]\nremembered_bytes = 1", "limits.remembered_bytes"),
+        (
+            "[slow_consumer]\nqueue_bytes = 5",
+            "slow_consumer.queue_bytes",
+        ),
+        ("[consumers]\nport = 3000", "consumers.port"),
+    ] {
+        let told = Config::from_toml(text).unwrap_err().to_string();
+        assert!(told.contains(key), "{text}: {told}");
+    }
+}
+
+#[test]
+fn what_a_table_leaves_out_has_its_default() {
+    let text = "[consumers]\nmax_sessions = 5\n[producers]\nbind = \"127.0.0.2\"\n";
+    let config = Config::from_toml(text).unwrap();
+    let expected = PortConfig {
+        max_sessions: 5,
+        ..PortConfig::on_port(3001)
+    };
+    assert_eq!(config.consumers, expected);
+    assert_eq!(config.producers.address().to_string(), "127.0.0.2:3000");
+    assert_eq!(config.producers.max_sessions, 4096);
+    let wrong = "[consumers]\n\nport = \"x\"\n";
+    let told = Config::from_toml(wrong).unwrap_err().to_string();
+    assert!(told.contains("line 3"), "{told}");
+}
+
+#[test]
+fn a_list_of_sessions_admits_only_its_pairs() {
+    let text = "[producers]\nport = 1\nsessions = [{ sender = \"A\", target = \"B\" }]\n";
+    let config = Config::from_toml(text).unwrap();
+    let rules = |port| crate::rules::PortRules::new(&config, port).unwrap();
+    let (producers, consumers) = (rules(&config.producers), rules(&config.consumers));
+    assert!(producers.admits("A", "B"));
+    assert!(!producers.admits("B", "A"));
+    assert!(consumers.admits("anyone", "at all"));
+}

@@ -1,0 +1,177 @@
+//! All feeds of a gateway, as one agent.
+
+use super::source::FeedSource;
+use super::watermarks::Watermarks;
+use crate::edges::edge_feed::EdgeFeed;
+use crate::market::MarketFeed;
+use crate::market::ring::EventRing;
+use crate::replay::{FileMarket, ReplaySource};
+use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::poll::Waker;
+use fanfare_fix::session::Now;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// All feeds, which share one ring of market events.
+pub(crate) struct Feeds {
+    feeds: Vec<FeedSource>,
+    /// The feeds that other gateways receive.
+    edges: Vec<EdgeFeed>,
+    /// The feeds that are files.
+    files: Vec<FileMarket>,
+    /// The log that replaces them.
+    replay: Option<ReplaySource>,
+    events: Option<EventRing>,
+    /// The waker of their thread, for edges, files, replays, reloads and readers of the ring.
+    waker: Waker,
+    watermarks: Option<Watermarks>,
+}
+
+impl Feeds {
+    /// Collects the feeds, with `events` if one of them is a market, and the waker of their thread.
+    pub(crate) fn new(
+        feeds: Vec<FeedSource>,
+        (edges, files, replay): (Vec<EdgeFeed>, Vec<FileMarket>, Option<ReplaySource>),
+        events: Option<EventRing>,
+        waker: Waker,
+        has_watermarks: bool,
+    ) -> Self {
+        Self {
+            watermarks: has_watermarks.then(|| Watermarks::new(!edges.is_empty())),
+            feeds,
+            edges,
+            files,
+            replay,
+            events,
+            waker,
+        }
+    }
+
+    /// Shows instruments again, as requested by a reader of market events that has lost some.
+    fn show(&mut self, now: Now) -> usize {
+        let Some(ring) = &mut self.events else {
+            return 0;
+        };
+        let feeds = self.feeds.iter_mut().filter_map(FeedSource::market);
+        let feeds = feeds.map(Market::Feed);
+        let markets = feeds.chain(self.edges.iter_mut().map(Market::Edge));
+        let markets = markets.chain(self.files.iter_mut().map(Market::File));
+        let markets = markets.chain(self.replay.iter_mut().map(Market::Replay));
+        if ring.is_asked() {
+            markets.for_each(|mut market| market.show_all());
+            return 1;
+        }
+        let mut showing = markets.filter_map(|mut market| {
+            let is_showing = market.is_showing();
+            is_showing.then_some(market)
+        });
+        let Some(mut market) = showing.next() else {
+            return 0;
+        };
+        if !ring.wants_more() {
+            return 0;
+        }
+        let shown = market.show(now, ring);
+        if !market.is_showing() && showing.next().is_none() {
+            ring.put_shown();
+        }
+        shown
+    }
+}
+
+/// A feed with market events.
+enum Market<'a> {
+    Feed(&'a mut MarketFeed),
+    Edge(&'a mut EdgeFeed),
+    File(&'a mut FileMarket),
+    Replay(&'a mut ReplaySource),
+}
+
+impl Market<'_> {
+    fn show_all(&mut self) {
+        match self {
+            Self::Feed(feed) => feed.outlet().show_all(),
+            Self::Edge(edge) => edge.outlet().show_all(),
+            Self::File(file) => file.show_all(),
+            Self::Replay(replay) => replay.show_all(),
+        }
+    }
+
+    const fn is_showing(&mut self) -> bool {
+        match self {
+            Self::Feed(feed) => feed.outlet().is_showing(),
+            Self::Edge(edge) => edge.outlet().is_showing(),
+            Self::File(file) => file.is_showing(),
+            Self::Replay(replay) => replay.is_showing(),
+        }
+    }
+
+    fn show(&mut self, now: Now, ring: &mut EventRing) -> usize {
+        match self {
+            Self::Feed(feed) => feed.show(now, ring),
+            Self::Edge(edge) => edge.show(now, ring),
+            Self::File(file) => file.show(now, ring),
+            Self::Replay(replay) => replay.show(ring),
+        }
+    }
+}
+
+impl Agent for Feeds {
+    fn name(&self) -> &str {
+        "feed"
+    }
+
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+        let mut work = 0;
+        for feed in &mut self.feeds {
+            work += feed.turn(now, self.events.as_mut())?;
+        }
+        if let Some(events) = &mut self.events {
+            for edge in &mut self.edges {
+                work += edge.turn(now, events)?;
+            }
+            for file in &mut self.files {
+                work += file.turn(now, events);
+            }
+            if let Some(replay) = &mut self.replay {
+                work += replay.turn(now, events);
+            }
+        }
+        work += self.show(now);
+        if let Some(events) = &mut self.events {
+            if let Some(watermarks) = &mut self.watermarks {
+                let is_behind = self.feeds.iter().any(FeedSource::is_behind);
+                watermarks.turn(now, is_behind, events);
+            }
+            events.wake();
+        }
+        Ok(work)
+    }
+
+    fn on_close(&mut self, now: Now) {
+        self.feeds.iter_mut().for_each(|feed| feed.close(now));
+        self.edges.iter_mut().for_each(EdgeFeed::count);
+        self.files.iter().for_each(FileMarket::count);
+        self.replay.iter().for_each(ReplaySource::count);
+    }
+
+    fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
+        descriptors.push(self.waker.as_fd());
+        for feed in &self.feeds {
+            feed.wait_for(descriptors);
+        }
+    }
+
+    fn waker(&self) -> Option<&Waker> {
+        Some(&self.waker)
+    }
+
+    fn next_timer(&self) -> Option<u64> {
+        let feeds = self.feeds.iter().filter_map(FeedSource::next_timer);
+        let edges = self.edges.iter().filter_map(EdgeFeed::next_timer);
+        let replay = self.replay.as_ref().and_then(ReplaySource::next_timer);
+        let files = self.files.iter().filter_map(FileMarket::next_timer);
+        let all = feeds.chain(edges).chain(files);
+        let watermark = self.watermarks.as_ref().map(Watermarks::next_timer);
+        all.chain(replay).chain(watermark).min()
+    }
+}

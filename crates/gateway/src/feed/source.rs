@@ -1,0 +1,305 @@
+//! The receiver of a feed, and the handler of its messages.
+
+use super::FeedError;
+use super::config::Feed;
+use super::fan::Fan;
+use super::files::dictionaries;
+use super::meters::{LineMeters, Use};
+use super::publish::SampleRing;
+use crate::bridge::Plan;
+use crate::bridge::channels::Identity;
+use crate::counts::FeedCounts;
+use crate::history::RawInlets;
+use crate::hole::{Hole, Missing};
+use crate::market::MarketFeed;
+use crate::market::ring::EventRing;
+use crate::notice::Notice;
+use crate::source_rings::SourceRings;
+use crate::stages::SourceStages;
+use crate::stamp::Stamp;
+use crate::versions::Versions;
+use fanfare_engine::agent::AgentError;
+use fanfare_engine::feed::Receiver;
+use fanfare_fast::{Decoder, Program};
+use fanfare_feed::Gap;
+use fanfare_feed::channel::{Delivered, Event, Fault};
+use fanfare_fix::session::Now;
+use fanfare_history::Source;
+use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// The number of parts of the ring. A turn needs two of them free, or three with several versions.
+const PARTS: usize = 8;
+
+/// The receiver of a feed, which writes its messages to all outlets.
+pub(crate) struct FeedSource {
+    receiver: Receiver,
+    handler: FeedHandler,
+    market: Option<MarketFeed>,
+    stages: Option<SourceStages>,
+    meters: LineMeters,
+    /// The size of a part of the ring, in bytes.
+    part: usize,
+    /// Whether the last turn had to wait for the workers.
+    waits: bool,
+}
+
+/// The outlets of a feed's messages.
+pub(crate) struct Outlets {
+    /// The consumers, and DDS.
+    pub(crate) source_rings: SourceRings,
+    /// The consumers' versions.
+    pub(crate) versions: Versions,
+    /// Topics of the templates' own types.
+    pub(crate) to_topics: Option<SampleRing>,
+    /// The size of the ring to the workers, in bytes.
+    pub(crate) ring_bytes: usize,
+}
+
+/// The handler of a feed's messages.
+struct FeedHandler {
+    fan: Fan,
+    channel: Vec<u8>,
+    source_rings: SourceRings,
+    to_topics: Option<SampleRing>,
+    utc_nanos: i64,
+    counts: FeedCounts,
+}
+
+impl FeedSource {
+    /// Reads the dictionaries, and joins the lines.
+    pub(crate) fn open(
+        feed: &Feed,
+        program: Arc<Program>,
+        outlets: Outlets,
+        market: Option<MarketFeed>,
+        plan: Plan<'_>,
+    ) -> Result<Self, FeedError> {
+        let own = dictionaries(feed, plan.notices)?;
+        let fan = Fan::new(feed, &program, own, outlets.versions, plan);
+        let receiver = Receiver::open(feed.receiver(), Decoder::new(program))?;
+        if let Some(small) = receiver.small_buffer() {
+            plan.notices.send(Notice::SmallBuffer(small));
+        }
+        let channel = feed.channel();
+        let counters = plan.counters;
+        Ok(Self {
+            meters: LineMeters::new(counters, &channel, Use::Changes, feed.lines.len()),
+            receiver,
+            handler: FeedHandler {
+                counts: FeedCounts::new(counters, &channel),
+                channel: channel.into_bytes(),
+                fan,
+                source_rings: outlets.source_rings,
+                to_topics: outlets.to_topics,
+                utc_nanos: 0,
+            },
+            stages: plan.stages.feed(&feed.channel(), market.is_some()),
+            market,
+            part: outlets.ring_bytes / PARTS,
+            waits: false,
+        })
+    }
+
+    /// Also writes all datagrams to the raw log. `place` is the feed's number among the markets,
+    /// from 1, or 0 if it is not one.
+    pub(crate) fn log_to(&mut self, log: &mut RawInlets, place: u16) {
+        self.receiver.set_tap(log.tap(Source::Line, place));
+        if let Some(market) = &mut self.market {
+            market.log_to(log, place);
+        }
+    }
+}
+
+impl FeedHandler {
+    fn take(&mut self, event: &mut Event<'_>) {
+        match event {
+            Event::Message(message) => self.message(message),
+            Event::Bad(bad) if matches!(bad.fault, Fault::Refused(_)) => {
+                self.counts.unusable.increment(1);
+            }
+            Event::Bad(_) => {
+                self.counts.bad_packets.increment(1);
+                self.fan
+                    .miss(&Hole::new(Missing::Undecodable, 0, self.utc_nanos));
+            }
+            Event::Gap(gap) => self.gap(*gap),
+            // Messages that may still arrive are not missing yet.
+            Event::Recover(_) => {}
+            Event::Reset { .. } => self.counts.restarts.increment(1),
+        }
+    }
+
+    /// Writes a message to the workers and to DDS, then to the topics.
+    fn message(&mut self, message: &mut Delivered<'_>) {
+        self.counts.messages.increment(1);
+        let &mut Delivered {
+            ref mut record,
+            program,
+            number,
+            index,
+            ..
+        } = message;
+        // Its numbers are for DDS only.
+        let number = number.filter(|_| self.source_rings.wants_symbol());
+        let identity = number.map(|number| Identity {
+            channel: &self.channel,
+            number,
+            index,
+            // Computed by the publisher, not on the path to the consumers.
+            epoch: 0,
+        });
+        let stamp = Stamp {
+            ingress_nanos: self.utc_nanos,
+            identity: identity.unwrap_or_default(),
+            ..Stamp::default()
+        };
+        if let Some(view) = record.view(program) {
+            self.fan.message(view, &mut self.source_rings, stamp);
+        }
+        if let Some(topics) = &mut self.to_topics {
+            topics.put(record);
+        }
+    }
+
+    fn gap(&mut self, gap: Gap) {
+        self.counts.missing.increment(gap.count.into());
+        self.fan.miss(&Hole {
+            first: gap.first.into(),
+            last: gap.last().into(),
+            ..Hole::new(Missing::FeedGap, gap.count.into(), self.utc_nanos)
+        });
+    }
+}
+
+/// Processes a message of a turn that is measured: first to FIX, then by `to_market`, which returns
+/// when the market events were written.
+fn measured(
+    arrived: u64,
+    stages: &mut SourceStages,
+    handler: &mut FeedHandler,
+    event: &mut Event<'_>,
+    to_market: impl FnOnce(&Event<'_>) -> Option<u64>,
+) {
+    handler.source_rings.mark(arrived);
+    if let Some(topics) = &mut handler.to_topics {
+        topics.mark(arrived);
+    }
+    handler.take(event);
+    if let Some(topics) = &mut handler.to_topics {
+        topics.end_mark();
+    }
+    stages.end_fix(handler.source_rings.end_mark());
+    stages.end_event(to_market(event));
+}
+
+impl FeedSource {
+    /// Processes the datagrams that have arrived.
+    pub(super) fn turn(
+        &mut self,
+        now: Now,
+        events: Option<&mut EventRing>,
+    ) -> Result<usize, AgentError> {
+        if self.meters.look(now, &self.receiver) {
+            self.count();
+        }
+        // While the workers are behind, the kernel holds the datagrams, and counts those it drops.
+        // The bodies of several versions need more of the ring. More than half of it is never
+        // certain to be free.
+        let parts = if self.handler.fan.look() > 1 { 3 } else { 2 };
+        self.waits = !self.handler.source_rings.has_room(self.part * parts);
+        if self.waits {
+            return Ok(0);
+        }
+        self.handler.utc_nanos = now.utc.nanos();
+        let (handler, market) = (&mut self.handler, &mut self.market);
+        let mut market = market.as_mut().zip(events);
+        let stages = &mut self.stages;
+        if let Some(stages) = stages {
+            stages.turn(now);
+        }
+        let turn = self.receiver.turn(now.mono, |mut event| {
+            if let Some(stages) = stages
+                && let Event::Message(message) = &event
+                && let Some(arrived) = stages.decoded(message.received)
+            {
+                measured(arrived, stages, handler, &mut event, |event| {
+                    if let Some((market, ring)) = &mut market {
+                        ring.mark(arrived);
+                        market.channel(now.mono, event, ring);
+                        return ring.end_mark();
+                    }
+                    None
+                });
+                return Ok::<_, AgentError>(ControlFlow::Continue(()));
+            }
+            handler.take(&mut event);
+            if let Some((market, ring)) = &mut market {
+                market.channel(now.mono, &event, ring);
+            }
+            Ok::<_, AgentError>(ControlFlow::Continue(()))
+        })?;
+        let mut work = turn.datagrams;
+        if let Some((market, ring)) = market {
+            work += market.turn(now, turn.datagrams, ring)?;
+        }
+        self.handler
+            .counts
+            .datagrams
+            .increment(turn.datagrams as u64);
+        let FeedHandler {
+            fan, source_rings, ..
+        } = &mut self.handler;
+        fan.put_holes(source_rings);
+        self.handler.source_rings.wake();
+        if let Some(topics) = &mut self.handler.to_topics {
+            topics.wake();
+        }
+        Ok(work)
+    }
+
+    /// Returns whether messages that had arrived before the last turn are still to be processed.
+    pub(super) fn is_behind(&self) -> bool {
+        self.waits || self.receiver.is_behind()
+    }
+
+    /// Sets the counters that are not counted on arrival.
+    fn count(&self) {
+        let counts = &self.handler.counts;
+        counts.strangers.set(self.receiver.strangers());
+        counts.kernel_drops.set(self.meters.drops());
+    }
+
+    pub(super) fn close(&mut self, now: Now) {
+        self.meters.set(now, &self.receiver, true);
+        self.count();
+        let counts = &self.handler.counts;
+        let stats = self.receiver.channel().stats();
+        counts.unusable.increment(stats.unnumbered_dropped);
+        // An error here means that a socket is gone, with the bytes it held.
+        counts.unread.set(self.receiver.unread().unwrap_or(0));
+        if let Some(market) = &mut self.market {
+            market.close(now);
+        }
+    }
+
+    /// Returns the feed's market, if it is one.
+    pub(super) const fn market(&mut self) -> Option<&mut MarketFeed> {
+        self.market.as_mut()
+    }
+
+    /// Adds the descriptors that wake the feed's thread.
+    pub(super) fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
+        descriptors.push(self.receiver.descriptor());
+        if let Some(market) = &self.market {
+            market.wait_for(descriptors);
+        }
+    }
+
+    /// Returns the time of the feed's next turn if no datagram arrives.
+    pub(super) fn next_timer(&self) -> Option<u64> {
+        let market = self.market.as_ref().and_then(MarketFeed::next_timer);
+        self.receiver.next_timer().into_iter().chain(market).min()
+    }
+}

@@ -1,0 +1,29 @@
+//! Instruments of the logs that tests write.
+
+use fanfare_market::InstrumentId;
+use fanfare_market::instruments::{Definition, Instrument, Name};
+
+/// Returns the definition of an instrument with this symbol.
+pub(crate) fn named(symbol: &str) -> Definition<'_> {
+    let name = Name {
+        symbol: symbol.as_bytes(),
+        ..Name::default()
+    };
+    Definition {
+        name,
+        ..Definition::default()
+    }
+}
+
+/// Returns an instrument in the form of [`Instrument::write`].
+pub(crate) fn instrument(number: u32, definition: Definition<'_>) -> Vec<u8> {
+    let instrument = Instrument {
+        instrument: InstrumentId(number),
+        definition,
+        revision: 1,
+        status: 0,
+    };
+    let mut bytes = Vec::new();
+    instrument.write(&mut bytes);
+    bytes
+}

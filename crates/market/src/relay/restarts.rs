@@ -1,0 +1,141 @@
+//! The restarts of a channel, as the plants of an edge report them.
+
+use super::{Step, Turns, What};
+use std::collections::VecDeque;
+
+/// The time after which every plant has restarted with the channel, in nanoseconds.
+const SOON: u64 = 60_000_000_000;
+
+/// The most restarts within that time that plants are waited for.
+const MOST: usize = 64;
+
+/// The restarts of a channel.
+///
+/// The first plant that reports a restart makes it. The others report it when they come to it, one
+/// after the other if there are several. After a minute, each plant is taken to have made it: the
+/// messages of one that did not notice have the numbers of the feed all the same.
+#[derive(Debug)]
+pub(super) struct Restarts {
+    count: u32,
+    /// The times of those within a minute, the first one first.
+    recent: VecDeque<u64>,
+}
+
+/// What a plant has reported of its channel.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Past {
+    /// The restarts that it has made.
+    pub(super) restarts: u32,
+    /// What its last step showed, or `None` before the first.
+    turns: Option<Turns>,
+}
+
+/// What a step shows of its plant's channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct News {
+    /// Whether messages are mapped differently from here on.
+    pub(super) is_remapped: bool,
+    /// The number of restarts, and the number of the next message, if there are any.
+    pub(super) restarts: Option<(u32, u32)>,
+}
+
+impl Restarts {
+    pub(super) fn new() -> Self {
+        Self {
+            count: 0,
+            recent: VecDeque::with_capacity(MOST),
+        }
+    }
+
+    /// Returns their number.
+    pub(super) const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Returns the number of those that are more than a minute past, which each plant is taken to
+    /// have made.
+    pub(super) fn settled(&self) -> u32 {
+        self.count - self.recent.len() as u32
+    }
+
+    /// Returns whether a plant that has reported this many has made all of them.
+    #[inline]
+    pub(super) fn are_made(&self, reported: u32) -> bool {
+        reported.max(self.settled()) == self.count
+    }
+
+    /// Settles those that are past by now. Returns whether there are any.
+    #[inline]
+    pub(super) fn settle(&mut self, now: u64) -> bool {
+        let before = self.recent.len();
+        let is_past = |at: &u64| now.saturating_sub(*at) >= SOON;
+        while self.recent.front().is_some_and(is_past) {
+            self.recent.pop_front();
+        }
+        self.recent.len() < before
+    }
+
+    /// Processes `times` restarts that a plant reports after `reported` others. They may be settled
+    /// if it was gone. Returns the number that it has made, and whether the last one is new.
+    pub(super) fn report(&mut self, now: u64, reported: u32, times: u32) -> (u32, bool) {
+        let made = reported.saturating_add(times).max(self.settled());
+        let is_new = made > self.count;
+        while self.count < made {
+            if self.recent.len() == MOST {
+                self.recent.pop_front();
+            }
+            self.recent.push_back(now);
+            self.count += 1;
+        }
+        (made, is_new)
+    }
+}
+
+impl Past {
+    /// Returns the past of a new plant, which has made these restarts.
+    pub(super) const fn new(restarts: u32) -> Self {
+        Self {
+            restarts,
+            turns: None,
+        }
+    }
+
+    /// Counts these restarts as made.
+    #[inline]
+    pub(super) fn settle(&mut self, settled: u32) {
+        self.restarts = self.restarts.max(settled);
+    }
+
+    /// Processes what a step shows besides what it says. The steps of a restart or of another
+    /// mapping may be lost: later ones show both. `settled` is the number of restarts that each
+    /// plant is taken to have made.
+    #[inline]
+    pub(super) fn learn(&mut self, step: &Step, settled: u32) -> News {
+        let mut news = News {
+            is_remapped: step.what == What::Remapped,
+            restarts: None,
+        };
+        let next = match step.what {
+            What::Reset | What::Changes => Some(step.number),
+            What::Position => Some(step.number.wrapping_add(1)),
+            // They have no place in the channel.
+            What::Unnumbered | What::Silence | What::Remapped => None,
+            What::Picture => return news,
+        };
+        let new = step.turns();
+        let known = self.turns.get_or_insert(new);
+        news.is_remapped |= known.mappings != new.mappings;
+        known.mappings = new.mappings;
+        if let Some(next) = next {
+            let times = new.restarts.wrapping_sub(known.restarts);
+            known.restarts = new.restarts;
+            let times = times.max(u16::from(step.what == What::Reset));
+            news.restarts = (times > 0).then_some((times.into(), next));
+            // It may have been gone when they were settled.
+            if times == 0 {
+                self.settle(settled);
+            }
+        }
+        news
+    }
+}

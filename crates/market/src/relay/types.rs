@@ -1,0 +1,49 @@
+//! What an edge takes and counts.
+
+use crate::event::Event;
+use crate::follower::FollowerConfig;
+use fanfare_feed::arbiter::ArbiterConfig;
+
+/// The configuration of an edge.
+#[derive(Debug, Clone)]
+pub struct EdgeConfig {
+    /// The books, numbers and limits, without a replay.
+    pub follower: FollowerConfig,
+    /// The arbitration of messages of several plants.
+    pub arbiter: ArbiterConfig,
+}
+
+/// The counts of an edge, besides those of its arbiter and its market.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EdgeStats {
+    /// Plants beyond the limit.
+    pub refused: u64,
+    /// Packets of plants that do not know the same instruments as the leading one, or that have
+    /// named one by a snapshot of a later message.
+    pub not_covered: u64,
+    /// Packets with an instrument that their plant had not named.
+    pub unknown: u64,
+    /// Packets of a plant that has not restarted while another one has.
+    pub of_another_time: u64,
+    /// Messages up to the position of a plant that none had delivered of those that count, once all
+    /// of them had passed it.
+    pub undelivered: u64,
+}
+
+/// A plant's snapshot of one instrument.
+#[derive(Debug, Clone, Copy)]
+pub struct Relayed<'a> {
+    /// The instrument in the form of [`Instrument::write`], with the plant's number.
+    ///
+    /// [`Instrument::write`]: crate::instruments::Instrument::write
+    pub instrument: &'a [u8],
+    /// Whether it is no longer traded.
+    pub is_closed: bool,
+    /// LastMsgSeqNumProcessed(369): the last message of the channel that the book contains, or
+    /// `None` if there was none.
+    pub last: Option<u32>,
+    /// The time at which the snapshot arrived, in nanoseconds since 1970-01-01 UTC.
+    pub received: u64,
+    /// A Clear, the book, and the last values, or empty if the book is not complete.
+    pub events: &'a [Event],
+}

@@ -338,7 +338,7 @@ fn is_gapless(arbiter: Arbiter) {
 }
 
 #[library_benchmark]
-#[bench::two_lines(args = (two_lines()), config = limit(1_438_467), teardown = is_gapless)]
+#[bench::two_lines(args = (two_lines()), config = limit(1_246_931), teardown = is_gapless)]
 fn feed_arbitrate(mut arbiter: Arbiter) -> Arbiter {
     let bytes = [7; 200];
     for i in 0..TIMES as u32 {

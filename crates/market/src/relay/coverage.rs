@@ -22,8 +22,6 @@ pub(super) struct Coverage {
     /// named it, or was gone without. It may have left out changes, which a snapshot has to
     /// contain.
     floors: Vec<Option<u32>>,
-    /// By line: its messages up to this number may lack changes of what it has named.
-    since: [Option<u32>; Line::MAX],
 }
 
 /// Returns the later of two numbers that may have wrapped.
@@ -65,24 +63,6 @@ impl Coverage {
         let floor = &mut self.floors[place];
         *floor = later(*floor, at_most(self.brought[own], last));
         true
-    }
-
-    /// Records a snapshot of a line as of message `last`. `may_lack` is whether it names an
-    /// instrument before messages up to there that may lack changes of it.
-    pub(super) fn show(&mut self, line: Line, last: u32, may_lack: bool) {
-        let since = &mut self.since[line.index()];
-        // A snapshot from before the numbers began again may have a later one.
-        *since = at_most(*since, Some(last));
-        if may_lack {
-            *since = later(*since, Some(last));
-        }
-    }
-
-    /// Returns whether a line's messages after this number lack nothing of what it has named.
-    #[inline]
-    pub(super) fn is_whole_after(&self, line: Line, number: Option<u32>) -> bool {
-        let is_reached = |since| number.is_some_and(|number| !is_before(number, since));
-        self.since[line.index()].is_none_or(is_reached)
     }
 
     /// Returns the number of instruments that a line knows.
@@ -133,7 +113,6 @@ impl Coverage {
     pub(super) fn restart(&mut self) {
         self.brought = Default::default();
         self.floors.fill(None);
-        self.since = Default::default();
     }
 
     /// Returns the instruments that a line does not know.
@@ -146,7 +125,6 @@ impl Coverage {
     /// Removes a line, and calls `lost` with the instruments that no other line knows.
     pub(super) fn remove(&mut self, line: Line, mut lost: impl FnMut(InstrumentId)) {
         let own = line.index();
-        self.since[own] = None;
         let gone = self.brought[own].take();
         self.brought[Line::MAX] = later(self.brought[Line::MAX], gone);
         let bit = 1 << own;

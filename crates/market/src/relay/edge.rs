@@ -198,14 +198,9 @@ impl Edge {
         lines.filter(move |line| self.is_of_this_time(*line) && self.covers(*line))
     }
 
-    /// Chooses the leading plant of those that have restarted with the channel, and whose next
-    /// messages lack nothing of what they have named.
+    /// Chooses the leading plant of those that have restarted with the channel.
     fn elect(&mut self, now: u64) {
-        let may_lead = |line| {
-            let shown = self.election.shown(line);
-            let is_whole = self.leads(line) || self.coverage.is_whole_after(line, shown);
-            is_whole && self.is_of_this_time(line)
-        };
+        let may_lead = |line| self.is_of_this_time(line);
         let may_lead = std::array::from_fn(|place| Line::new(place).is_some_and(may_lead));
         let leaves = self.election.elect(now, &self.coverage, may_lead);
         self.coverage.is_left |= leaves;
@@ -265,14 +260,7 @@ impl Edge {
         };
         let plant = self.plants.get_mut(line.index())?.as_mut()?;
         plant.name(place, id);
-        let is_new = self.coverage.add(line, id.0, last);
-        if let Some(last) = last {
-            let shown = self.election.shown(line);
-            let is_ahead = shown.is_none_or(|shown| is_before(shown, last));
-            let may_lack = is_new && is_ahead && self.is_of_this_time(line);
-            self.coverage.show(line, last, may_lack);
-        }
-        if is_new {
+        if self.coverage.add(line, id.0, last) {
             self.elect(now);
         }
         Some(id)
@@ -425,17 +413,13 @@ impl Edge {
             self.election.set_silent(now, line, false);
         }
         self.election.bring(now, line, number);
-        // What the leading plant does not know is not live.
-        let before = Some(number.wrapping_sub(1));
-        let mut counts = self.leads(line) || self.coverage.is_whole_after(line, before);
         if !self.covers(line) {
             // The leading plant may bring nothing any more.
             self.elect(now);
-            counts &= self.covers(line);
-        }
-        if !counts {
-            self.stats.not_covered += 1;
-            return;
+            if !self.covers(line) {
+                self.stats.not_covered += 1;
+                return;
+            }
         }
         if !self.translate(line, events) {
             return;
@@ -715,9 +699,7 @@ impl Edge {
         };
         // Otherwise its later changes are left out.
         let leader = self.election.leader();
-        let is_kept = leader.is_some_and(|leader| {
-            self.coverage.knows(leader, id) && self.coverage.is_whole_after(leader, Some(last))
-        });
+        let is_kept = leader.is_some_and(|leader| self.coverage.knows(leader, id));
         if !is_kept || !self.coverage.suffices(id, last) {
             return;
         }

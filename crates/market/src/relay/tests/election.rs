@@ -277,35 +277,3 @@ fn plants_that_fall_silent_one_after_the_other_do_not_change_the_lead() {
         assert_eq!(world.check().unwrap(), 3);
     }
 }
-
-#[test]
-fn messages_before_the_snapshot_that_names_an_instrument_do_not_count() {
-    let mut world = knowing(Numbering::Channel, [&[0], &[0, 1]]);
-    run(&mut world, [message(1)]);
-    assert_eq!(world.state_of(b"B"), Some(State::Live));
-    receive(&mut world, 1);
-    world.teach(0, 1);
-    relay(&mut world, 0);
-    relay(&mut world, 1);
-    assert_eq!(world.check().unwrap(), 2);
-    assert_eq!(world.edge.last_number(), Some(world.number));
-    // The later ones do, and those of the other plant need not come.
-    run(&mut world, [Act::Message(1, 7, [false; 2], [false, true])]);
-    assert_eq!(world.check().unwrap(), 2);
-    assert_eq!(world.edge.last_number(), Some(world.number));
-}
-
-#[test]
-fn a_plant_leads_from_behind_the_snapshots_that_name_its_instruments() {
-    let mut world = knowing(Numbering::Channel, [&[0], &[0]]);
-    run(&mut world, [message(0)]);
-    receive(&mut world, 1);
-    world.teach(1, 1);
-    assert_eq!(world.edge.lacking(), 1);
-    relay(&mut world, 0);
-    relay(&mut world, 1);
-    assert_eq!(world.edge.lacking(), 0);
-    run(&mut world, [Act::Show(1, 1), message(1)]);
-    assert_eq!(world.check().unwrap(), 2);
-    assert_eq!(world.edge.last_number(), Some(world.number));
-}

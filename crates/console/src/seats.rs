@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most connections of the Unix socket, which no connection of the port takes.
+/// The limit of connections of the Unix socket. Connections of the port do not count.
 const OF_OWNER: u64 = 16;
-/// The part of the port's connections that one network may have.
+/// The divisor of the port's limit that gives the limit of one network.
 const PART: u64 = 2;
-/// What it may have in any case: the connections of one page.
+/// The least limit of one network: the connections of one page.
 const LEAST: u64 = 6;
 
 /// The connections of a console, each with a permit.

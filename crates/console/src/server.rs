@@ -171,15 +171,16 @@ impl Server {
                 tokio::time::sleep(REST).await;
                 continue;
             };
-            let Some(seat) = self.seats.take(visitor.peer()) else {
+            let peer = visitor.peer();
+            let Some(seat) = self.seats.take(peer) else {
                 self.turned_away.increment(1);
                 continue;
             };
             let shared = Arc::clone(&self.shared);
             tokio::spawn(async move {
                 match visitor {
-                    Visitor::Tcp(stream, peer, tls) => welcome(&shared, stream, peer, tls).await,
-                    Visitor::Unix(stream) => welcome(&shared, stream, Peer::Owner, None).await,
+                    Visitor::Tcp(stream, _, tls) => welcome(&shared, stream, peer, tls).await,
+                    Visitor::Unix(stream) => welcome(&shared, stream, peer, None).await,
                 }
                 drop(seat);
             });

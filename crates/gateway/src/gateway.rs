@@ -5,9 +5,9 @@ mod feeds;
 
 use crate::audience::Audience;
 use crate::audit::Audit;
+use crate::bridge;
 use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
-use crate::bridge::{self, Plan};
 use crate::config::{Config, FanOut, Idle, Threads};
 use crate::counts::{IngressCounts, PortCounts, SessionCounts, WorkerCounts, total};
 use crate::dbn::DbnAgent;
@@ -19,6 +19,7 @@ use crate::market::mappings::Mappings;
 use crate::market::ring::EventReader;
 use crate::notice::{self, Notice, NoticeReceiver, Notices};
 use crate::numbering::Numbering;
+use crate::plan::Plan;
 use crate::port_agent::{HostEnd, PortAgent};
 use crate::port_config::PortConfig;
 use crate::port_handle::PortHandle;

@@ -48,6 +48,7 @@ mod market;
 mod notice;
 mod numbering;
 mod operator;
+mod plan;
 mod port_agent;
 mod port_config;
 mod port_handle;

@@ -73,7 +73,7 @@ impl Numbered {
         self.add(name, own.most_instruments, book)
     }
 
-    /// Adds a feed with at most so many instruments.
+    /// Adds a feed that has at most `most` instruments.
     fn add(&mut self, name: String, most: u32, book: BookConfig) -> Result<Place, FeedError> {
         let base = self.instruments;
         self.instruments += u64::from(most);

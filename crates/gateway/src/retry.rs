@@ -13,7 +13,7 @@ pub(crate) struct Retry {
 }
 
 impl Retry {
-    /// Creates the retries of an agent that pauses for so many nanoseconds after an error.
+    /// Creates the retries of an agent that waits `pause` nanoseconds after each error.
     pub(crate) fn new(pause: u64) -> Self {
         Self {
             at: None,

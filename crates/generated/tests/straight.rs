@@ -529,12 +529,12 @@ fn exponents_beyond_their_bounds_are_the_same() {
     }
 }
 
-/// An increment goes on with the smallest value behind an initial one that is the largest, and a
-/// delta goes no further than one at a bound.
+/// An increment of the largest initial value wraps to the smallest. A delta beyond an initial value
+/// at a bound is an error.
 #[test]
 fn initial_values_at_the_bounds_are_the_same() {
     for mut both in Both::<structs::Messages>::each() {
-        // All are implied or without difference; in the optional ones, NULL takes the 0.
+        // All values are implied, or have a delta of 0. Optional deltas are one higher: 0 is NULL.
         for (head, [none, less, more]) in [
             ([0xc0_u8, 0xad], [0x80_u8, 0xff, 0x81]),
             ([0xe2, 0xae], [0x81, 0xff, 0x82]),
@@ -570,7 +570,7 @@ fn initial_parts_at_the_bounds_are_the_same() {
         assert_eq!(strict.decode(stream), Some(ErrorCode::R1));
         assert_eq!(lenient.decode(stream), None);
     }
-    // Mantissas beyond int64: P3, P4 and that of a decimal with one operator.
+    // A delta that takes the mantissa of each of the three decimals out of an int64.
     for (at, delta) in [(2, 0xff), (4, 0x81), (6, 0x81)] {
         let mut stream = first.clone();
         stream[at] = delta;

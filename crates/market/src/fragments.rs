@@ -136,12 +136,6 @@ impl Fragments {
         self.stats
     }
 
-    /// Returns the number of events held of incomplete snapshots.
-    #[cfg(test)]
-    const fn held(&self) -> usize {
-        self.held
-    }
-
     /// Processes a message of the channel, in order, after arbitration of its lines. Returns its
     /// events, or those of the snapshot that it completes. Returns `None` if it has a part of a
     /// snapshot that is not complete yet, or never will be.
@@ -466,7 +460,7 @@ mod tests {
         assert_eq!(take(&mut to, &last(part(11, B, 3, 1))), Some(vec![11]));
         let stats = to.stats();
         assert_eq!((stats.fragments, stats.whole, stats.discarded), (5, 1, 0));
-        assert_eq!(to.held(), 0);
+        assert_eq!(to.held, 0);
     }
 
     #[test]
@@ -492,7 +486,7 @@ mod tests {
             assert_eq!(take(&mut to, &first(part(1, A, 9, 1))), None);
             assert_eq!(take(&mut to, &middle(part(2, A, 9, 1))), None);
             assert_eq!(take(&mut to, &wrong), None, "{wrong:?}");
-            assert_eq!((to.stats().discarded, to.held()), (1, 0));
+            assert_eq!((to.stats().discarded, to.held), (1, 0));
             // None of it is left for the next one.
             let next = wrong.0.number.unwrap_or(3) + 1;
             assert_eq!(take(&mut to, &middle(last(part(next, A, 9, 1)))), None);
@@ -587,12 +581,12 @@ mod tests {
         });
         assert_eq!(take(&mut to, &of(1, part(1, A, 9, 2))), None);
         assert_eq!(take(&mut to, &of(2, part(2, A, 9, 2))), None, "too large");
-        assert_eq!((to.stats().no_room, to.held()), (1, 0));
+        assert_eq!((to.stats().no_room, to.held), (1, 0));
         assert_eq!(take(&mut to, &of(3, last(part(3, A, 9, 0)))), None);
         // The oldest is discarded.
         for (number, instrument, held) in [(4, 1, 3), (5, 2, 6), (6, 3, 6)] {
             assert_eq!(take(&mut to, &of(1, part(number, instrument, 9, 2))), None);
-            assert_eq!(to.held(), held);
+            assert_eq!(to.held, held);
         }
         assert_eq!(to.stats().no_room, 2);
         assert_eq!(take(&mut to, &of(2, last(part(7, 1, 9, 0)))), None);
@@ -600,8 +594,8 @@ mod tests {
         assert_eq!(take(&mut to, &end), Some(vec![5, 5]));
         let end = of(2, last(part(9, 3, 9, 1)));
         assert_eq!(take(&mut to, &end), Some(vec![6, 6, 9]));
-        assert_eq!(to.held(), 0);
+        assert_eq!(to.held, 0);
         assert_eq!(take(&mut to, &of(1, part(10, 1, 9, 4))), None, "never fits");
-        assert_eq!((to.stats().no_room, to.held()), (3, 0));
+        assert_eq!((to.stats().no_room, to.held), (3, 0));
     }
 }

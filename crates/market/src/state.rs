@@ -1,6 +1,6 @@
 //! The encoding of states of instruments in events.
 
-use crate::event::{Event, Kind};
+use crate::event::{Event, Flags, InstrumentId, Kind};
 use fanfare_feed::recovery::{Lack, State};
 
 /// The codes of states in the `id` of a [`Kind::State`] event.
@@ -65,6 +65,22 @@ pub fn to_event(state: State) -> Event {
         }
     }
     event
+}
+
+/// Returns the events that clear the book of an instrument and state that it is unknown. Allocates
+/// nothing.
+pub fn forget_book(instrument: InstrumentId, source: u16, ts_recv: u64) -> [Event; 2] {
+    let clear = Event {
+        kind: Kind::Clear,
+        ..Event::EMPTY
+    };
+    [clear, to_event(State::Recovering(Lack::Picture))].map(|event| Event {
+        instrument,
+        source,
+        ts_recv,
+        flags: Flags::LAST,
+        ..event
+    })
 }
 
 /// Returns whether an event closes its instrument, as the events of a mapping and of a relay do.

@@ -35,7 +35,7 @@ function takeToken(): void {
   }
 }
 
-/** The view in the address, and what is asked of it. */
+/** The view in the address, and its query. */
 function address(): [path: string, query: URLSearchParams] {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   return [path, new URLSearchParams(query)];

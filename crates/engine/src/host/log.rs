@@ -474,11 +474,11 @@ struct Lines {
     now: Now,
     /// The time of the next attempt to end a file that could not be ended.
     roll_again: Option<u64>,
-    /// The time of the next attempt to open the file again that could not be opened again.
+    /// The time of the next attempt to open the file again, if the last one failed.
     reopen_again: Option<u64>,
     /// The lines that are not written yet, whole.
     waiting: Vec<u8>,
-    /// The bytes of the first of them that the file has taken.
+    /// The number of bytes of the first waiting line that the file has taken.
     begun: usize,
     /// Whether the last write failed.
     failing: bool,
@@ -602,8 +602,8 @@ impl Lines {
         }
     }
 
-    /// Opens the file again if `is_asked`, or if that failed before and is due, and ends a file
-    /// whose day is over, even while no message arrives.
+    /// Opens the file again if `is_asked`, or if another attempt is due, and ends a file whose
+    ///  day is over, even while no message arrives.
     fn look(&mut self, now: Now, is_asked: bool) {
         self.now = now;
         if is_asked || self.reopen_again.is_some_and(|at| now.mono >= at) {
@@ -645,8 +645,8 @@ impl Lines {
         }
     }
 
-    /// Replaces the file. Another one has the whole line of which the old one has taken the
-    /// beginning.
+    /// Replaces the file. A line that the old file has only in part is written whole to the new
+    /// one.
     fn switch(
         &mut self,
         change: impl FnOnce(&mut RotatedFile) -> io::Result<()>,

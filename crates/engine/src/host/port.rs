@@ -243,17 +243,12 @@ impl Port {
         self.logon_timeout = nanos;
     }
 
-    /// Adds pairs of a length and a data field that Logons may have besides those of the standard.
-    /// Where sessions pair a length field differently, the last of them decides.
-    pub(in crate::host) fn know(&mut self, pairs: &[(u32, u32)]) {
-        let known = self.data_fields.len();
-        for pair in pairs {
-            if !self.data_fields.contains(pair) {
-                self.data_fields.push(*pair);
-            }
-        }
-        if self.data_fields.len() > known {
-            self.decoder = Decoder::knowing(self.decoder.finder(), &self.data_fields);
+    /// Sets the pairs of a length and a data field that Logons may have besides those of the
+    /// standard. The last pair of a length field applies.
+    pub(in crate::host) fn set_data_fields(&mut self, pairs: Vec<(u32, u32)>) {
+        if self.data_fields != pairs {
+            self.decoder = Decoder::knowing(self.decoder.finder(), &pairs);
+            self.data_fields = pairs;
         }
     }
 

@@ -149,7 +149,8 @@ fn a_watched_gateway_is_measured() {
     }
 }
 
-/// A program in the place of a browser, which connects as the page does, and tells its number.
+/// A script that stands in for a browser. It connects as the page does, and writes its process
+/// number to a file beside it.
 const BROWSER: &str = r#"#!/bin/bash
 port="${!#}"
 port="${port##*:}"

@@ -456,15 +456,14 @@ impl Channel {
         self.arbitrate_in_hand(datagram, numbers);
         let start = self.config.preamble.len();
         if let (Some(recent), Some(body)) = (&mut self.recent, datagram.bytes.get(start..)) {
-            let is_whole = self.hand.packet.error().is_none();
+            let is_whole = self.hand.packet.fault().is_none();
             recent.keep(body, (numbers, is_whole));
         }
     }
 
     /// Returns why the packet in hand ended early.
     fn fault(&mut self) -> Option<BadPacket> {
-        let error = self.hand.packet.take_error()?;
-        let lost = self.hand.packet.lost();
+        let fault = self.hand.packet.take_fault()?;
         self.stats.bad += 1;
         Some(BadPacket {
             line: self.hand.line,
@@ -472,7 +471,7 @@ impl Channel {
             len: self.hand.len,
             delivered: self.hand.delivered,
             number: self.hand.preamble,
-            fault: lost.map_or(Fault::Codec(error), Fault::Lost),
+            fault,
         })
     }
 

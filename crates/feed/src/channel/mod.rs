@@ -154,7 +154,7 @@ impl Channel {
         let index = line.index().min(self.readers.len() - 1);
         let packet = &mut self.hand.packet;
         let len = self.readers[index].read(stream, Extent::UpToReset, packet);
-        let is_whole = packet.error().is_none();
+        let is_whole = packet.fault().is_none();
         if let (Some(recent), Some(cut)) = (&mut self.recent, stream.get(..len)) {
             recent.keep(cut, (packet.numbers(), is_whole));
         }
@@ -252,7 +252,7 @@ impl Channel {
         }
         // Another line may bring the same packet whole.
         if self.config.lines > 1
-            && let Some(loss) = self.hand.packet.lost()
+            && let Some(&fault @ Fault::Lost(_)) = self.hand.packet.fault()
         {
             let start = self.config.preamble.len();
             return Err(BadPacket {
@@ -261,7 +261,7 @@ impl Channel {
                 len: datagram.bytes.len(),
                 delivered: 0,
                 number,
-                fault: Fault::Lost(loss),
+                fault,
             });
         }
         self.hand.preamble = number;
@@ -270,8 +270,8 @@ impl Channel {
     }
 
     /// Decodes a packet for its numbers; if it `streams`, only its first message if that is in
-    /// order, as then all of them are delivered one by one. One with the `number` of a preamble
-    /// does not stream.
+    /// order, as then all of them are delivered one by one. A packet with the `number` of a
+    /// preamble is decoded whole.
     fn read_numbers(&mut self, line: Line, body: &[u8], number: Option<u32>, streams: bool) {
         let index = line.index().min(self.readers.len() - 1);
         let Self {
@@ -302,7 +302,7 @@ impl Channel {
         self.stats.decoding += self.hand.packet.decoding();
         if let Some(recent) = &mut self.recent {
             let packet = &self.hand.packet;
-            recent.keep(body, (packet.numbers(), packet.error().is_none()));
+            recent.keep(body, (packet.numbers(), packet.fault().is_none()));
         }
     }
 
@@ -447,7 +447,7 @@ impl Channel {
 
     fn without_number(&mut self, datagram: Datagram<'_>) {
         let is_numbered = self.is_numbered || !self.config.preamble.is_empty();
-        let is_bad = self.hand.packet.error().is_some();
+        let is_bad = self.hand.packet.fault().is_some();
         if !is_numbered || self.config.unnumbered == Unnumbered::AtOnce || is_bad {
             return self.deliver(datagram, 0);
         }

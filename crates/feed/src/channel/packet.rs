@@ -1,9 +1,9 @@
 //! Packets, decoded: their messages and the sequence numbers in them.
 
-use super::config::{ChannelConfig, Loss, Stopwatch};
+use super::config::{ChannelConfig, Fault, Loss, Stopwatch};
 use crate::numbers::{PacketNumbers, new_numbers};
 use fanfare_fast::program::{FieldId, FieldKind, Place, RESET_ID, Reading, Reset, TemplateProgram};
-use fanfare_fast::{Cell, CodecError, Decoder, ErrorCode, Fields, Program, Record, Value};
+use fanfare_fast::{Cell, CodecError, Decoder, Fields, Program, Record, Value};
 
 /// The messages of one packet. One with more than four keeps only its numbers, unless dictionaries
 /// outlive packets, and is decoded again when it is delivered. A reused packet allocates only where
@@ -13,9 +13,7 @@ pub(super) struct Packet {
     messages: Vec<Decoded>,
     used: usize,
     numbers: PacketNumbers,
-    error: Option<CodecError>,
-    /// The loss of an earlier packet that this one builds on, so that it is left out.
-    lost: Option<Loss>,
+    fault: Option<Fault>,
     /// Whether a message has cleared the previous values.
     is_cleared: bool,
     is_decoded: bool,
@@ -72,19 +70,14 @@ impl Packet {
         self.used
     }
 
-    /// Returns why the packet could not be decoded to its end; the offset counts from its first
-    /// message.
-    pub(super) const fn error(&self) -> Option<&CodecError> {
-        self.error.as_ref()
+    /// Returns why the packet could not be decoded to its end, or is left out: the error of a
+    /// message, whose offset counts from the first one, or the loss that it builds on.
+    pub(super) const fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
     }
 
-    pub(super) const fn take_error(&mut self) -> Option<CodecError> {
-        self.error.take()
-    }
-
-    /// Returns the loss of a packet that this one builds on, if it is left out for that.
-    pub(super) const fn lost(&self) -> Option<Loss> {
-        self.lost
+    pub(super) const fn take_fault(&mut self) -> Option<Fault> {
+        self.fault.take()
     }
 
     pub(super) const fn decoding(&self) -> u64 {
@@ -113,7 +106,7 @@ impl Packet {
     /// Discards the messages and sets the numbers.
     pub(super) fn clear(&mut self, numbers: PacketNumbers) {
         self.used = 0;
-        (self.error, self.lost, self.is_cleared) = (None, None, false);
+        (self.fault, self.is_cleared) = (None, false);
         self.decoding = 0;
         self.is_decoded = false;
         self.is_streamed = false;
@@ -289,16 +282,19 @@ impl PacketReader {
             self.limit(packet);
         }
         self.finish(packet);
-        let Some(error) = packet.error.as_ref().map(|error| error.offset) else {
-            return packet.at;
+        let (from, is_error) = match packet.fault {
+            None => return packet.at,
+            Some(Fault::Codec(error)) => (error.offset, true),
+            Some(_) => (packet.at, false),
         };
         if extent == Extent::Whole {
             return bytes.len();
         }
-        match next_reset(bytes, error) {
+        match next_reset(bytes, from) {
             Some(reset) => reset,
-            None if packet.has_contents => {
-                packet.error = None;
+            // The message with the error begins the next packet, which reports it.
+            None if packet.has_contents && is_error => {
+                packet.fault = None;
                 packet.at
             }
             None => bytes.len(),
@@ -318,9 +314,9 @@ impl PacketReader {
     pub(super) fn finish(&self, packet: &mut Packet) {
         self.stop(packet);
         if packet.is_streamed {
-            let (error, at, decoding) = (packet.error, packet.at, packet.decoding);
+            let (fault, at, decoding) = (packet.fault, packet.at, packet.decoding);
             packet.clear(packet.numbers);
-            (packet.error, packet.at, packet.decoding) = (error, at, decoding);
+            (packet.fault, packet.at, packet.decoding) = (fault, at, decoding);
         }
     }
 
@@ -347,7 +343,7 @@ impl PacketReader {
     #[inline(always)]
     pub(super) fn advance(&mut self, bytes: &[u8], extent: Extent, packet: &mut Packet) -> bool {
         let rest = bytes.get(packet.at..).filter(|rest| !rest.is_empty());
-        let Some(rest) = rest.filter(|_| packet.error.is_none()) else {
+        let Some(rest) = rest.filter(|_| packet.fault.is_none()) else {
             return false;
         };
         let Some(Stopwatch::Messages(clock)) = self.stopwatch else {
@@ -405,10 +401,12 @@ impl PacketReader {
         if extent == Extent::UpToReset && packet.has_contents && is_reset {
             return false;
         }
-        if self.keep_dictionary && !self.knows(packet, clears, (number, next)) {
-            // The fault of the packet is the loss, whatever the error.
-            self.fail(CodecError::new(ErrorCode::D5, 0), packet);
-            return false;
+        if self.keep_dictionary {
+            self.build(packet, clears, (number, next));
+            if let Some(loss) = self.lost {
+                self.leave_out(loss, packet);
+                return false;
+            }
         }
         packet.took(len, is_reset, (number, next));
         packet.is_at_end = len == rest.len();
@@ -425,16 +423,16 @@ impl PacketReader {
         self.next = Some(number.wrapping_add(1));
     }
 
-    /// Returns whether the previous values that a message builds on are known: it clears them, or
-    /// they are those of all packets before. Within a packet nothing is missing, so the first
-    /// number of its messages tells.
+    /// Notes that a message builds on the previous values, or clears them, which ends a loss. A
+    /// message before it that is missing makes them unknown. No message is missing within a packet,
+    /// so only the first number of each packet is compared.
     #[inline(never)]
-    fn knows(
+    fn build(
         &mut self,
         packet: &mut Packet,
         clears: bool,
         (number, next): (Option<u64>, Option<u64>),
-    ) -> bool {
+    ) {
         if clears {
             // Numbers in messages behind the loss may have been wrong, too.
             if self.lost.take().is_some() && !self.wanted.is_empty() {
@@ -449,23 +447,30 @@ impl PacketReader {
             None => {}
         }
         self.next = next.map(|next| next as u32).or(self.next);
-        self.lost.is_none()
     }
 
     /// Ends a packet with an error of its next message: previous values are in an unknown state.
-    /// The packets behind it are left out, if these outlive it, up to a message that clears them.
-    /// Of a packet that is left out no message is kept.
+    /// If these outlive the packet, the packets behind it are left out up to a message that clears
+    /// them. An error behind a loss is one of the packets that are left out.
     #[cold]
     fn fail(&mut self, mut error: CodecError, packet: &mut Packet) {
+        if let Some(loss) = self.lost {
+            return self.leave_out(loss, packet);
+        }
         error.offset += packet.at;
-        packet.error = Some(error);
-        packet.lost = self.lost;
+        packet.fault = Some(Fault::Codec(error));
         self.decoder.reset();
-        if self.lost.is_some() {
-            packet.used = 0;
-        } else if self.keep_dictionary {
+        if self.keep_dictionary {
             self.lost = Some(Loss::Error(error.code));
         }
+    }
+
+    /// Ends a packet that builds on a loss; none of its messages is kept.
+    #[cold]
+    fn leave_out(&mut self, loss: Loss, packet: &mut Packet) {
+        packet.fault = Some(Fault::Lost(loss));
+        packet.used = 0;
+        self.decoder.reset();
     }
 }
 

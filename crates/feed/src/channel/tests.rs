@@ -604,6 +604,22 @@ fn a_recording_is_cut_at_each_reset() {
 }
 
 #[test]
+fn a_cut_with_a_loss_is_left_out_whole() {
+    let mut config = ChannelConfig::new(1);
+    config.keep_dictionary = true;
+    let xml = r#"<templates>
+        <template name="Quote" id="1"><uInt32 name="MsgSeqNum" id="34"/></template>
+        <template name="Note" id="2"/>
+    </templates>"#;
+    let decoder = Decoder::new(Program::parse(xml).unwrap());
+    let mut channel = Channel::new(decoder, config).unwrap();
+    // Quote 1, then a Note in front of Quote 3.
+    let (first, gap) = ([0xc0, 0x81, 0x81], [0xc0, 0x82, 0xc0, 0x81, 0x83]);
+    assert_eq!(channel.cut(Line::A, &first).0, first.len());
+    assert_eq!(channel.cut(Line::A, &gap).0, gap.len());
+}
+
+#[test]
 fn one_line_may_pass_as_it_comes() {
     let mut config = ChannelConfig::new(1);
     config.as_it_comes = true;

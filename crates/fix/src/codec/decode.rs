@@ -77,8 +77,8 @@ impl Decoder {
         Self { finder, index }
     }
 
-    /// Returns a decoder with the given limits. It knows these pairs of a length and a data field
-    /// besides those of the standard.
+    /// Returns a decoder with the limits of `finder`. Besides the data fields of the standard it
+    /// knows `pairs` of a length and a data field.
     pub fn knowing(finder: FrameFinder, pairs: &[(u32, u32)]) -> Self {
         let standard = DataFields::standard();
         let all = pairs

@@ -23,27 +23,7 @@ pub(crate) mod publish;
 pub(crate) mod sample;
 pub(crate) mod subscribe;
 
-use crate::notice::Notices;
-use crate::stages::StagePlan;
-use fanfare_engine::counters::Counters;
-use fanfare_engine::stop::Stop;
 use std::hash::{BuildHasher, Hasher, RandomState};
-
-/// The settings that both directions need besides their topics.
-#[derive(Clone, Copy)]
-pub(crate) struct Plan<'a> {
-    /// This gateway's origin on DDS.
-    pub(crate) origin: u64,
-    /// The feeds that this gateway receives itself.
-    pub(crate) channels: &'a [String],
-    /// The longest message.
-    pub(crate) message_bytes: usize,
-    pub(crate) counters: &'a Counters,
-    pub(crate) notices: &'a Notices,
-    pub(crate) stages: StagePlan<'a>,
-    /// The flag that ends the gateway. Every wait ends soon after it is raised.
-    pub(crate) stop: &'a Stop,
-}
 
 /// Returns a unique origin for this run of a gateway, never 0.
 pub(crate) fn new_origin() -> u64 {

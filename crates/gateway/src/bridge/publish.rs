@@ -1,6 +1,5 @@
 //! The publisher of the gateway's messages on DDS.
 
-use crate::bridge::Plan;
 use crate::bridge::ack_wait::{AckWait, Written};
 use crate::bridge::channels;
 use crate::bridge::config::DdsEnd;
@@ -9,6 +8,7 @@ use crate::bridge::omissions::Omissions;
 use crate::bridge::sample::{self, OVERHEAD};
 use crate::counts::{PublishCounts, TopicCounts};
 use crate::notice::{Outlet as Way, Why};
+use crate::plan::Plan;
 use crate::stages::{End, Mark, OutletStages};
 use fanfare_dds::cdr::CdrBuffer;
 use fanfare_dds::{Domain, Error, Writer};

@@ -1,6 +1,5 @@
 //! The messages of other gateways from DDS.
 
-use crate::bridge::Plan;
 use crate::bridge::channels::{self, Channels, Turn};
 use crate::bridge::config::{DdsEnd, READER_SAMPLES};
 use crate::bridge::origins::{Origins, Seen};
@@ -8,6 +7,7 @@ use crate::bridge::sample::{self, Inspector, Parts};
 use crate::counts::{SubscribeCounts, TopicCounts};
 use crate::hole::{Hole, Missing};
 use crate::notice::{Notice, Notices};
+use crate::plan::Plan;
 use crate::record;
 use crate::source_rings::{Put, SourceRings};
 use crate::stages::SourceStages;

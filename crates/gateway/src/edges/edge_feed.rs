@@ -3,12 +3,12 @@
 use super::config::Edge as EdgeSettings;
 use super::relay::book_kind;
 use super::sample::{self, BookKind};
-use crate::bridge::Plan;
 use crate::counts::{EdgeCounts, TopicCounts};
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
 use crate::market::outlet::{MarketOutlet, SHOWN};
 use crate::market::ring::EventRing;
 use crate::notice::{Notice, Notices};
+use crate::plan::Plan;
 use crate::stages::SourceStages;
 use fanfare_dds::{Error as DdsError, Reader, Samples};
 use fanfare_engine::agent::AgentError;
@@ -419,7 +419,6 @@ mod tests {
     use crate::Config;
     use crate::edges::sample::{PictureSample, Source};
     use crate::notice;
-    use crate::stages::StagePlan;
     use fanfare_dds::Writer;
     use fanfare_dds::cdr::CdrBuffer;
     use fanfare_engine::clock::Clock;
@@ -475,15 +474,7 @@ mod tests {
     fn a_gateway_that_ends_before_its_first_steps_is_gone() {
         let (settings, counters, stop) = (settings(), Counters::new(), Stop::new());
         let (notices, _received) = notice::channel();
-        let plan = Plan {
-            origin: 1,
-            channels: &[],
-            message_bytes: 1 << 16,
-            counters: &counters,
-            notices: &notices,
-            stages: StagePlan::new(&counters, false),
-            stop: &stop,
-        };
+        let plan = Plan::of_a_test(&counters, &notices, &stop);
         let (waker, mut clock) = (Waker::detached().unwrap(), Clock::new());
         let mut ring = EventRing::new(1 << 16, 1, waker.clone(), 1);
         let (config, table) = (settings.follower(1).unwrap(), Instruments::new(10));

@@ -15,8 +15,9 @@ pub(super) const STEPS: u32 = 0;
 pub(super) const INSTRUMENT: u32 = 1;
 pub(super) const PICTURE: u32 = 2;
 
-/// The ratio of the ring's size to that of the rings to the workers, and its least size.
+/// The bytes of this ring for each byte of a ring to a worker.
 const PER_BYTE: usize = 4;
+/// The least size of this ring, in bytes.
 const LEAST: usize = 1 << 20;
 
 /// The most events of one sample, unless a packet has more.

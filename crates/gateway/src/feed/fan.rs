@@ -3,10 +3,10 @@
 use super::config::Feed;
 use super::feed_notice::{ExchangeState, FeedNotice};
 use super::fix::{Fix, Kind, Made, find};
-use crate::bridge::Plan;
 use crate::counts::FanCounts;
 use crate::hole::{Hole, Holes, Missing};
 use crate::notice::{Limit, Notice, Notices};
+use crate::plan::Plan;
 use crate::source_rings::{Put, SourceRings};
 use crate::stamp::Stamp;
 use crate::versions::{COUNT, Versions};

@@ -1,7 +1,6 @@
 //! The feeds of a gateway: its sources, edges, files and replay.
 
 use super::{Builder, Events};
-use crate::bridge::Plan;
 use crate::edges::edge_feed::EdgeFeed;
 use crate::edges::publish::{self, EdgesPublisher};
 use crate::edges::relay::Relay;
@@ -11,6 +10,7 @@ use crate::feed::{self, FeedError, FeedSource, Feeds, Outlets};
 use crate::history::KnownInstruments;
 use crate::market::error::MarketError;
 use crate::market::{Held, MarketFeed};
+use crate::plan::Plan;
 use crate::replay::{DbnPlace, FileMarket, ReplaySource};
 use crate::rings::Rings;
 use crate::start_error::StartError;

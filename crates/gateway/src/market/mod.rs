@@ -10,13 +10,13 @@ pub(crate) mod outlet;
 pub(crate) mod ring;
 pub(crate) mod states;
 
-use crate::bridge::Plan;
 use crate::edges::relay::Relay;
 use crate::feed::config::Feed;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
 use crate::feed::meters::{LineMeters, Use};
 use crate::history::{KnownInstruments, RawInlets};
 use crate::notice::{Limit, Notice, Notices};
+use crate::plan::Plan;
 use error::MarketError;
 use fanfare_engine::agent::AgentError;
 use fanfare_engine::feed::Receiver;

@@ -3,10 +3,10 @@
 
 use super::ring::EventRing;
 use super::states::{StateCounts, States};
-use crate::bridge::Plan;
 use crate::counts::MarketCounts;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
 use crate::notice::{Notice, Notices};
+use crate::plan::Plan;
 use fanfare_fix::session::Now;
 use fanfare_market::{Event, InstrumentId, Instruments, Kind, Values};
 use std::sync::Arc;

@@ -6,11 +6,11 @@ use super::dbn::DbnPlace;
 use super::feed_config::FileFeed;
 use super::log::{OpenReplay, empty, mark_shown};
 use super::piece;
-use crate::bridge::Plan;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
 use crate::market::outlet::MarketOutlet;
 use crate::market::ring::EventRing;
 use crate::notice::{Notice, Notices};
+use crate::plan::Plan;
 use fanfare_engine::poll::Waker;
 use fanfare_feed::recovery::{Lack, State};
 use fanfare_fix::session::Now;
@@ -206,7 +206,6 @@ mod tests {
     use super::super::feed_config::FileSource;
     use super::*;
     use crate::notice;
-    use crate::stages::StagePlan;
     use crate::test_log::named;
     use fanfare_engine::clock::Clock;
     use fanfare_engine::counters::Counters;
@@ -252,15 +251,7 @@ mod tests {
         let settings = FileFeed::new(None, source);
         let (counters, stop) = (Counters::new(), Stop::new());
         let (notices, _received) = notice::channel();
-        let plan = Plan {
-            origin: 1,
-            channels: &[],
-            message_bytes: 1 << 16,
-            counters: &counters,
-            notices: &notices,
-            stages: StagePlan::new(&counters, false),
-            stop: &stop,
-        };
+        let plan = Plan::of_a_test(&counters, &notices, &stop);
         let (waker, mut clock) = (Waker::detached().unwrap(), Clock::new());
         let mut ring = EventRing::new(1 << 16, 1, waker.clone(), 1);
         let mut reader = ring.reader(waker.clone()).unwrap();

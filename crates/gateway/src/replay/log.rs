@@ -507,7 +507,7 @@ mod tests {
         writer
     }
 
-    /// Replays a log from an event to its end, so many times.
+    /// Replays a log `turns` times, from an event to its end.
     fn pieces_of(folder: &Scratch, from: Option<u64>, turns: u64) -> Vec<Piece> {
         let replay = Replay {
             log: Some(folder.to_path_buf()),

@@ -67,15 +67,6 @@ impl ToDbn {
         }
     }
 
-    /// Writes the last status of an instrument, or its definition, of which the event need not be
-    /// one of the stream.
-    pub(super) fn known(&mut self, event: &Event, to: &mut To<'_>) {
-        match event.kind {
-            Kind::Status => self.status(event, to),
-            _ => self.definition(event, to),
-        }
-    }
-
     /// Records the state of the instrument's books after the events so far.
     pub(super) fn see(&mut self, event: &Event, table: &dyn Lookup) {
         let place = event.instrument.0 as usize;
@@ -501,7 +492,7 @@ impl ToDbn {
     }
 
     /// Writes the definition of an instrument, or that it has ended.
-    fn definition(&mut self, event: &Event, to: &mut To<'_>) {
+    pub(super) fn definition(&mut self, event: &Event, to: &mut To<'_>) {
         let Some(known) = to.table.instrument(event.instrument) else {
             return self.lose(event, "raw_symbol", Why::Text);
         };
@@ -525,7 +516,7 @@ impl ToDbn {
         }
     }
 
-    fn status(&mut self, event: &Event, to: &mut To<'_>) {
+    pub(super) fn status(&mut self, event: &Event, to: &mut To<'_>) {
         match codes::status(event.id, false) {
             Some(action) => self.status_record(event, action, to),
             None => self.lose(event, "action", Why::Status(event.id)),

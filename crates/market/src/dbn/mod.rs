@@ -41,7 +41,7 @@ pub use lost::{Lost, Why};
 pub use schema::{NoSchema, Schema, Schemas};
 
 use crate::book::{BookConfig, Books, ConfigError};
-use crate::event::{Event, Flags, InstrumentId};
+use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::instruments::Lookup;
 use convert::To;
 use trust::Trust;
@@ -257,6 +257,9 @@ impl ToDbn {
             ts_recv: event.ts_recv,
             sequence: 0,
         };
-        self.known(event, &mut to);
+        match event.kind {
+            Kind::Status => self.status(event, &mut to),
+            _ => self.definition(event, &mut to),
+        }
     }
 }

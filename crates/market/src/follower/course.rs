@@ -100,7 +100,7 @@ pub(crate) struct Mapped<'a> {
     pub(crate) outcome: Result<Outcome, MapError>,
     pub(crate) events: &'a [Event],
     pub(crate) faults: &'a [MapError],
-    /// The instruments that it defines as they were, if it has definitions.
+    /// The instruments whose definitions in the message change nothing.
     pub(crate) unchanged: &'a [InstrumentId],
     pub(crate) received: u64,
 }
@@ -567,8 +567,8 @@ impl Course {
         }
     }
 
-    /// Adds the changes of a message to the steps, without late ends that the market ignores: an
-    /// edge may not know what came after them.
+    /// Adds the changes of a message to the steps. Late ends that the market ignores are left out,
+    /// as an edge may lack the later messages that make them invalid.
     #[inline]
     fn relay(&mut self, sequence: u64, mapped: &Mapped<'_>) {
         let Some(steps) = &mut self.steps else {

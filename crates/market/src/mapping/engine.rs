@@ -20,7 +20,7 @@ pub(super) struct Engine {
     pub(super) cells: Cells,
     pub(super) events: Vec<Event>,
     pub(super) faults: Vec<MapError>,
-    /// The instruments that the last message with definitions defined as they were.
+    /// The instruments whose definitions in the last message changed nothing.
     pub(super) unchanged: Vec<InstrumentId>,
     pub(super) counts: Counts,
     unknown: Unknown,

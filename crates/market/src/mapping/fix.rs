@@ -307,7 +307,7 @@ impl FixMapper {
         &self.engine.faults
     }
 
-    /// Returns the instruments that the current message, with definitions, defines as they were.
+    /// Returns the instruments whose definitions in the current message change nothing.
     pub(crate) fn unchanged(&self) -> &[InstrumentId] {
         &self.engine.unchanged
     }

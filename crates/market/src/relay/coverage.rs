@@ -18,16 +18,16 @@ pub(super) struct Coverage {
     pub(super) is_left: bool,
     /// The last number that each line has delivered, followed by the one of lines that are gone.
     brought: [Option<u32>; Line::MAX + 1],
-    /// By the edge's number of the instrument: the last number that a line had delivered when it
-    /// named it, or was gone without. It may have left out changes, which a snapshot has to
-    /// contain.
+    /// By the edge's number of the instrument: the last number that a line had delivered when the
+    /// line named the instrument, or left without naming it. It may have left out changes, which a
+    /// snapshot has to contain.
     floors: Vec<Option<u32>>,
 }
 
 /// Returns the later of two numbers that may have wrapped.
 fn later(a: Option<u32>, b: Option<u32>) -> Option<u32> {
     match (a, b) {
-        (Some(a), Some(b)) if b.wrapping_sub(a).cast_signed() > 0 => Some(b),
+        (Some(a), Some(b)) if is_before(a, b) => Some(b),
         (Some(a), _) => Some(a),
         (None, b) => b,
     }

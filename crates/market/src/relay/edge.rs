@@ -40,8 +40,9 @@ pub struct Edge {
     coverage: Coverage,
     restarts: Restarts,
     election: Election,
-    /// An encoded packet, and the events of the one that is applied.
+    /// A buffer for an encoded packet.
     unit: Vec<u8>,
+    /// A buffer for the events of a packet.
     events: Vec<Event>,
     stats: EdgeStats,
 }
@@ -214,7 +215,7 @@ impl Edge {
         }
     }
 
-    /// Counts the restarts that are past for the plants, except those that are gone: these may
+    /// Counts settled restarts as made by every plant that is present. A plant that is gone may
     /// still report them.
     fn count_settled(&mut self) {
         let settled = self.restarts.settled();
@@ -232,7 +233,8 @@ impl Edge {
         send: &mut impl FnMut(&Event),
     ) -> Option<InstrumentId> {
         self.settle(now);
-        self.name(now, origin, bytes, None, send)
+        let (_, id) = self.name(now, origin, bytes, None, send)?;
+        Some(id)
     }
 
     /// Processes an instrument, which is named by a snapshot as of message `last` if there is one.
@@ -243,7 +245,7 @@ impl Edge {
         bytes: &[u8],
         last: Option<u32>,
         send: &mut impl FnMut(&Event),
-    ) -> Option<InstrumentId> {
+    ) -> Option<(Line, InstrumentId)> {
         let line = self.line_of(now, origin)?;
         let new = Instrument::read(bytes)?;
         let place = new.instrument.0 as usize;
@@ -263,7 +265,7 @@ impl Edge {
         if self.coverage.add(line, id.0, last) {
             self.elect(now);
         }
-        Some(id)
+        Some((line, id))
     }
 
     fn define(
@@ -343,7 +345,7 @@ impl Edge {
         send: &mut impl FnMut(&Event),
     ) {
         match step.what {
-            // Each step shows the first two, and packets have the others.
+            // `learn` has processed restarts and mappings, and `packet` processes the others.
             What::Reset | What::Remapped | What::Changes | What::Picture => {}
             What::Silence => {
                 self.election.set_silent(now, line, step.number != 0);
@@ -611,7 +613,8 @@ impl Edge {
     }
 
     /// Processes restarts of the channel at a plant, and the number of its next message. The first
-    /// plant that restarts leads, and the messages of the others are passed over until they do.
+    /// plant that reports a restart makes it. Messages of another plant are passed over until that
+    /// plant reports the restart, for a minute at most.
     fn reset(
         &mut self,
         now: u64,
@@ -668,8 +671,8 @@ impl Edge {
         self.course.set_silent(now, !is_heard, send);
     }
 
-    /// Processes a plant's snapshot of an instrument. A plant that is gone returns by steps alone,
-    /// as its last snapshots may come later than its end.
+    /// Processes a plant's snapshot of an instrument. A plant that is gone returns by its steps or
+    /// instruments, not by a snapshot, as its last snapshots may arrive after its end.
     pub fn picture(
         &mut self,
         now: u64,
@@ -682,10 +685,7 @@ impl Edge {
         }
         self.settle(now);
         let named = self.name(now, origin, picture.instrument, picture.last, send);
-        let Some(id) = named else {
-            return;
-        };
-        let Some(line) = self.line_of(now, origin) else {
+        let Some((line, id)) = named else {
             return;
         };
         if !self.is_of_this_time(line) {
@@ -752,7 +752,7 @@ impl Edge {
         let Some(line) = place.and_then(Line::new) else {
             return;
         };
-        self.coverage.is_left |= self.election.leave(line);
+        self.election.leave(line);
         let is_last = self.plants() == 0;
         let market = &mut self.course.market;
         self.coverage.remove(line, |instrument| {

@@ -72,7 +72,7 @@ impl Election {
         }
     }
 
-    /// Records the number of a message of a plant, or that of its position.
+    /// Records a number of the channel that a plant has shown, by a message or by its position.
     #[inline]
     pub(super) fn bring(&mut self, now: u64, line: Line, number: u32) {
         let own = line.index();
@@ -100,14 +100,15 @@ impl Election {
         }
     }
 
-    /// Removes a plant. Returns whether it led.
-    pub(super) fn leave(&mut self, line: Line) -> bool {
+    /// Removes a plant.
+    pub(super) fn leave(&mut self, line: Line) {
         self.plants[line.index()] = Progress::default();
-        self.leader.take_if(|leader| *leader == line).is_some()
+        self.leader.take_if(|leader| *leader == line);
     }
 
     /// Chooses the leading plant of those that may lead. Of equals it is the one that leads.
-    /// Returns whether another one leads that does not know all instruments of the one before.
+    /// Returns whether a new plant leads that does not know all instruments of the one before, or
+    /// that follows none.
     pub(super) fn elect(
         &mut self,
         now: u64,
@@ -251,7 +252,7 @@ mod tests {
     #[test]
     fn one_that_has_brought_nothing_yet_does_not_lead() {
         let mut election = led();
-        assert!(!election.leave(Line::B));
+        election.leave(Line::B);
         let more = coverage([&[1, 2], &[1, 2, 3]]);
         election.elect(0, &more, BOTH);
         assert_eq!(election.leader(), Some(Line::A));
@@ -259,7 +260,7 @@ mod tests {
         election.bring(0, Line::B, 0);
         election.elect(1_000 * MS, &more, BOTH);
         assert_eq!(election.leader(), Some(Line::A));
-        assert!(election.leave(Line::A));
+        election.leave(Line::A);
         assert!(election.elect(1_000 * MS, &more, [false, true, false, false]));
         assert_eq!(election.leader(), Some(Line::B));
     }

@@ -70,7 +70,8 @@ impl What {
     }
 }
 
-/// How often the channel has restarted at a plant, and its mapping has changed. Both wrap.
+/// The number of restarts of the channel at a plant, and of changes of its mapping. Both numbers
+/// wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Turns {
     restarts: u16,
@@ -84,9 +85,8 @@ pub struct Step {
     pub received: u64,
     /// MsgSeqNum(34) of the message, the number of its packet, or another number by [`What`].
     pub number: u32,
-    /// LastMsgSeqNumProcessed(369) of a snapshot. In another step, how often the channel has
-    /// restarted at the plant and how often its mapping has changed, so that an edge notices the
-    /// loss of a step of these.
+    /// LastMsgSeqNumProcessed(369) of a snapshot. In another step, the counts of restarts and of
+    /// changes of the mapping at the plant, which show an edge that such a step was lost.
     pub last: u32,
     /// The number of its events.
     pub events: u32,

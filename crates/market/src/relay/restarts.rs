@@ -17,7 +17,7 @@ const MOST: usize = 64;
 #[derive(Debug)]
 pub(super) struct Restarts {
     count: u32,
-    /// The times of those within a minute, the first one first.
+    /// The times of the restarts within the last minute, oldest first.
     recent: VecDeque<u64>,
 }
 
@@ -47,13 +47,12 @@ impl Restarts {
         }
     }
 
-    /// Returns their number.
+    /// Returns the number of restarts.
     pub(super) const fn count(&self) -> u32 {
         self.count
     }
 
-    /// Returns the number of those that are more than a minute past, which each plant is taken to
-    /// have made.
+    /// Returns the number of restarts older than a minute. Each plant is taken to have made them.
     pub(super) fn settled(&self) -> u32 {
         self.count - self.recent.len() as u32
     }
@@ -64,7 +63,7 @@ impl Restarts {
         reported.max(self.settled()) == self.count
     }
 
-    /// Settles those that are past by now. Returns whether there are any.
+    /// Settles restarts that are older than a minute. Returns whether any were.
     #[inline]
     pub(super) fn settle(&mut self, now: u64) -> bool {
         let before = self.recent.len();
@@ -75,8 +74,9 @@ impl Restarts {
         self.recent.len() < before
     }
 
-    /// Processes `times` restarts that a plant reports after `reported` others. They may be settled
-    /// if it was gone. Returns the number that it has made, and whether the last one is new.
+    /// Processes `times` restarts that a plant reports after `reported` others. Restarts that a
+    /// returning plant reports may be settled already. Returns the number that the plant has made,
+    /// and whether the last one is new.
     pub(super) fn report(&mut self, now: u64, reported: u32, times: u32) -> (u32, bool) {
         let made = reported.saturating_add(times).max(self.settled());
         let is_new = made > self.count;
@@ -131,7 +131,7 @@ impl Past {
             known.restarts = new.restarts;
             let times = times.max(u16::from(step.what == What::Reset));
             news.restarts = (times > 0).then_some((times.into(), next));
-            // It may have been gone when they were settled.
+            // The plant may have been gone when restarts were settled.
             if times == 0 {
                 self.settle(settled);
             }

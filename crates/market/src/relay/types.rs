@@ -18,8 +18,7 @@ pub struct EdgeConfig {
 pub struct EdgeStats {
     /// Plants beyond the limit.
     pub refused: u64,
-    /// Packets of plants that do not know the same instruments as the leading one, or that have
-    /// named one by a snapshot of a later message.
+    /// Packets of plants that do not know the same instruments as the leading one.
     pub not_covered: u64,
     /// Packets with an instrument that their plant had not named.
     pub unknown: u64,

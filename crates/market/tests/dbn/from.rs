@@ -472,11 +472,17 @@ fn cancelled_parts_leave_the_rest_and_fills_take_from_it() {
     assert_eq!(events[1].ts_recv, Event::NO_TIME, "BAD_TS_RECV");
 }
 
+/// Returns a definition that ends its instrument.
+fn ended(definition: &[u8]) -> Vec<u8> {
+    let mut end = definition.to_vec();
+    end[std::mem::offset_of!(dbn::InstrumentDefMsg, security_update_action)] = b'D';
+    end
+}
+
 #[test]
 fn what_comes_first_after_the_end_of_an_instrument_opens_it() {
     let [definition, _] = records!(v3);
-    let mut end = definition.clone();
-    end[std::mem::offset_of!(dbn::InstrumentDefMsg, security_update_action)] = b'D';
+    let end = ended(&definition);
     let mut clear = dbn::MboMsg::default();
     (clear.hd.instrument_id, clear.action) = (5482, b'R' as _);
     clear.flags.set_raw(0x80);
@@ -500,8 +506,7 @@ fn what_comes_first_after_the_end_of_an_instrument_opens_it() {
 #[test]
 fn a_doubtful_record_after_the_end_of_an_instrument_does_not_open_it() {
     let [definition, _] = records!(v3);
-    let mut end = definition.clone();
-    end[std::mem::offset_of!(dbn::InstrumentDefMsg, security_update_action)] = b'D';
+    let end = ended(&definition);
     let mut note = dbn::MboMsg::default();
     (note.hd.instrument_id, note.action) = (5482, b'N' as _);
     note.flags.set_raw(0x84);

@@ -126,7 +126,7 @@ impl Hosted {
                 }
                 let unread_since = link.unread_since;
                 if let Some(since) = unread_since {
-                    // What arrives from here on was not left.
+                    // Bytes that arrive later were not left unread.
                     if !link.connection.transport.has_unread() {
                         link.unread_since = None;
                     }

@@ -66,7 +66,7 @@ fn what_is_left_of_a_connection_has_a_line_of_its_own() {
     );
 }
 
-/// Logs a message at this second. Returns what the log tells.
+/// Logs a message `seconds` after the start. Returns the troubles that the log reports.
 fn beat_at(tap: &mut LogTap, log: &mut MessageLog, seconds: u64) -> Vec<LogTrouble> {
     let now = Now {
         mono: seconds * SECOND,

@@ -117,9 +117,13 @@ impl<H: Handler> Host<H> {
         let listed = self.hosted.iter().filter(|hosted| hosted.is_at(number));
         let listed = listed.map(|hosted| hosted.session.config());
         let templates = own.wildcards.iter().flat_map(|own| &own.templates);
-        for config in listed.chain(templates) {
-            own.port.know(&config.data_fields);
+        let mut pairs = Vec::new();
+        for pair in listed.chain(templates).flat_map(|own| &own.data_fields) {
+            if !pairs.contains(pair) {
+                pairs.push(*pair);
+            }
         }
+        own.port.set_data_fields(pairs);
     }
 
     /// Closes a port, and its connections that have not logged on.

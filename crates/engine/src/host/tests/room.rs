@@ -42,7 +42,12 @@ fn a_counterparty_whose_messages_are_left_unread_is_not_silent() {
         // Once everything is read, the age of a message counts again.
         order(&mut buyers[0], world.now, "two");
         let link = sell.hosted[0].link.as_ref().unwrap();
+        let until = std::time::Instant::now() + Duration::from_secs(60);
         while !link.connection.transport.has_unread() {
+            assert!(
+                std::time::Instant::now() < until,
+                "the order does not arrive"
+            );
             std::thread::yield_now();
         }
         world.wait(130);

@@ -144,7 +144,7 @@ struct Browser {
 
 impl Browser {
     /// Starts the browser, and waits until the page runs. Ctrl-C of a terminal does not reach the
-    /// browser, but no kill of this process leaves the browser behind.
+    /// browser, which ends with this process, also if that is killed.
     fn start(program: &str, address: SocketAddr, gateway: &Gateway) -> Result<Self, BenchError> {
         let profile = Scratch::new("browser").map_err(io::Error::other)?;
         let mut command = Command::new(program);

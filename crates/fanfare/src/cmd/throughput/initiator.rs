@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .iter()
         .map(|&port| resolve(&args.host, port))
         .collect();
-    // A run of both sides passes its own folder: this process, which it may kill, leaves none then.
+    // `throughput run` passes a folder of its own, so that none is left when it kills this process.
     let scratch;
     let base = match &args.store.store {
         Some(folder) => folder.clone(),

@@ -40,8 +40,8 @@ const BITS: u32 = MARKED | MORE;
 /// The most events of one record. A longer message takes several.
 const MOST: usize = 256;
 
-/// The ratio of the ring's size to that of the rings to the workers, so that it holds about as many
-/// messages.
+/// The bytes of this ring for each byte of a ring to a worker: the events of a message take about
+/// this many times the room of the message.
 const PER_BYTE: usize = 4;
 
 /// The least size of the ring, which holds the longest instrument.

@@ -53,8 +53,8 @@ impl Drop for RecordReader {
 }
 
 impl RecordReader {
-    /// Creates a reader whose thread is woken by the first waker, and that of the feeds by the
-    /// second. It sets `read` to its position, and requests more instruments while its backlog is
+    /// Creates a reader. The first waker wakes its thread, the second one the thread of the feeds.
+    /// The reader sets `read` to its position, and requests more instruments while its backlog is
     /// less than `most` bytes.
     pub(super) fn new(
         ring: BroadcastReader,

@@ -12,7 +12,6 @@ use crate::dbn::{DbnConfig, DbnCounts, Schema, Schemas, ToDbn};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::instruments::Lookup;
 use crate::state;
-use fanfare_feed::recovery::{Lack, State};
 
 /// The byte of a record that has the action of a trade or a change of a level.
 const ACTION: usize = 28;
@@ -318,15 +317,7 @@ impl Encoder {
         let all: Vec<_> = self.views.numbers().collect();
         for instrument in all {
             let source = self.views.seen(instrument).map_or(0, |seen| seen.source);
-            let about = |event| Event {
-                instrument,
-                source,
-                ts_recv: self.time,
-                flags: Flags::LAST,
-                ..event
-            };
-            let unknown = state::to_event(State::Recovering(Lack::Picture));
-            for event in [about(Event::EMPTY), about(unknown)] {
+            for event in state::forget_book(instrument, source, self.time) {
                 self.event(&event, table, batch);
             }
         }

@@ -87,7 +87,7 @@ fn fix_increments_become_events() {
     assert_eq!((order.size, order.flags), (300, Flags::NONE));
     let time = UtcTimestamp::parse(b"20261120-12:34:56").unwrap();
     assert_eq!(order.ts_event, time.nanos() as u64);
-    // The second entry names no instrument, so it belongs to that of the previous one.
+    // The second entry names no instrument: the instrument of the first one is its own.
     assert_eq!(
         (level.instrument, level.flags),
         (order.instrument, Flags::LAST)

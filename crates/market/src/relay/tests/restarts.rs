@@ -30,6 +30,15 @@ impl Site {
         site
     }
 
+    /// Returns an edge with two plants that have brought one message.
+    fn of_two() -> Self {
+        let mut site = Self::new(&[1, 2]);
+        for plant in [1, 2] {
+            site.change(plant, 1, 40);
+        }
+        site
+    }
+
     fn join(&mut self, plant: u64) {
         let mut bytes = Vec::new();
         let of = Plant::new(0, Numbering::Instrument);
@@ -50,8 +59,14 @@ impl Site {
     }
 
     fn change(&mut self, plant: u64, number: u32, price: i64) {
+        self.change_after(plant, 0, number, price);
+    }
+
+    /// Brings a change of a plant whose channel has restarted this many times.
+    fn change_after(&mut self, plant: u64, restarts: u32, number: u32, price: i64) {
         let step = Step {
             events: 1,
+            last: restarts << 16,
             ..Step::new(What::Changes, number, 0)
         };
         self.step(plant, step, &[level(0, number, price, 1)]);
@@ -85,9 +100,7 @@ fn a_plant_that_restarts_twice_within_a_minute_begins_anew_twice() {
 
 #[test]
 fn a_plant_that_is_behind_comes_to_each_restart_in_turn() {
-    let mut site = Site::new(&[1, 2]);
-    site.change(1, 1, 40);
-    site.change(2, 1, 40);
+    let mut site = Site::of_two();
     for price in [50, 60] {
         site.restart(1);
         site.change(1, 1, price);
@@ -130,9 +143,7 @@ fn a_plant_that_joins_after_a_restart_counts_and_may_restart() {
 
 #[test]
 fn a_plant_that_did_not_notice_a_restart_counts_again_after_a_minute() {
-    let mut site = Site::new(&[1, 2]);
-    site.change(1, 1, 40);
-    site.change(2, 1, 40);
+    let mut site = Site::of_two();
     site.restart(1);
     site.change(1, 1, 50);
     site.change(2, 2, 51);
@@ -152,27 +163,21 @@ fn a_plant_that_did_not_notice_a_restart_counts_again_after_a_minute() {
 #[test]
 fn a_plant_that_was_gone_at_a_restart_makes_it_no_second_time() {
     for notices in [true, false] {
-        let mut site = Site::new(&[1, 2]);
-        site.change(1, 1, 40);
-        site.change(2, 1, 40);
+        let mut site = Site::of_two();
         site.edge.gone(site.now, 1, &mut |_| {});
         site.restart(2);
         site.change(2, 1, 50);
         site.now += MINUTE;
         site.join(1);
-        let step = Step {
-            events: 1,
-            last: u32::from(notices) << 16,
-            ..Step::new(What::Changes, 2, 0)
-        };
-        site.step(1, step, &[level(0, 2, 51, 1)]);
+        let restarts = u32::from(notices);
+        site.change_after(1, restarts, 2, 51);
         assert_eq!(site.edge.follower_stats().resets, 1);
         assert_eq!(site.bids(), Some(vec![51, 50]));
         site.change(2, 3, 52);
         assert_eq!(site.bids(), Some(vec![52, 51, 50]));
         // It is the first one to come to the next restart.
         let step = Step {
-            last: step.last + (1 << 16),
+            last: (restarts + 1) << 16,
             ..Step::new(What::Reset, 1, 0)
         };
         site.step(1, step, &[]);
@@ -185,9 +190,7 @@ fn a_plant_that_was_gone_at_a_restart_makes_it_no_second_time() {
 
 #[test]
 fn a_plant_that_is_behind_keeps_no_book_from_being_stale() {
-    let mut site = Site::new(&[1, 2]);
-    site.change(1, 1, 40);
-    site.change(2, 1, 40);
+    let mut site = Site::of_two();
     site.restart(1);
     site.change(1, 1, 50);
     site.step(1, Step::silence(true), &[]);
@@ -201,9 +204,7 @@ fn a_plant_that_is_behind_keeps_no_book_from_being_stale() {
 
 #[test]
 fn restarts_whose_steps_are_lost_count_all() {
-    let mut site = Site::new(&[1, 2]);
-    site.change(1, 1, 40);
-    site.change(2, 1, 40);
+    let mut site = Site::of_two();
     for price in [50, 60] {
         site.restart(1);
         site.change(1, 1, price);

@@ -5,11 +5,10 @@ use super::{Args, Sink};
 use crate::cmd::history::range::{Chosen, Range};
 use crate::print::note;
 use anyhow::{Context, Result};
-use fanfare_feed::recovery::{Lack, State};
 use fanfare_history::{AsOf, At, Log, LogError};
 use fanfare_market::book::BookConfig;
 use fanfare_market::dbn::{DbnConfig, Schema, Schemas, ToDbn};
-use fanfare_market::event::{Event, Flags, InstrumentId, Kind};
+use fanfare_market::event::{Event, InstrumentId, Kind};
 use fanfare_market::instruments::Directory;
 use fanfare_market::{Values, state};
 use std::collections::BTreeMap;
@@ -159,7 +158,7 @@ impl Sink for Dbn {
             return self.flush();
         }
         self.time = event.ts_recv;
-        if event.kind.is_of_book() {
+        if self.has_books && event.kind.is_of_book() {
             self.books.insert(event.instrument, event.source);
         }
         self.to_dbn.write(event, 0, table, &mut self.bytes);
@@ -184,18 +183,10 @@ impl Sink for Dbn {
     /// Clears the books that were written, because the next run may not show them.
     fn restart(&mut self) -> Result<()> {
         self.is_new_run = true;
-        let unknown = state::to_event(State::Recovering(Lack::Picture));
         // No instruments: the symbols were written, and the numbers may be those of others.
         let table = Directory::new();
         for (instrument, source) in mem::take(&mut self.books) {
-            for event in [Event::EMPTY, unknown] {
-                let event = Event {
-                    instrument,
-                    source,
-                    ts_recv: self.time,
-                    flags: Flags::LAST,
-                    ..event
-                };
+            for event in state::forget_book(instrument, source, self.time) {
                 self.to_dbn.write(&event, 0, &table, &mut self.bytes);
             }
         }

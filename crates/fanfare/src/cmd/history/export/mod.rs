@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         progress::give_way();
     }
     let output = Output::open(&args.output, &log)?;
-    // Of a log that is written meanwhile, the books and the events are of the same moment.
+    // While the log grows, the books and the events begin at the same number.
     let range = args.range.fixed(&log)?;
     let mut export = Export {
         sink: sink(args, range, &log, output)?,

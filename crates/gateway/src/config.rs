@@ -1,23 +1,24 @@
 //! The configuration of the gateway: TOML, unknown keys refused, every value checked before a
 //! socket is opened. `Config::default()` is what `fanfare fanout server` runs without a file.
 
-use crate::batch::ENVELOPE;
-use crate::bridge::config::Dds;
-use crate::config_error::{ConfigError, NEEDS_MARKET, range, within};
-use crate::console_config::ConsoleConfig;
+use crate::config::console::ConsoleConfig;
+use crate::config::error::{ConfigError, NEEDS_MARKET, range, within};
+use crate::config::rotation::RotationConfig;
 use crate::dbn::config::DbnConfig;
+use crate::dds::config::Dds;
 use crate::edges;
 use crate::edges::config::Edge;
+use crate::fanout::batch::ENVELOPE;
+use crate::fanout::consumer::NEWS_ROOM;
 use crate::feed;
 use crate::feed::config::Feed;
+use crate::gateway::start_error::StartError;
 use crate::history::config::History;
 use crate::kafka::config::{self as kafka, Kafka};
-use crate::port_config::{self, CONSUMERS, PRODUCERS, PortConfig};
-use crate::program_log::ProgramLog;
+use crate::notice::program_log::ProgramLog;
+use crate::ports::config::{self as port_config, CONSUMERS, PRODUCERS, PortConfig};
 use crate::replay::config::Replay;
 use crate::replay::feed_config::FileFeed;
-use crate::rotation_config::RotationConfig;
-use crate::start_error::StartError;
 use crate::users::{Lists, Source, UserSet, UserTables, parsed_from, read_from, without_text};
 use fanfare_engine::cpu::pin_to;
 use fanfare_engine::tls::TlsServer;
@@ -27,9 +28,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+pub(crate) mod console;
+pub(crate) mod error;
 #[cfg(test)]
 mod pages;
 mod reload;
+pub(crate) mod rotation;
 #[cfg(test)]
 mod tests;
 
@@ -45,9 +49,9 @@ pub struct Config {
     pub consumers: PortConfig,
     /// The number of fan-out workers, from 1 to 64. Each serves its own group of consumer sessions.
     pub workers: usize,
-    /// Which agents share a thread.
+    /// The threading of the agents.
     pub threads: Threads,
-    /// What a thread does when there is no work.
+    /// The idle strategy of the threads.
     pub idle: Idle,
     /// The processors of the threads, in the order of the threads: that of ingress, those of the
     /// workers unless they share it, then those of DBN, of topics and of DDS. Threads beyond the
@@ -122,7 +126,7 @@ pub struct LogConfig {
     /// the sessions wait for the disk for up to 5 s.
     #[serde(default)]
     pub lossy: bool,
-    /// When a file is rotated, and how many are kept.
+    /// The rotation of the files.
     #[serde(default)]
     pub rotate: RotationConfig,
 }
@@ -300,8 +304,8 @@ impl Config {
         range(
             "slow_consumer.queue_bytes",
             queue,
-            (longest + ENVELOPE..=1 << 30).contains(&queue),
-            "must be at least limits.message_bytes + 1024 and at most 1073741824",
+            (longest + ENVELOPE + NEWS_ROOM..=1 << 30).contains(&queue),
+            "must be at least limits.message_bytes + 2048 and at most 1073741824",
         )?;
         range(
             "slow_consumer.queue_bytes",

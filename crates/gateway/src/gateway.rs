@@ -2,41 +2,46 @@
 
 mod events;
 mod feeds;
+pub(crate) mod handle;
+mod numbering;
+pub(crate) mod plan;
+pub(crate) mod reloaded;
+pub(crate) mod start_error;
 
-use crate::audience::Audience;
-use crate::audit::Audit;
-use crate::bridge;
-use crate::bridge::publish::BusPublisher;
-use crate::bridge::subscribe::BusSubscriber;
 use crate::config::{Config, FanOut, Idle, Threads};
 use crate::counts::{IngressCounts, PortCounts, SessionCounts, WorkerCounts, total};
 use crate::dbn::DbnAgent;
+use crate::dds;
+use crate::dds::publish::DdsPublisher;
+use crate::dds::subscribe::DdsSubscriber;
+use crate::fanout::audience::Audience;
+use crate::fanout::ingress::Ingress;
+use crate::fanout::rings::Rings;
+use crate::fanout::source_rings::SourceRings;
+use crate::fanout::worker::{Worker, WorkerMeasures};
 use crate::feed::config::Feed;
-use crate::gateway_handle::{GatewayHandle, Shared};
+use crate::gateway::handle::{GatewayHandle, Shared};
+use crate::gateway::numbering::Numbering;
+use crate::gateway::plan::Plan;
+use crate::gateway::reloaded::Reloaded;
+use crate::gateway::start_error::StartError;
 use crate::history::{LogThreads, RawInlets, Rolling};
-use crate::ingress::Ingress;
 use crate::market::mappings::Mappings;
 use crate::market::ring::EventReader;
+use crate::notice::audit::Audit;
 use crate::notice::{self, Notice, NoticeReceiver, Notices};
-use crate::numbering::Numbering;
-use crate::plan::Plan;
-use crate::port_agent::{HostEnd, PortAgent};
-use crate::port_config::PortConfig;
-use crate::port_handle::PortHandle;
-use crate::reloaded::Reloaded;
-use crate::reports::Reports;
-use crate::rings::Rings;
-use crate::rules::{PortRules, RuleBook};
-use crate::seats::Records;
+use crate::ports::agent::{HostEnd, PortAgent};
+use crate::ports::config::PortConfig;
+use crate::ports::handle::PortHandle;
+use crate::ports::reports::Reports;
+use crate::ports::rules::{PortRules, RuleBook};
+use crate::ports::seats::Records;
 use crate::service::Service;
-use crate::source_rings::SourceRings;
 use crate::stages::{End, StagePlan, Stages};
-use crate::start_error::StartError;
 use crate::users::door::Door;
 use crate::users::roster::Roster;
 use crate::users::{PortName, UserBook, UserSet};
 use crate::watch::{Watch, Watched};
-use crate::worker::{Worker, WorkerMeasures};
 use events::Events;
 use fanfare_engine::agent::{Agent, Composite, Crew, CrewError};
 use fanfare_engine::counters::Counters;
@@ -130,12 +135,12 @@ impl Gateway {
         let (mut agents, ports) = builder.agents(producers, consumers)?;
         agents.front.splice(0..0, guests);
         let logs = agents.logs(audit_writer)?;
-        let stages = Stages::new(counters.clone(), config.stages, stop.clone());
         let (events, dbn) = (agents.events.take(), agents.dbn);
         let watched = std::mem::take(&mut agents.watched);
         let watch = Watch::new(config, &counters, &stop, watched);
-        watch.attach(&mut received)?;
         let crew = builder.crew(agents, stop.clone())?;
+        // After the crew, whose end raises the flag that ends the view's thread.
+        watch.attach(&mut received)?;
         Ok(Self {
             crew,
             logs,
@@ -151,8 +156,8 @@ impl Gateway {
                 mappings,
                 roster,
                 audit,
+                stages: Stages::new(counters.clone(), config.stages, stop),
                 counters,
-                stages,
                 watch,
                 reload_logs,
                 rolling,
@@ -380,7 +385,7 @@ impl Builder<'_> {
         if let (Some(end), Some(domain)) = (&dds.subscribe, &subscribe) {
             let rings = self.source_rings(&mut rings, dds.relay)?;
             let waker = Waker::detached()?;
-            let subscriber = BusSubscriber::open(end, domain, rings, waker, plan)?;
+            let subscriber = DdsSubscriber::open(end, domain, rings, waker, plan)?;
             front.push(Box::new(subscriber));
         }
         let mut alone: Vec<Box<dyn Agent>> = Vec::new();
@@ -397,7 +402,7 @@ impl Builder<'_> {
         }
         history.extend(rings.start_raw(&self.notices, &self.rolling)?);
         if let (Some(end), Some(domain)) = (&dds.publish, &publish) {
-            let publisher = BusPublisher::open(end, domain, rings.to_dds, publisher_waker, plan)?;
+            let publisher = DdsPublisher::open(end, domain, rings.to_dds, publisher_waker, plan)?;
             alone.push(Box::new(publisher));
         }
         let agents = Agents {
@@ -549,7 +554,7 @@ impl Builder<'_> {
 
     fn plan<'a>(&'a self, channels: &'a [String]) -> Plan<'a> {
         Plan {
-            origin: bridge::new_origin(),
+            origin: dds::new_origin(),
             channels,
             message_bytes: self.config.limits.message_bytes,
             counters: self.counters,
@@ -634,7 +639,7 @@ fn spare(config: &Config, limit: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console_config::ConsoleConfig;
+    use crate::config::console::ConsoleConfig;
     use crate::dbn::config::DbnConfig;
 
     #[test]

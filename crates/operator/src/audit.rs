@@ -28,6 +28,8 @@ const CAPACITY: usize = 16_384;
 const TURN: usize = 512;
 /// The pause after a failed write while no line comes, in nanoseconds.
 const AGAIN: u64 = SECOND / 2;
+/// The interval of attempts to open the file again after a failed one, in nanoseconds.
+const REOPEN: u64 = 60 * SECOND;
 /// The longest value in a line, in bytes.
 const LONGEST: usize = 1024;
 
@@ -73,6 +75,7 @@ impl AuditFile {
             buffer: Vec::new(),
             trouble: None,
             again: 0,
+            reopen_again: None,
             written: counters.add("audit_lines", "lines written to the audit file"),
             lost: counters.add("audit_lost", "lines missing from the audit file"),
             tell: Box::new(tell),
@@ -204,6 +207,8 @@ pub struct AuditWriter {
     trouble: Option<String>,
     /// The monotonic time of the next attempt after a failed write, unless lines come before.
     again: u64,
+    /// The monotonic time of the next attempt to open the file again, if the last one failed.
+    reopen_again: Option<u64>,
     written: Counter,
     lost: Counter,
     tell: Box<dyn FnMut(String) + Send>,
@@ -255,8 +260,11 @@ impl AuditWriter {
         (self.tell)(what);
     }
 
-    /// Continues in a new file of the name, if the old one was renamed.
-    fn reopen(&mut self) {
+    /// Continues in a new file of the name, if the old one was renamed. If that fails, it is
+    /// reported once for each request, and lines go to the open file until a later attempt
+    /// succeeds.
+    fn reopen(&mut self, now: u64, is_asked: bool) {
+        self.reopen_again = None;
         match open(&self.path) {
             Ok(file) => {
                 let is_other = !is_same(self.out.get_ref(), &file);
@@ -268,7 +276,12 @@ impl AuditWriter {
                     self.out.end_line();
                 }
             }
-            Err(error) => self.tell(format!("{error}; the old file stays open")),
+            Err(error) => {
+                self.reopen_again = Some(now.saturating_add(REOPEN));
+                if is_asked {
+                    self.tell(format!("{error}; the old file stays open"));
+                }
+            }
         }
     }
 }
@@ -286,8 +299,9 @@ impl Agent for AuditWriter {
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        if self.reload.is_due() {
-            self.reopen();
+        let is_asked = self.reload.is_due();
+        if is_asked || self.reopen_again.is_some_and(|at| now.mono >= at) {
+            self.reopen(now.mono, is_asked);
         }
         Ok(self.turn(now.mono))
     }
@@ -447,5 +461,28 @@ mod tests {
         reloaded(&audit, "three");
         writer.do_work(now).unwrap();
         assert_eq!((moved.lines().len(), place.lines().len()), (2, 1));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_again_is_tried_every_minute() {
+        let (place, moved) = (Place::new("blocked"), Place::new("kept"));
+        let (audit, mut writer, reload, _) = begin(&place);
+        let mut now = fanfare_engine::clock::Clock::new().read();
+        std::fs::rename(&place.0, &moved.0).unwrap();
+        // A folder cannot be opened for writing.
+        std::fs::create_dir(&place.0).unwrap();
+        reload.request();
+        reloaded(&audit, "one");
+        writer.do_work(now).unwrap();
+        std::fs::remove_dir(&place.0).unwrap();
+        now.mono += REOPEN - 1;
+        reloaded(&audit, "two");
+        writer.do_work(now).unwrap();
+        assert!(!place.0.exists());
+        now.mono += 1;
+        reloaded(&audit, "three");
+        writer.do_work(now).unwrap();
+        assert_eq!((moved.lines().len(), place.lines().len()), (2, 1));
+        assert_eq!(writer.reopen_again, None);
     }
 }

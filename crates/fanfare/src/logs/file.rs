@@ -11,8 +11,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// The interval at which the file is checked while no line comes.
 const LOOK: Duration = Duration::from_millis(500);
-/// The pause after a failed rotation.
-const ROLL_AGAIN: Duration = Duration::from_secs(60);
+/// The pause after a failed rotation, or a failed attempt to open the file again.
+const AGAIN: Duration = Duration::from_secs(60);
 
 /// A log file that takes whole lines. A write always succeeds: lines that the disk refuses are
 /// dropped and counted, and the file has their number in their place once it accepts lines again;
@@ -23,6 +23,8 @@ pub(super) struct FileLog {
     is_failing: bool,
     /// The time of the next attempt at a rotation that failed.
     roll_again: Option<Instant>,
+    /// The time of the next attempt to open the file again, if the last one failed.
+    reopen_again: Option<Instant>,
 }
 
 impl FileLog {
@@ -44,6 +46,7 @@ impl FileLog {
             reload,
             is_failing: false,
             roll_again: None,
+            reopen_again: None,
         })
     }
 
@@ -60,21 +63,28 @@ impl FileLog {
         }
     }
 
-    /// Rotates the file if due, and reopens it if requested.
+    /// Rotates the file if due, and reopens it if requested, or if another attempt is due.
     fn turn(&mut self, more: usize) {
-        if self.reload.is_due() {
+        let now = Instant::now();
+        let is_asked = self.reload.is_due();
+        if is_asked || self.reopen_again.is_some_and(|at| now >= at) {
             let outcome = self.switch(RotatedFile::reopen);
+            self.reopen_again = outcome.is_err().then_some(now + AGAIN);
             if outcome.is_ok() {
                 self.roll_again = None;
             }
-            self.note(outcome, "opened again");
+            if is_asked {
+                self.note(outcome, "opened again");
+            }
         }
         let utc = utc();
-        let now = Instant::now();
         let is_due = self.roll_again.is_none_or(|at| now >= at);
         if is_due && self.lines.get_mut().is_over(utc, more) {
             let outcome = self.switch(|file| file.roll(utc));
-            let again = outcome.is_err().then_some(now + ROLL_AGAIN);
+            let again = outcome.is_err().then_some(now + AGAIN);
+            if outcome.is_ok() {
+                self.reopen_again = None;
+            }
             if std::mem::replace(&mut self.roll_again, again).is_none() {
                 self.note(outcome, "ended");
             }

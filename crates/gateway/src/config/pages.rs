@@ -2,9 +2,9 @@
 //! parse, and their defaults are the program's.
 
 use super::Config;
-use crate::console_config::ConsoleConfig;
+use crate::config::console::ConsoleConfig;
 use crate::dbn::config::DbnConfig;
-use crate::program_log::ProgramLog;
+use crate::notice::program_log::ProgramLog;
 use std::collections::BTreeSet;
 
 const PAGES: [&str; 3] = ["gateway", "dbn", "kafka"];

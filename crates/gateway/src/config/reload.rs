@@ -3,8 +3,8 @@
 
 use super::{Config, Limits};
 use crate::feed::config::Feed;
-use crate::port_config::PortConfig;
-use crate::program_log::ProgramLog;
+use crate::notice::program_log::ProgramLog;
+use crate::ports::config::PortConfig;
 
 /// The name of a key, and whether the key is the same in both configurations.
 type Key = (&'static str, bool);

@@ -93,7 +93,7 @@ fn what_a_table_leaves_out_has_its_default() {
 fn a_list_of_sessions_admits_only_its_pairs() {
     let text = "[producers]\nport = 1\nsessions = [{ sender = \"A\", target = \"B\" }]\n";
     let config = Config::from_toml(text).unwrap();
-    let rules = |port| crate::rules::PortRules::new(&config, port).unwrap();
+    let rules = |port| crate::ports::rules::PortRules::new(&config, port).unwrap();
     let (producers, consumers) = (rules(&config.producers), rules(&config.consumers));
     assert!(producers.admits("A", "B"));
     assert!(!producers.admits("B", "A"));

@@ -9,7 +9,7 @@ use super::wire::Wire;
 use crate::users::dbn_seat::DbnReading;
 use crate::users::grant::Grant;
 use crate::users::roster::DbnSeated;
-use crate::users::{DbnKey, User};
+use crate::users::{DbnKey, Requests, User};
 use fanfare_engine::host::network_of;
 use fanfare_engine::poll::Interest as Readiness;
 use fanfare_engine::tcp::Stream;
@@ -97,8 +97,8 @@ pub(super) struct Client {
     held: Option<Vec<u8>>,
     /// The requests received before the session was started.
     pub(super) early: Early,
-    /// The number of requests in the second that began then.
-    pub(super) requests: (u64, u32),
+    /// The requests of the current second.
+    pub(super) requests: Requests,
     /// The time at which a record was sent last.
     last_sent: u64,
     /// The most bytes that may be queued.
@@ -146,7 +146,7 @@ impl Client {
             tasks: VecDeque::new(),
             held: None,
             early: Early::default(),
-            requests: (0, 0),
+            requests: Requests::default(),
             last_sent: 0,
             limit,
             is_warned: false,
@@ -339,10 +339,9 @@ impl Client {
 
     /// Appends a record.
     pub(super) fn put(&mut self, record: &[u8], now: Times) {
-        self.last_sent = now.mono;
         match (self.ts_out, &mut self.held) {
             // The time of sending is appended when it is known.
-            (_, Some(held)) => held.extend_from_slice(record),
+            (_, Some(held)) => return held.extend_from_slice(record),
             (false, None) => self.wire.put(record),
             (true, None) => {
                 let mut out = Vec::with_capacity(record.len() + 8);
@@ -350,6 +349,7 @@ impl Client {
                 self.wire.put(&out);
             }
         }
+        self.last_sent = now.mono;
     }
 
     /// Appends records of the past, before those that are held back.
@@ -386,10 +386,15 @@ impl Client {
 
     /// Appends a notice, and the records that were held back.
     pub(super) fn release(&mut self, code: SystemCode, text: &str, now: Times) {
+        self.tell_first(code, text, now);
+        self.unhold(now);
+    }
+
+    /// Appends a notice, before the records that are held back.
+    fn tell_first(&mut self, code: SystemCode, text: &str, now: Times) {
         let held = self.held.take();
         self.tell(code, text, now);
         self.held = held;
-        self.unhold(now);
     }
 
     /// Appends consecutive records, whatever the length of the queue.
@@ -529,13 +534,13 @@ impl Client {
             (false, true) => {
                 self.is_warned = true;
                 let text = format!("{} bytes are queued for the client", self.wire.len());
-                self.tell(SystemCode::SlowReaderWarning, &text, now);
+                self.tell_first(SystemCode::SlowReaderWarning, &text, now);
                 return true;
             }
             _ => {}
         }
         if now.mono >= self.next_heartbeat() {
-            self.tell(SystemCode::Heartbeat, "Heartbeat", now);
+            self.tell_first(SystemCode::Heartbeat, "Heartbeat", now);
             return true;
         }
         false

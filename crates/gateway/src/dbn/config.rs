@@ -1,6 +1,6 @@
 //! `[dbn]`: a port for clients of DBN's live protocol.
 
-use crate::config_error::{ConfigError, NEEDS_MARKET, range, within};
+use crate::config::error::{ConfigError, NEEDS_MARKET, range, within};
 use fanfare_engine::host::Network;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};

@@ -74,7 +74,7 @@ impl Place<'_> {
             true => None,
             false => self.begin(&mut replay, client),
         };
-        let step = replay.step(place, (next, self.encoder.ended()), &client.grant);
+        let step = replay.step(place, next, self.encoder.ended(), &client.grant);
         let goes_on = !matches!(step, Step::Waits);
         match step {
             Step::Records(records) => client.put_past(&records, self.now),

@@ -29,14 +29,14 @@ mod threads;
 mod wanted;
 mod wire;
 
-use crate::audit::{Audit, DbnPeer};
 use crate::counts::DbnCounts;
 use crate::market::ring::EventReader;
+use crate::notice::audit::{Audit, DbnPeer};
 use crate::notice::{Notice, Notices};
 use crate::users::dbn_seat::Bell;
 use crate::users::roster::Roster;
 use crate::users::throttle::Throttle;
-use crate::users::{UserBook, UserSet};
+use crate::users::{CurrentUsers, UserBook};
 use client::{Client, FAREWELL, Phase, Times};
 use config::DbnConfig;
 use fanfare_engine::agent::{Agent, AgentError};
@@ -44,7 +44,7 @@ use fanfare_engine::clock::Clock;
 use fanfare_engine::poll::{Interest, Poller, Token};
 use fanfare_engine::slots::Slots;
 use fanfare_engine::tcp::{BindError, Listener};
-use fanfare_fix::session::Now;
+use fanfare_fix::session::{Now, SECOND};
 use fanfare_history::Run;
 use fanfare_market::Delivery;
 use fanfare_market::book::BookConfig;
@@ -75,7 +75,6 @@ const PACE: u64 = 200_000;
 const REPLAY: u64 = 1_000_000;
 
 const LISTENER: Token = Token(u64::MAX);
-const SECOND: u64 = 1_000_000_000;
 
 /// The components of the agent.
 pub(crate) struct Parts {
@@ -117,9 +116,7 @@ pub(crate) struct DbnAgent {
     /// Whether the plant was restarted before the next event.
     restarts: Restarts,
     hub: Hub,
-    /// The users and lists, as of this version of the book.
-    users: (u64, Arc<UserSet>),
-    book: UserBook,
+    users: CurrentUsers,
     roster: Roster,
     /// The bell that operators ring.
     bell: Bell,
@@ -185,16 +182,17 @@ impl DbnAgent {
         });
         let encoder = Encoder::new(parts.books, record)?;
         let bell = Bell::new(parts.events.waker().clone());
+        let mut events = parts.events;
+        events.keep_added();
         Ok(Self {
-            events: parts.events,
+            events,
             listener,
             poller,
             encoder,
             batch: Batch::default(),
             restarts: Restarts::default(),
             hub: Hub::default(),
-            users: (parts.users.version(), parts.users.read()),
-            book: parts.users,
+            users: CurrentUsers::new(parts.users),
             roster: parts.roster,
             bell,
             wrong: Throttle::default(),
@@ -229,7 +227,7 @@ impl DbnAgent {
         } = self;
         batch.clear();
         let restarts = &mut self.restarts;
-        events.read(TURN, |delivery| match delivery {
+        let read = events.read(TURN, |delivery| match delivery {
             Delivery::Event(event, directory) => {
                 restarts.write(encoder, directory, batch);
                 encoder.event(event, directory, batch);
@@ -244,7 +242,12 @@ impl DbnAgent {
             }
             Delivery::Restart => restarts.note(),
             Delivery::Watermark(time) => encoder.watermark(time, batch),
-        })
+        });
+        let named = events.take_added();
+        if !named.is_empty() {
+            self.review_names(&named);
+        }
+        read
     }
 
     /// Continues with the clients' pending tasks, and sends their queued bytes.
@@ -267,9 +270,6 @@ impl DbnAgent {
             if matches!(client.tasks.front(), Some(Task::Replay(_))) {
                 timer = timer.min(now.mono + REPLAY);
             }
-            self.counts
-                .skipped
-                .increment(std::mem::take(&mut client.uncounted));
             if let Some((code, why)) = client.ends.take() {
                 end(client, code, &why, now);
                 // A client that reads slowly needs longer until it reaches the reason.
@@ -286,9 +286,7 @@ impl DbnAgent {
             if let Phase::Ending { .. } = client.phase {
                 client.wire.finish();
             }
-            self.counts
-                .bytes
-                .increment(std::mem::take(&mut client.wire.sent));
+            count(&self.counts, client);
             match over(client, now.mono, stall) {
                 Some(why) => gone.push((token, why)),
                 None => timer = timer.min(client.next_timer(stall)),
@@ -326,9 +324,10 @@ impl DbnAgent {
 
     /// Removes a client whose connection has ended.
     fn leave(&mut self, token: Token, why: &str) {
-        let Some(client) = self.hub.clients.remove(token) else {
+        let Some(mut client) = self.hub.clients.remove(token) else {
             return;
         };
+        count(&self.counts, &mut client);
         for instrument in client.interest.some.keys() {
             self.hub.wants.set(*instrument, token, LiveSchemas::NONE);
         }
@@ -367,6 +366,16 @@ impl DbnAgent {
         };
         self.audit.dbn(event, &who, what, why);
     }
+}
+
+/// Adds to the counters what a client was sent, and what was dropped, since the last call.
+fn count(counts: &DbnCounts, client: &mut Client) {
+    counts
+        .bytes
+        .increment(std::mem::take(&mut client.wire.sent));
+    counts
+        .skipped
+        .increment(std::mem::take(&mut client.uncounted));
 }
 
 /// Polls the socket of a client for what it waits for now.
@@ -427,11 +436,7 @@ impl Agent for DbnAgent {
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
         self.times.advance(now);
-        let mut work = 0;
-        if self.book.version() != self.users.0 {
-            self.review();
-            work += 1;
-        }
+        let mut work = usize::from(self.review());
         if self.bell.was_rung() {
             work += self.answer_calls();
         }
@@ -472,6 +477,7 @@ impl Agent for DbnAgent {
         for token in self.tokens() {
             if let Some(client) = self.hub.clients.get_mut(token) {
                 client.wire.flush(now.mono);
+                count(&self.counts, client);
             }
         }
     }

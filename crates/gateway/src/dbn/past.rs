@@ -17,7 +17,7 @@ impl Past {
     /// it: in runs with these, numbers are those of other instruments.
     ///
     /// # Errors
-    /// The log cannot be read.
+    /// Returns an error if the log cannot be read.
     pub(super) fn begin<'a>(
         &self,
         log: &Log,

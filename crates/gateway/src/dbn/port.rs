@@ -4,7 +4,7 @@ use super::client::{Client, Phase};
 use super::line::{self, Auth};
 use super::{DbnAgent, LISTENER, SECOND};
 use crate::notice::Notice;
-use crate::users::dbn_seat::DbnSeat;
+use crate::users::dbn_seat::{DbnLogon, DbnSeat};
 use crate::users::grant::Grant;
 use fanfare_engine::agent::AgentError;
 use fanfare_engine::host::{AllowList, network_of};
@@ -260,7 +260,7 @@ impl DbnAgent {
             return;
         };
         let address = client.wire.peer().ip();
-        let users = &self.users.1;
+        let users = self.users.get();
         let found = users.of_answer(challenge, auth.answer.as_bytes());
         let found = found.filter(|(_, user)| user.allow.allows(address));
         if found.is_none() && !self.config.takes_strangers(users.has_users()) {
@@ -275,17 +275,17 @@ impl DbnAgent {
             );
             return self.refuse(token, &why, &why);
         }
-        let (whose, most) = match &client.user {
-            Some((key, user)) => (
-                (Some(key.clone()), Arc::clone(&user.name)),
-                user.sessions_at_a_time,
-            ),
-            None => ((None, Arc::from("")), usize::MAX),
+        let user = client.user.as_ref().map(|(_, user)| user);
+        let most = user.map_or(usize::MAX, |user| user.sessions_at_a_time);
+        let logon = DbnLogon {
+            session: client.session,
+            key: client.user.as_ref().map(|(key, _)| key.clone()),
+            user: user.map_or_else(Arc::default, |user| Arc::clone(&user.name)),
+            peer: client.wire.peer(),
+            since: UtcTimestamp::from_nanos(self.times.utc.cast_signed()),
+            client: auth.client,
         };
-        let peer = client.wire.peer();
-        let since = UtcTimestamp::from_nanos(self.times.utc.cast_signed());
-        let what = (client.session, auth.client);
-        let seat = DbnSeat::new(what, whose, peer, since, self.bell.clone());
+        let seat = DbnSeat::new(logon, self.bell.clone());
         match self.roster.take_dbn(seat, most) {
             Ok(seat) => client.seat = Some(seat),
             Err(why) => {

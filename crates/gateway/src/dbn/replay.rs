@@ -163,7 +163,8 @@ impl Replay {
     pub(super) fn step(
         &mut self,
         place: Option<Arc<()>>,
-        (next, ended): (u64, u64),
+        next: u64,
+        ended: u64,
         grant: &Arc<Grant>,
     ) -> Step {
         if let Some(place) = place {

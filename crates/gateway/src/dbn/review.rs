@@ -10,27 +10,71 @@ use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{ErrorCode, LiveSchemas, SymbolType};
 use fanfare_market::instruments::{Directory, Lookup};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The text sent to a client that is no longer permitted.
 const REVOKED: &str = "no longer permitted";
 
 impl DbnAgent {
-    /// Adopts the current users if they have changed.
-    pub(super) fn review(&mut self) {
-        let version = self.book.version();
-        if version == self.users.0 {
-            return;
+    /// Adopts the current users if they have changed. Returns whether they have.
+    pub(super) fn review(&mut self) -> bool {
+        let has_changed = self.users.look();
+        if has_changed {
+            self.review_all();
         }
-        self.users = (version, self.book.read());
+        has_changed
+    }
+
+    #[cold]
+    fn review_all(&mut self) {
         for token in self.tokens() {
             self.review_client(token);
         }
         self.hub.has_changed = true;
     }
 
+    /// Ends the subscriptions to renamed instruments that their users may not see by the new names.
+    #[cold]
+    pub(super) fn review_names(&mut self, renamed: &[InstrumentId]) {
+        let (now, directory) = (self.times, self.events.directory());
+        let Hub {
+            clients,
+            wants,
+            has_changed,
+            ..
+        } = &mut self.hub;
+        let mut hidden: BTreeMap<Token, BTreeSet<u32>> = BTreeMap::new();
+        for instrument in renamed {
+            let known = directory.instrument(*instrument);
+            for want in wants.of(*instrument) {
+                let client = clients.get(want.client);
+                if client.is_some_and(|own| own.is_streaming() && !own.grant.sees(known)) {
+                    hidden.entry(want.client).or_default().insert(instrument.0);
+                }
+            }
+        }
+        for (token, numbers) in hidden {
+            let Some(client) = clients.get_mut(token) else {
+                continue;
+            };
+            for number in &numbers {
+                client.interest.some.remove(number);
+                wants.set(*number, token, LiveSchemas::NONE);
+            }
+            client.sum_up();
+            *has_changed = true;
+            let what = match numbers.first() {
+                Some(number) if numbers.len() == 1 => format!("instrument {number}"),
+                _ => format!("{} instruments", numbers.len()),
+            };
+            let text = format!("{what}: {REVOKED}");
+            client.fail(ErrorCode::InvalidSubscription, &text, now);
+        }
+    }
+
     fn review_client(&mut self, token: Token) {
-        let (users, now) = (&self.users.1, self.times);
+        let (users, now) = (self.users.get(), self.times);
         let is_open = self.config.takes_strangers(users.has_users());
         let Some(client) = self.hub.clients.get_mut(token) else {
             return;
@@ -85,7 +129,7 @@ impl DbnAgent {
             }
             wants.set(number, token, left);
         }
-        gone += list(client, directory, revoked, (token, wants), now);
+        gone += list(client, directory, revoked, token, wants, now);
         if gone > 0 {
             let text = format!("{gone} instruments: {REVOKED}");
             client.fail(ErrorCode::InvalidSubscription, &text, now);
@@ -120,7 +164,8 @@ fn list(
     client: &mut Client,
     directory: &Directory,
     revoked: LiveSchemas,
-    (token, wants): (Token, &mut Wants),
+    token: Token,
+    wants: &mut Wants,
     now: Times,
 ) -> usize {
     let had = std::mem::take(&mut client.interest.all);

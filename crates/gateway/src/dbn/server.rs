@@ -2,10 +2,10 @@
 
 use super::config::DbnConfig;
 use super::{DbnAgent, DbnError, Parts};
-use crate::audit::Audit;
 use crate::counts::DbnCounts;
 use crate::market::ring::EventRing;
 use crate::notice;
+use crate::notice::audit::Audit;
 use crate::users::roster::Roster;
 use crate::users::{UserBook, UserSet};
 use fanfare_engine::agent::{Crew, CrewError};

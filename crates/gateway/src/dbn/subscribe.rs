@@ -1,5 +1,6 @@
 //! Requests of authenticated clients.
 
+use super::DbnAgent;
 use super::beginning::{Join, Targets};
 use super::client::Client;
 use super::interest::permits;
@@ -7,7 +8,6 @@ use super::join::Place;
 use super::line::{self, Line, Request, Wrong};
 use super::replay::Replay;
 use super::task::Task;
-use super::{DbnAgent, SECOND};
 use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{ErrorCode, SymbolType, SystemCode};
@@ -44,26 +44,20 @@ impl DbnAgent {
     /// Processes a line of a client whose session has started. Of those beyond the user's limit in
     /// a second, only the first is answered.
     pub(super) fn request(&mut self, token: Token, text: &str) {
-        let second = self.times.mono / SECOND;
         let now = self.times;
         let Some(client) = self.hub.clients.get_mut(token) else {
             return;
         };
         let most = client.grant.requests_per_second;
-        let (of, count) = &mut client.requests;
-        if *of != second {
-            (*of, *count) = (second, 0);
-        }
-        *count = count.saturating_add(1);
-        if *count > most {
-            if *count - most > 1 {
-                return;
+        match client.requests.beyond(most, now.mono) {
+            0 => self.run(token, text),
+            1 => {
+                let why = format!("more than {most} requests in a second: the others are ignored");
+                client.fail(ErrorCode::InvalidSubscription, &why, now);
+                self.note(token, "request", text, &why);
             }
-            let why = format!("more than {most} requests in a second: the others are ignored");
-            client.fail(ErrorCode::InvalidSubscription, &why, now);
-            return self.note(token, "request", text, &why);
+            _ => {}
         }
-        self.run(token, text);
     }
 
     pub(super) fn run(&mut self, token: Token, text: &str) {

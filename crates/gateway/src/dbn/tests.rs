@@ -4,18 +4,31 @@ use super::client::tests::pair;
 use super::*;
 use crate::market::ring::EventRing;
 use crate::notice;
+use crate::test_log::{instrument, named};
+use crate::users::UserSet;
+use crate::users::grant::Grant;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::poll::Waker;
+use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::LiveSchema;
 use std::net::TcpStream;
 
 /// A request that is answered with an error.
 const REQUEST: &str = "schema=none|symbols=A\n";
 
+/// Returns a ring for one reader.
+fn ring() -> EventRing {
+    EventRing::new(1 << 16, 1, Waker::detached().unwrap(), 1)
+}
+
 /// Returns an agent with a client, some lines of which have been received.
 fn agent(phase: Phase, lines: &str) -> (DbnAgent, Token, TcpStream) {
-    let waker = || Waker::detached().unwrap();
-    let events = EventRing::new(1 << 16, 1, waker(), 1).reader(waker());
+    agent_of(&mut ring(), phase, lines)
+}
+
+/// Returns an agent as `agent` does, which reads this ring.
+fn agent_of(ring: &mut EventRing, phase: Phase, lines: &str) -> (DbnAgent, Token, TcpStream) {
+    let events = ring.reader(Waker::detached().unwrap());
     let (notices, _) = notice::channel();
     let mut agent = DbnAgent::open(Parts {
         config: DbnConfig {
@@ -45,7 +58,7 @@ fn some_lines_of_a_client_are_processed_at_a_time() {
     for count in [32, 64, 96, 100] {
         assert!(agent.resume(token));
         let client = agent.hub.clients.get(token).unwrap();
-        assert_eq!(client.requests, (0, count));
+        assert_eq!(client.requests.count, count);
         assert_eq!(client.is_paused, count < 100);
     }
     assert!(!agent.resume(token));
@@ -60,7 +73,7 @@ fn requests_before_the_start_are_processed_some_at_a_time_and_before_the_others(
     for later in [0, 0, 15, 40] {
         assert!(agent.resume(token));
         let client = agent.hub.clients.get(token).unwrap();
-        assert_eq!(client.requests, (0, later));
+        assert_eq!(client.requests.count, later);
         assert_eq!(client.early.is_empty(), later > 0);
     }
     assert!(!agent.resume(token));
@@ -81,4 +94,41 @@ fn a_schema_is_added_once_in_a_turn_and_kept_for_a_while() {
     agent.times.mono = agent.next_timer().unwrap();
     agent.sum_up();
     assert!(agent.encoder.wanted().is_empty());
+}
+
+#[test]
+fn a_renamed_instrument_is_sent_only_to_those_who_may_see_its_new_name() {
+    let mut ring = ring();
+    let (mut agent, token, _other) = agent_of(&mut ring, Phase::Streaming, "");
+    let (number, trades) = (InstrumentId(0), LiveSchema::Trades.alone());
+    let client = agent.hub.clients.get_mut(token).unwrap();
+    client.interest.some.insert(number.0, trades);
+    agent.hub.wants.set(number.0, token, trades);
+    for (symbol, grant) in [
+        ("RIU3", Grant::everything()),
+        ("RIZ3", Grant::everything()),
+        ("RIH4", Grant::nothing()),
+    ] {
+        let may_see = grant.may_see(symbol.as_bytes());
+        agent.hub.clients.get_mut(token).unwrap().grant = Arc::new(grant);
+        ring.put_bytes(&instrument(number.0, named(symbol)));
+        agent.take_events();
+        agent.deliver();
+        let client = agent.hub.clients.get(token).unwrap();
+        assert_eq!(client.interest.of(number).is_empty(), !may_see, "{symbol}");
+        assert_eq!(agent.hub.wants.of(number).is_empty(), !may_see, "{symbol}");
+        assert_eq!(client.wire.len() > 0, !may_see, "the client is told");
+    }
+}
+
+#[test]
+fn what_is_sent_and_dropped_at_the_end_is_counted() {
+    let (mut agent, token, _other) = agent(Phase::Streaming, "");
+    let client = agent.hub.clients.get_mut(token).unwrap();
+    client.fail(ErrorCode::Unset, "why", Times::default());
+    client.uncounted = 3;
+    let now = agent.clock.read();
+    agent.on_close(now);
+    let counts = &agent.counts;
+    assert_eq!((counts.bytes.value(), counts.skipped.value()), (320, 3));
 }

@@ -1,8 +1,8 @@
 //! `[feed.edges]`, the topics on which a gateway publishes a feed for others, and `[[edge]]`, a
 //! feed that it receives from them.
 
-use crate::bridge::endpoint::{DdsTransport, Participant, check, check_topics, dds_endpoint};
-use crate::config_error::{ConfigError, range, within};
+use crate::config::error::{ConfigError, range, within};
+use crate::dds::endpoint::{DdsTransport, Participant, check, check_topics, dds_endpoint};
 use crate::market::config::FeedBook;
 use fanfare_dds::{History, Qos};
 use fanfare_feed::arbiter::ArbiterConfig;

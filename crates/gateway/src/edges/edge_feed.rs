@@ -3,14 +3,15 @@
 use super::config::Edge as EdgeSettings;
 use super::relay::book_kind;
 use super::sample::{self, BookKind};
-use crate::counts::{EdgeCounts, TopicCounts};
+use crate::counts::EdgeCounts;
+use crate::dds::topic_reader::TopicReader;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
+use crate::gateway::plan::Plan;
 use crate::market::outlet::{MarketOutlet, SHOWN};
 use crate::market::ring::EventRing;
 use crate::notice::{Notice, Notices};
-use crate::plan::Plan;
 use crate::stages::SourceStages;
-use fanfare_dds::{Error as DdsError, Reader, Samples};
+use fanfare_dds::Error as DdsError;
 use fanfare_engine::agent::AgentError;
 use fanfare_engine::poll::Waker;
 use fanfare_fix::session::Now;
@@ -18,8 +19,6 @@ use fanfare_market::relay::{Edge, EdgeConfig, Relayed, Step};
 use fanfare_market::state::code;
 use fanfare_market::{Event, Instruments};
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The initial capacity for the steps and events of a sample.
 const ROOM: usize = 1_024;
@@ -29,8 +28,8 @@ const TAKEN: usize = 256;
 
 /// A feed that other gateways receive.
 pub(crate) struct EdgeFeed {
-    pictures: Topic,
-    steps: Topic,
+    pictures: TopicReader,
+    steps: TopicReader,
     follower: Follower,
     outlet: MarketOutlet,
     stages: Option<SourceStages>,
@@ -60,17 +59,6 @@ struct Follower {
     told: usize,
 }
 
-/// A reader, and its state.
-struct Topic {
-    /// The reader, or `None` once it was closed because its writers had too many keys.
-    reader: Option<Reader>,
-    /// Whether the library has called since the last look.
-    called: Arc<AtomicBool>,
-    /// Whether there may be more samples.
-    is_hungry: bool,
-    samples: Samples,
-}
-
 impl EdgeFeed {
     /// Opens the topics. `table` has the instruments known in advance, and `base` is the plant's
     /// number of the feed's first instrument. Samples wake `waker`.
@@ -84,21 +72,8 @@ impl EdgeFeed {
         let domain = settings.member().open()?;
         let open = |name: &str, t, qos| {
             let name = format!("{}_{name}", settings.topics);
-            let called = Arc::new(AtomicBool::new(true));
-            let (flag, bell) = (Arc::clone(&called), waker.clone());
-            let counts = TopicCounts::new(plan.counters, &name, "dds_writers");
-            let reader = domain.topic(&name, &t, &qos)?.reader(&qos);
-            let reader = reader.on_data(move || {
-                flag.store(true, Ordering::Release);
-                bell.wake();
-            });
-            let reader = reader.on_status(counts.listener(plan.notices)).open()?;
-            Ok::<_, DdsError>(Topic {
-                samples: reader.samples(TAKEN),
-                reader: Some(reader),
-                called,
-                is_hungry: false,
-            })
+            let topic = domain.topic(&name, &t, &qos)?;
+            TopicReader::open(&topic, &qos, TAKEN, waker, plan)
         };
         Ok(Self {
             pictures: open("Pictures", sample::pictures_type(), settings.pictures_qos())?,
@@ -132,11 +107,13 @@ impl EdgeFeed {
             ..
         } = self;
         // Snapshots define instruments, to which the steps after them refer.
-        let pictures = self.pictures.take(|sample| {
+        let pictures = self.pictures.take(&follower.counts.closed)?;
+        for sample in pictures {
             follower.picture(now.mono, &sample, outlet);
             outlet.pass_on(follower.edge.instruments(), ring);
-        });
-        let steps = self.steps.take(|sample| {
+        }
+        let steps = self.steps.take(&follower.counts.closed)?;
+        for sample in steps {
             let stages = stages.as_mut();
             let measured = stages.and_then(|own| Some((own.unstamped_message(now)?, own)));
             if let Some((arrived, _)) = measured {
@@ -147,21 +124,12 @@ impl EdgeFeed {
             if let Some((_, stages)) = measured {
                 stages.end_decode(ring.end_mark());
             }
-        });
+        }
         if !follower.ended.is_empty() {
             follower.end(now.mono, outlet);
             outlet.pass_on(follower.edge.instruments(), ring);
         }
-        let work = [pictures, steps].into_iter().map(|taken| match taken {
-            Err(error @ DdsError::ReaderClosed { .. }) => {
-                follower.counts.closed.increment(1);
-                let why = error.to_string();
-                self.notices.send(Notice::BusClosed { why });
-                Ok(1)
-            }
-            taken => taken,
-        });
-        let work = work.sum::<Result<usize, _>>()?;
+        let work = pictures.len() + steps.len();
         if follower
             .edge
             .poll_timeout()
@@ -223,29 +191,6 @@ impl EdgeFeed {
         counts.dropped.set(recovery.dropped);
         let refused = self.follower.edge.instruments().refused();
         counts.refused.set(refused + market.stats().refused);
-    }
-}
-
-impl Topic {
-    /// Calls `each` with the samples that have arrived. Returns their number.
-    fn take(&mut self, mut each: impl FnMut(fanfare_dds::Sample<'_>)) -> Result<usize, DdsError> {
-        if !self.is_hungry && !self.called.swap(false, Ordering::Acquire) {
-            return Ok(0);
-        }
-        let Some(reader) = &self.reader else {
-            return Ok(0);
-        };
-        let taken = reader.take(&mut self.samples);
-        self.is_hungry = matches!(taken, Ok(1..));
-        match taken {
-            Ok(_) => self.samples.iter().for_each(&mut each),
-            Err(DdsError::ReaderClosed { .. }) => {
-                self.samples.clear();
-                self.reader = None;
-            }
-            Err(_) => {}
-        }
-        taken
     }
 }
 

@@ -3,14 +3,14 @@
 use super::config::FeedEdges;
 use super::relay::{HEAD, INSTRUMENT, PICTURE, Relay, RelayEnd, STEPS, book_kind};
 use super::sample::{self, BookKind, OVERHEAD, PictureSample, Source, StepsSample};
-use crate::bridge::ack_wait::{AckWait, Written};
-use crate::bridge::omissions::Omissions;
 use crate::counts::{EdgesCounts, RelayCounts, TopicCounts};
+use crate::dds::ack_wait::{AckWait, Written};
+use crate::dds::omissions::Omissions;
 use crate::feed::FeedError;
 use crate::feed::config::Feed;
+use crate::gateway::plan::Plan;
+use crate::gateway::start_error::StartError;
 use crate::notice::{Outlet, Why};
-use crate::plan::Plan;
-use crate::start_error::StartError;
 use fanfare_dds::cdr::CdrBuffer;
 use fanfare_dds::{Error as DdsError, Status, Writer};
 use fanfare_engine::agent::{Agent, AgentError};

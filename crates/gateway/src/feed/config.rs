@@ -1,13 +1,13 @@
 //! The `[feed]` table of the configuration.
 
 use super::lines::{FeedLine, OneOrMany, by_name, check_lines, field_or_none};
-use crate::bridge::endpoint::{DdsQos, DdsTransport, LEASE_MS, Participant, check, dds_endpoint};
-use crate::bridge::entry::MAX_CHANNEL;
-use crate::config_error::{ConfigError, range, within};
+use crate::config::error::{ConfigError, range, within};
+use crate::dds::endpoint::{DdsQos, DdsTransport, LEASE_MS, Participant, check, dds_endpoint};
+use crate::dds::entry::MAX_CHANNEL;
 use crate::edges::config::FeedEdges;
+use crate::fanout::versions::VERSIONS;
 use crate::market::config::{self as market, FeedBook, FeedReplay, SnapshotLines};
 use crate::replay::feed_config::{FileFeed, FileSource};
-use crate::versions::VERSIONS;
 use fanfare_dds::distribute::Distribution;
 use fanfare_dds::fast::TypeOptions;
 use fanfare_engine::feed::{LineConfig, ReceiverConfig};

@@ -1,6 +1,6 @@
 //! Lines in the configuration, and the deserialization of their values.
 
-use crate::config_error::{ConfigError, range, within};
+use crate::config::error::{ConfigError, range, within};
 use fanfare_feed::SequenceField;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error, MapAccess, SeqAccess, Unexpected, Visitor};

@@ -6,11 +6,11 @@
 
 use super::FeedError;
 use super::config::FeedTopics;
-use crate::bridge::ack_wait::{AckWait, Written};
-use crate::bridge::omissions::Omissions;
 use crate::counts::TopicsCounts;
+use crate::dds::ack_wait::{AckWait, Written};
+use crate::dds::omissions::Omissions;
+use crate::gateway::plan::Plan;
 use crate::notice::{Notice, Notices, Outlet, Why};
-use crate::plan::Plan;
 use crate::stages::{End, MARKED, Mark, OutletStages, Pending};
 use fanfare_dds::Error as DdsError;
 use fanfare_dds::distribute::Publisher;

@@ -1,9 +1,7 @@
 //! Watermarks in the ring of market events: its readers know by them that no earlier trade follows.
 
 use crate::market::ring::EventRing;
-use fanfare_fix::session::Now;
-
-const SECOND: u64 = 1_000_000_000;
+use fanfare_fix::session::{Now, SECOND};
 
 /// The longest time between the kernel's time of arrival of a datagram and the time at which it can
 /// be read, in nanoseconds. It is a few microseconds, unless the machine is stopped in between.

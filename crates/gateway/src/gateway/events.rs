@@ -3,12 +3,12 @@
 use super::Builder;
 use crate::counts::DbnCounts;
 use crate::dbn::{self, DbnAgent};
+use crate::gateway::start_error::StartError;
 use crate::history::{self, KnownInstruments, LogThreads, OpenLog};
 use crate::market::ring::EventRing;
 use crate::replay::OpenReplay;
 use crate::service::{Service, ServiceConfig};
 use crate::stages::End;
-use crate::start_error::StartError;
 use crate::watch::{Watched, WatchedLog, WatchedMarket};
 use fanfare_engine::poll::Waker;
 use fanfare_history::Run;

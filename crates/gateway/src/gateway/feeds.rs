@@ -4,16 +4,16 @@ use super::{Builder, Events};
 use crate::edges::edge_feed::EdgeFeed;
 use crate::edges::publish::{self, EdgesPublisher};
 use crate::edges::relay::Relay;
+use crate::fanout::rings::Rings;
 use crate::feed::config::Feed;
 use crate::feed::publish::{SampleRing, TopicsPublisher};
 use crate::feed::{self, FeedError, FeedSource, Feeds, Outlets};
+use crate::gateway::plan::Plan;
+use crate::gateway::start_error::StartError;
 use crate::history::KnownInstruments;
 use crate::market::error::MarketError;
 use crate::market::{Held, MarketFeed};
-use crate::plan::Plan;
 use crate::replay::{DbnPlace, FileMarket, ReplaySource};
-use crate::rings::Rings;
-use crate::start_error::StartError;
 use fanfare_engine::agent::Agent;
 use fanfare_engine::poll::Waker;
 use fanfare_fast::Program;
@@ -51,6 +51,7 @@ impl Builder<'_> {
                         mappings: &self.mappings,
                         known: &known,
                     };
+                    let place = (place.source, place.base);
                     let market = MarketFeed::open(feed, &program, place, &waker, held, relay, plan);
                     Some(market.map_err(FeedError::from)?)
                 }
@@ -67,7 +68,7 @@ impl Builder<'_> {
             };
             let mut source = FeedSource::open(feed, program, outlets, market, plan)?;
             if let Some(log) = rings.inlets() {
-                source.log_to(log, place.map_or(0, |(number, _)| number));
+                source.log_to(log, place.map_or(0, |place| place.source));
             }
             sources.push(source);
         }
@@ -97,12 +98,13 @@ impl Builder<'_> {
         plan: Plan<'_>,
     ) -> Result<Vec<EdgeFeed>, StartError> {
         let mut edges = Vec::new();
-        for (edge, &(source, base)) in self.config.edges.iter().zip(&self.numbering.edges) {
-            let config = edge.follower(source).map_err(MarketError::from);
+        for (edge, place) in self.config.edges.iter().zip(&self.numbering.edges) {
+            let config = edge.follower(place.source).map_err(MarketError::from);
             let config = config.map_err(FeedError::from)?;
             let mut table = Instruments::new(edge.book.most_instruments as usize);
             known.define(&edge.channel, &mut table);
-            edges.push(EdgeFeed::open(edge, config, (table, base), waker, plan)?);
+            let table = (table, place.base);
+            edges.push(EdgeFeed::open(edge, config, table, waker, plan)?);
         }
         Ok(edges)
     }
@@ -115,8 +117,8 @@ impl Builder<'_> {
         plan: Plan<'_>,
     ) -> Result<Vec<FileMarket>, StartError> {
         let mut files = Vec::new();
-        for (file, &(source, base)) in self.config.files.iter().zip(&self.numbering.files) {
-            let place = DbnPlace::new(source, base, file.source.most_instruments);
+        for (file, place) in self.config.files.iter().zip(&self.numbering.files) {
+            let place = DbnPlace::new(place.source, place.base, file.source.most_instruments);
             files.push(FileMarket::open(file, place, books, waker, plan)?);
         }
         Ok(files)

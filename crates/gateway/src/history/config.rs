@@ -1,7 +1,7 @@
 //! `[history]`: the log of market events.
 
 use super::rolls::{self, Calendar};
-use crate::config_error::{ConfigError, range, within};
+use crate::config::error::{ConfigError, range, within};
 use fanfare_history::{KeeperConfig, WriterConfig};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -103,20 +103,24 @@ const fn compress() -> u8 {
 
 impl History {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let size = self.segment_bytes;
-        let kept = (size, self.compress, self.keep_bytes, self.keep_days);
-        check_segments("history", kept)?;
+        let segments = Segments {
+            size: self.segment_bytes,
+            level: self.compress,
+            keep_bytes: self.keep_bytes,
+            keep_days: self.keep_days,
+        };
+        segments.check("history")?;
         let events = self.checkpoint_events;
         within("history.checkpoint_events", events, 1000..=1 << 40)?;
         within("history.sync_ms", self.sync_ms, 0..=3_600_000)?;
         if let Some(raw) = &self.raw {
-            let kept = (
-                raw.segment_bytes,
-                raw.compress,
-                raw.keep_bytes,
-                raw.keep_days,
-            );
-            check_segments("history.raw", kept)?;
+            let segments = Segments {
+                size: raw.segment_bytes,
+                level: raw.compress,
+                keep_bytes: raw.keep_bytes,
+                keep_days: raw.keep_days,
+            };
+            segments.check("history.raw")?;
             within("history.raw.ring_bytes", raw.ring_bytes, 1 << 20..=1 << 30)?;
         }
         rolls::check(self.calendar())
@@ -180,19 +184,26 @@ impl History {
     }
 }
 
-/// Checks the size, compression and retention of segments in a table.
-fn check_segments(
-    table: &str,
-    (size, level, bytes, days): (u64, u8, Option<u64>, Option<u32>),
-) -> Result<(), ConfigError> {
-    let key = |name: &str| format!("{table}.{name}");
-    within(key("segment_bytes"), size, 1 << 16..=16 << 30)?;
-    within(key("compress"), level, 0..=19)?;
-    within(key("keep_days"), days.unwrap_or(1), 1..=36_500)?;
-    let least = 2 * size;
-    let keep = bytes.unwrap_or(least);
-    let rule = "must be at least two segments, 2 × segment_bytes";
-    range(key("keep_bytes"), keep, keep >= least, rule)
+/// The size, compression and retention of the segments of a log.
+struct Segments {
+    size: u64,
+    level: u8,
+    keep_bytes: Option<u64>,
+    keep_days: Option<u32>,
+}
+
+impl Segments {
+    /// Checks the ranges. `table` is the table that has the keys.
+    fn check(&self, table: &str) -> Result<(), ConfigError> {
+        let key = |name: &str| format!("{table}.{name}");
+        within(key("segment_bytes"), self.size, 1 << 16..=16 << 30)?;
+        within(key("compress"), self.level, 0..=19)?;
+        within(key("keep_days"), self.keep_days.unwrap_or(1), 1..=36_500)?;
+        let least = 2 * self.size;
+        let keep = self.keep_bytes.unwrap_or(least);
+        let rule = "must be at least two segments, 2 × segment_bytes";
+        range(key("keep_bytes"), keep, keep >= least, rule)
+    }
 }
 
 #[cfg(test)]

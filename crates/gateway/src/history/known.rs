@@ -28,8 +28,7 @@ impl KnownInstruments {
 
     /// Defines the instruments of a feed in its table, in the order of their numbers.
     pub(crate) fn define(&self, feed: &str, table: &mut Instruments) {
-        let place = self.run.feeds.iter().position(|own| own.name == feed);
-        let Some(own) = place.and_then(|place| self.run.feeds.get(place)) else {
+        let Some(own) = self.run.feeds.iter().find(|own| own.name == feed) else {
             return;
         };
         let behind = self.run.feeds.iter().map(|other| other.base);

@@ -20,11 +20,11 @@ mod writer;
 
 use crate::config::Config;
 use crate::counts::{HistoryCounts, KeeperCounts};
+use crate::gateway::start_error::StartError;
 use crate::kafka::{self, LogEnd};
 use crate::market::ring::{self, EventRing};
 use crate::notice::{Notice, Notices};
 use crate::stages::{End, StagePlan};
-use crate::start_error::StartError;
 use config::{History, WhenBehind};
 use fanfare_engine::agent::Agent;
 use fanfare_engine::clock;
@@ -43,7 +43,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
-use writer::LogAgent;
+use writer::{LogAgent, LogParts};
 
 /// The sleep of the threads of a log when idle. Events that arrive in the meantime are in the
 /// rings, which hold more than any feed delivers in that time.
@@ -69,8 +69,8 @@ impl OpenLog {
         (self.writer.folder().to_owned(), self.writer.committed())
     }
 
-    /// Subscribes to the ring. Returns the agents that write and keep the log, its reader, and the
-    /// instruments in the log. The feeds do not wait for the log once `stop` is raised.
+    /// Subscribes to the ring. Returns the agents that write and keep the log and copy it to Kafka,
+    /// and the instruments in the log. The feeds do not wait for the log once `stop` is raised.
     pub(crate) fn start(
         self,
         (config, history, books): (&Config, &History, &[BookConfig]),
@@ -108,10 +108,17 @@ impl OpenLog {
             writer: Arc::downgrade(&open),
         };
         let sinks = kafka::sinks(config, &log, books, counters, notices);
-        let told = (notices.clone(), order);
-        let log = (self.writer, claim);
-        let mut writer = LogAgent::new(history, log, records, (counts, stages), told);
-        writer.hold(open);
+        let parts = LogParts {
+            writer: self.writer,
+            claim,
+            ring: records,
+            order,
+            notices: notices.clone(),
+            counts,
+            stages,
+            open,
+        };
+        let writer = LogAgent::new(history, parts);
         let mut threads: LogThreads = vec![
             (Box::new(writer), WRITER_SLEEP),
             (Box::new(keeper), KEEPER_SLEEP),

@@ -1,8 +1,8 @@
 //! The ends of sessions: a time of day, on the days that have one.
 
 use super::rolling::RollOrder;
-use crate::config_error::{ConfigError, range};
-use crate::rotation_config::{check_daily, daily};
+use crate::config::error::{ConfigError, range};
+use crate::config::rotation::{check_daily, daily};
 use fanfare_engine::rotate::Daily;
 use fanfare_fix::session::{Now, Weekday};
 use fanfare_history::{LogError, Writer};

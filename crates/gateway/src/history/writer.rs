@@ -14,6 +14,19 @@ use fanfare_history::{Claim, LogError, Writer};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// The components of the agent.
+pub(super) struct LogParts {
+    pub(super) writer: Writer,
+    pub(super) claim: Claim,
+    pub(super) ring: RecordReader,
+    pub(super) order: RollOrder,
+    pub(super) notices: Notices,
+    pub(super) counts: HistoryCounts,
+    pub(super) stages: Option<OutletStages>,
+    /// Held until the log is closed.
+    pub(super) open: Arc<()>,
+}
+
 /// The most records of one turn, which are committed together.
 const TURN: usize = 512;
 
@@ -30,6 +43,7 @@ pub(crate) struct LogAgent {
     patience: Patience,
     /// The number of the first event that is counted.
     first: u64,
+    /// The number of events appended so far.
     seen: u64,
     counts: HistoryCounts,
     stages: Option<OutletStages>,
@@ -38,31 +52,20 @@ pub(crate) struct LogAgent {
 }
 
 impl LogAgent {
-    pub(crate) fn new(
-        history: &History,
-        (writer, claim): (Writer, Claim),
-        ring: RecordReader,
-        (counts, stages): (HistoryCounts, Option<OutletStages>),
-        (notices, order): (Notices, RollOrder),
-    ) -> Self {
+    pub(super) fn new(history: &History, parts: LogParts) -> Self {
         Self {
-            ring,
-            roll: Roll::new(history.calendar(), order),
+            ring: parts.ring,
+            roll: Roll::new(history.calendar(), parts.order),
             ring_file: history.ring_file(),
-            patience: Patience::new(&history.folder, notices),
-            first: writer.next(),
+            patience: Patience::new(&history.folder, parts.notices),
+            first: parts.writer.next(),
             seen: 0,
-            writer: Some(writer),
-            claim: Some(claim),
-            counts,
-            stages,
-            open: None,
+            writer: Some(parts.writer),
+            claim: Some(parts.claim),
+            counts: parts.counts,
+            stages: parts.stages,
+            open: Some(parts.open),
         }
-    }
-
-    /// Holds `open` until the log is closed.
-    pub(crate) fn hold(&mut self, open: Arc<()>) {
-        self.open = Some(open);
     }
 
     /// Appends the records of the ring, and commits them. Returns how many records there were.
@@ -75,23 +78,21 @@ impl LogAgent {
         let (mut failed, mut seen) = (None, 0);
         let stages = &mut self.stages;
         let read = self.ring.read(TURN, |record, continues| {
-            if let Record::Events(events, mark) = record {
-                if let (Some(mark), Some(stages)) = (mark, stages.as_mut()) {
-                    stages.take(mark, now.mono);
-                }
-                seen += events.len() as u64;
+            if let (Record::Events(_, Some(mark)), Some(stages)) = (&record, stages.as_mut()) {
+                stages.take(*mark, now.mono);
             }
-            if let Err(error) = append(writer, record, continues) {
-                failed = Some(error);
+            match append(writer, record, continues) {
+                Ok(events) => seen += events as u64,
+                Err(error) => failed = Some(error),
             }
         });
+        self.seen += seen;
         if let Some(error) = failed {
             // The numbers show which events are lost. Instruments have no numbers, so all are
             // requested again.
             self.ring.ask();
             return Err(error);
         }
-        self.seen += seen;
         if read > 0 {
             writer.commit()?;
             self.ring.release();
@@ -115,21 +116,22 @@ impl LogAgent {
     }
 }
 
-/// Appends a record of the ring to the log.
+/// Appends a record of the ring to the log. Returns the number of its events.
 pub(super) fn append(
     writer: &mut Writer,
     record: Record<'_>,
     continues: bool,
-) -> Result<(), LogError> {
+) -> Result<usize, LogError> {
     match record {
-        Record::Events(events, _) => writer.part(events, continues),
-        Record::Instrument(bytes) => writer.instrument(bytes),
-        Record::Restart(time) => writer.restart(time),
-        Record::Watermark(time) => {
-            writer.watermark(time);
-            Ok(())
+        Record::Events(events, _) => {
+            writer.part(events, continues)?;
+            return Ok(events.len());
         }
+        Record::Instrument(bytes) => writer.instrument(bytes)?,
+        Record::Restart(time) => writer.restart(time)?,
+        Record::Watermark(time) => writer.watermark(time),
     }
+    Ok(0)
 }
 
 impl Agent for LogAgent {

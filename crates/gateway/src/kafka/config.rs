@@ -1,6 +1,6 @@
 //! `[[kafka]]`: topics of Kafka with market events.
 
-use crate::config_error::{ConfigError, range, within};
+use crate::config::error::{ConfigError, range, within};
 use fanfare_market::Kind;
 use fanfare_market::dbn::live::LiveSchema;
 use serde::Deserialize;

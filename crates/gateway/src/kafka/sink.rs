@@ -81,6 +81,8 @@ struct Running {
     /// The number of messages in the transaction, and the time of its first.
     pending: u64,
     since: u64,
+    /// The number of events that the transaction reports as missing.
+    gone: u64,
 }
 
 impl<T: Topic> KafkaSink<T> {
@@ -149,6 +151,7 @@ impl<T: Topic> KafkaSink<T> {
             held,
             pending: 0,
             since: 0,
+            gone: 0,
         };
         if mem::take(&mut self.is_silent) {
             let from = held.last.unwrap_or(running.seen) + 1;
@@ -199,6 +202,7 @@ impl<T: Topic> KafkaSink<T> {
             form,
             held,
             pending,
+            gone: count,
             ..
         } = running;
         if gone.is_empty() {
@@ -209,7 +213,7 @@ impl<T: Topic> KafkaSink<T> {
             return Ok(());
         }
         self.tell(format!("events {first} to {last} are no longer in the log"));
-        self.counts.gone.increment(last - first + 1);
+        *count += last - first + 1;
         form.lost(first, last, &mut putter(&mut self.topic, pending))?;
         Ok(())
     }
@@ -220,15 +224,15 @@ impl<T: Topic> KafkaSink<T> {
             None => self.connect()?,
         };
         let had_begun = running.pending > 0;
-        let read = running.read(&mut self.topic, &self.counts)?;
+        let read = running.read(&mut self.topic)?;
         if !had_begun {
             running.since = now;
         }
         let is_due = now.saturating_sub(running.since) >= self.config.commit_ms * 1_000_000;
         if running.pending > 0 && (is_due || running.pending >= MOST || is_end && read == 0) {
             self.topic.commit()?;
-            self.counts.sent.increment(running.pending);
-            running.pending = 0;
+            self.counts.sent.increment(mem::take(&mut running.pending));
+            self.counts.gone.increment(mem::take(&mut running.gone));
         }
         if running.pending == 0 {
             self.unsent = running.seen + 1;
@@ -261,13 +265,14 @@ fn putter<'a, T: Topic>(
 }
 
 impl Running {
-    fn read<T: Topic>(&mut self, topic: &mut T, counts: &KafkaCounts) -> Result<usize, SinkError> {
+    fn read<T: Topic>(&mut self, topic: &mut T) -> Result<usize, SinkError> {
         let Self {
             reader,
             form,
             held,
             seen,
             pending,
+            gone,
             ..
         } = self;
         let last = held.last.unwrap_or(0);
@@ -286,7 +291,7 @@ impl Running {
                 Delivery::Lost { first, last: until } => {
                     *seen = until;
                     let first = first.max(last + 1);
-                    counts.gone.increment(until - first + 1);
+                    *gone += until - first + 1;
                     form.lost(first, until, &mut put)
                 }
                 Delivery::Restart if *seen == last && held.restarts > 0 => {

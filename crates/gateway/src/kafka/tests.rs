@@ -237,6 +237,12 @@ fn sink(
     )
 }
 
+/// Returns the value of a counter.
+fn value(counters: &Counters, label: &str) -> u64 {
+    let all = counters.snapshot();
+    all.iter().find(|own| own.label() == label).unwrap().value
+}
+
 /// Returns the time of a turn. A failed one is tried again two turns later.
 fn at(turn: u64) -> Now {
     Now {
@@ -314,6 +320,22 @@ fn what_the_log_lacks_is_said_in_the_topic() {
     let broker = topic.broker.lock().unwrap();
     let lost = &broker.messages[9];
     assert_eq!(lost.2, br#"{"lost":{"first":10,"last":19}}"#);
+}
+
+#[test]
+fn missing_events_are_counted_once_however_often_they_are_sent() {
+    let folder = Scratch::new("counted");
+    let topic = Fake::default();
+    write(&folder, (1..10).chain(20..30), 1);
+    let (mut sink, _told, counters) = sink(config(), &folder, &topic, &Arc::default());
+    // Three transactions cannot be committed, after 22 calls: the two that begin, and 20 messages.
+    topic.broker.lock().unwrap().fails = vec![22; 3];
+    for turn in 1..20 {
+        sink.do_work(at(turn)).unwrap();
+    }
+    assert_eq!(numbers(&topic, What::Lost), [19]);
+    assert_eq!(value(&counters, "events_kafka_gone"), 10);
+    assert!(value(&counters, "events_kafka_errors") > 0);
 }
 
 #[test]
@@ -462,11 +484,7 @@ fn the_lag_grows_while_the_broker_is_away() {
     write(&folder, 1..10, 1);
     let written = Arc::new(AtomicU64::new(10));
     let (mut sink, _told, counters) = sink(config(), &folder, &topic, &written);
-    let lag = || {
-        let all = counters.snapshot();
-        let lag = all.iter().find(|own| own.label() == "events_kafka_lag");
-        lag.unwrap().value
-    };
+    let lag = || value(&counters, "events_kafka_lag");
     for turn in 1..4 {
         sink.do_work(at(turn)).unwrap();
     }

@@ -1,7 +1,7 @@
 //! The parts of `[[feed]]` that make it a market: `mapping`, `[feed.book]`, `[[feed.snapshot]]` and
 //! `[feed.replay]`.
 
-use crate::config_error::{ConfigError, range, within};
+use crate::config::error::{ConfigError, range, within};
 use crate::feed::lines::{FeedLine, by_name, check_lines, field_or_none};
 use fanfare_engine::replay::ReplaySource;
 use fanfare_feed::recovery::{Numbering, RecoveryConfig, ReplayConfig};

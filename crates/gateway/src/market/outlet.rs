@@ -5,8 +5,8 @@ use super::ring::EventRing;
 use super::states::{StateCounts, States};
 use crate::counts::MarketCounts;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
+use crate::gateway::plan::Plan;
 use crate::notice::{Notice, Notices};
-use crate::plan::Plan;
 use fanfare_fix::session::Now;
 use fanfare_market::{Event, InstrumentId, Instruments, Kind, Values};
 use std::sync::Arc;
@@ -34,11 +34,11 @@ pub(crate) struct MarketOutlet {
     known: u32,
     /// The next instrument to be shown again, or `None` if all were.
     shown: Option<u32>,
-    /// The last values of the instruments, unless they are kept elsewhere.
-    values: Option<Values>,
     /// Whether all are to be shown again afterwards, because the lost events may belong to the
     /// first ones.
     is_asked_again: bool,
+    /// The last values of the instruments, unless they are kept elsewhere.
+    values: Option<Values>,
     states: States,
     /// The states in the last notice, and the time at which it was sent.
     notice: (StateCounts, u64),
@@ -80,8 +80,8 @@ impl MarketOutlet {
             },
             known: 0,
             shown: None,
-            values: None,
             is_asked_again: false,
+            values: None,
             states: States::default(),
             notice: Default::default(),
             due: 0,

@@ -13,8 +13,9 @@ mod stages;
 mod status;
 mod subscriptions;
 mod users;
+pub(crate) mod which;
 
-use crate::gateway_handle::GatewayHandle;
+use crate::gateway::handle::GatewayHandle;
 use crate::watch::Watch;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::levels::LogLevels;

@@ -4,6 +4,8 @@ use super::GatewayOperator;
 use super::of;
 use super::pages::{AFTER, LIMIT, NEXT, TOTAL, page};
 use crate::service::{Contract, WantedSubscriptions};
+use crate::users::PortName;
+use crate::users::roster::Seat;
 use crate::watch::NoList;
 use fanfare_fix::session::SessionId;
 use fanfare_operator::Shape::{Count, Flag, List, Object, OneOf, Text};
@@ -32,11 +34,7 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::look(
 
 fn subscriptions(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let page = page(ask)?;
-    let seats = operator.gateway.sessions(|seat| {
-        let is = |name, own: &str| ask.text(name).is_none_or(|wanted| wanted == own);
-        let printed = Escaped::text(&seat.id.target).to_string();
-        is("user", &seat.user) && (is("sender", &seat.id.target) || is("sender", &printed))
-    });
+    let seats = operator.gateway.sessions(|seat| is_wanted(seat, ask));
     let is_limited = ask.text("user").is_some() || ask.text("sender").is_some();
     let ids = seats.iter().map(|seat| SessionId::clone(&seat.id));
     let wanted = WantedSubscriptions {
@@ -62,6 +60,16 @@ fn subscriptions(operator: &GatewayOperator, ask: &Ask) -> Outcome {
         row["user"] = user.map_or("", String::as_str).into();
     }
     Ok(list)
+}
+
+/// Returns whether a session may have subscriptions, and is one of those requested. A producer's
+/// session may have the same name as a consumer's.
+fn is_wanted(seat: &Seat, ask: &Ask) -> bool {
+    let is = |name, own: &str| ask.text(name).is_none_or(|wanted| wanted == own);
+    let printed = Escaped::text(&seat.id.target).to_string();
+    seat.port == PortName::Consumers
+        && is("user", &seat.user)
+        && (is("sender", &seat.id.target) || is("sender", &printed))
 }
 
 const CONTRACTS: &[&str] = &[
@@ -133,3 +141,39 @@ const SUBSCRIPTION: Shape = Object(&[
     ),
     of("user", Text, "The user of the session; empty: no user."),
 ]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_fix::session::Version;
+    use fanfare_wire::UtcTimestamp;
+    use serde_json::{Map, Value};
+
+    #[test]
+    fn a_producer_with_the_name_of_a_consumer_is_not_taken_for_it() {
+        let seat = |port, user: &str| {
+            let id = SessionId::new(Version::Fix44, "PLANT", "DOM\\A");
+            let (peer, since) = ("127.0.0.1:1".parse().unwrap(), UtcTimestamp::from_nanos(0));
+            Seat::new(port, id, user.into(), peer, since)
+        };
+        let commands = GatewayOperator::commands();
+        let mut commands = commands.into_iter();
+        let command = commands.find(|own| own.name == "subscriptions").unwrap();
+        let is = |port, user: &str, name: &str, wanted: &str| {
+            let fields = Map::from_iter([(name.to_owned(), Value::from(wanted))]);
+            let ask = Ask::new("test", command, fields).unwrap();
+            is_wanted(&seat(port, user), &ask)
+        };
+        let printed = Escaped::text("DOM\\A").to_string();
+        for (name, wanted) in [
+            ("sender", "DOM\\A"),
+            ("sender", &*printed),
+            ("user", "desk"),
+        ] {
+            assert!(is(PortName::Consumers, "desk", name, wanted));
+            assert!(!is(PortName::Producers, "desk", name, wanted));
+        }
+        assert!(!is(PortName::Consumers, "desk", "user", "other"));
+        assert!(!is(PortName::Consumers, "desk", "sender", "B"));
+    }
+}

@@ -1,6 +1,6 @@
 //! `[replay]`: a log of market events, or a file of DBN, that replaces feeds.
 
-use crate::config_error::{ConfigError, range};
+use crate::config::error::{ConfigError, range};
 use fanfare_history::Moment;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};

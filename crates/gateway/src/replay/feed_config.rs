@@ -1,7 +1,7 @@
 //! `[[feed]]` with `dbn`: a file of DBN as a feed.
 
 use super::config::{Speed, Turns};
-use crate::config_error::{ConfigError, range, within};
+use crate::config::error::{ConfigError, range, within};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};

@@ -7,10 +7,10 @@ use super::feed_config::FileFeed;
 use super::log::{OpenReplay, empty, mark_shown};
 use super::piece;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
-use crate::market::outlet::MarketOutlet;
+use crate::gateway::plan::Plan;
+use crate::market::outlet::{MarketOutlet, SHOWN};
 use crate::market::ring::EventRing;
 use crate::notice::{Notice, Notices};
-use crate::plan::Plan;
 use fanfare_engine::poll::Waker;
 use fanfare_feed::recovery::{Lack, State};
 use fanfare_fix::session::Now;
@@ -21,9 +21,6 @@ use std::sync::Arc;
 
 /// The most messages of one turn.
 const TURN: usize = 512;
-
-/// The most instruments that are shown again in a turn, after a reader has lost events.
-const SHOWN: usize = 16;
 
 /// A file that is received like a feed.
 pub(crate) struct FileMarket {

@@ -12,7 +12,7 @@ use fanfare_market::instruments::Directory;
 use fanfare_market::state::to_event;
 use fanfare_market::view::Seen;
 use fanfare_market::{Delivery, Event, Flags, InstrumentId, Kind};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 
@@ -135,7 +135,11 @@ impl OpenReplay {
 
     /// Starts the thread, which wakes the thread of the feeds by `waker`.
     pub(super) fn start(self, pieces: SyncSender<Step>, waker: Waker) -> std::io::Result<()> {
+        let known = self.known.events.iter().flatten();
         let player = Player {
+            firsts: known.map(|event| (event.instrument, 0)).collect(),
+            is_repeated: false,
+            has_jumped: false,
             part: self,
             pieces,
             waker,
@@ -227,28 +231,6 @@ impl Known {
         self.events.push(events);
     }
 
-    /// Adds empty, unknown books of all other instruments, which the part has brought so far: when
-    /// it begins again, the jump hides none of theirs.
-    fn show_others(&mut self, directory: &Directory, run: &Run) {
-        if self.hidden == 0 {
-            return;
-        }
-        let shown = self.events.iter().skip(self.hidden).flatten();
-        let shown: HashSet<_> = shown.map(|event| event.instrument).collect();
-        for (instrument, _) in directory.iter() {
-            if shown.contains(&instrument) {
-                continue;
-            }
-            let source = run.source_of(instrument);
-            let events = [empty(instrument, source), unknown(instrument, source)];
-            let timed = events.map(|event| Event {
-                ts_recv: self.time,
-                ..event
-            });
-            self.events.push(timed.to_vec());
-        }
-    }
-
     /// Assigns numbers from `number` on.
     fn number_from(&mut self, mut number: u64) {
         let hidden = self.hidden;
@@ -303,6 +285,13 @@ struct Player {
     pieces: SyncSender<Step>,
     waker: Waker,
     piece: Piece,
+    /// The instruments of the first turn, if there are more, each with the number of its first
+    /// event in the log, or 0 if it is before the part.
+    firsts: HashMap<InstrumentId, u64>,
+    /// Whether this turn is not the first.
+    is_repeated: bool,
+    /// Whether events of this turn are missing so far.
+    has_jumped: bool,
     /// The latest time of arrival so far.
     clock: u64,
     /// The number after the last event.
@@ -356,16 +345,13 @@ impl Player {
                 self.piece.marks.push(Mark::Again);
                 self.piece.marks.push(Mark::Restart(0));
             }
+            self.is_repeated = turn > 0;
             self.clock = self.part.known.time;
             self.show();
             match &self.part.source {
                 Source::Log(log) => {
                     let reader = log.reader(Start::Number(self.part.first))?;
-                    let reader = self.turn(reader)?;
-                    if turn == 0 && self.part.turns.0 > 1 {
-                        let OpenReplay { known, run, .. } = &mut self.part;
-                        known.show_others(reader.directory(), run);
-                    }
+                    self.turn(reader)?;
                 }
                 Source::Dbn(path, place) => {
                     let play = DbnPlay::open(path, *place, self.part.shift)?;
@@ -388,6 +374,8 @@ impl Player {
             // Due with the first event.
             self.piece.message(0, events, false);
         }
+        self.has_jumped = known.hidden > 0;
+        self.next = self.part.first + self.part.shift;
     }
 
     fn dbn(&mut self, mut play: DbnPlay) -> Result<(), Ended> {
@@ -406,8 +394,8 @@ impl Player {
         }
     }
 
-    /// Sends the part. Returns its reader, which knows all instruments.
-    fn turn(&mut self, mut reader: Reader) -> Result<Reader, Ended> {
+    /// Sends the part.
+    fn turn(&mut self, mut reader: Reader) -> Result<(), Ended> {
         reader.stop_before(self.part.end);
         let mut run = self.part.run.number;
         let (mut events, mut restarted) = (Vec::new(), false);
@@ -428,18 +416,73 @@ impl Player {
             if !events.is_empty() && std::mem::take(&mut restarted) {
                 self.piece.marks.push(Mark::Restart(0));
             }
-            self.piece.message(self.clock, &events, continues);
-            if let Some(last) = events.last() {
-                self.next = last.number + 1;
-            }
+            self.put(&mut events, continues);
             events.clear();
             if self.piece.is_full() || read == 0 {
                 self.flush()?;
             }
             if read == 0 {
-                return Ok(reader);
+                return Ok(());
             }
         }
+    }
+
+    /// Adds events of one message, and changes their numbers in the log to those of the replay.
+    /// `continues` is set if others of the message follow.
+    fn put(&mut self, events: &mut [Event], continues: bool) {
+        let mut from = 0;
+        for at in 0..events.len() {
+            let Some(Event {
+                number, instrument, ..
+            }) = events.get(at).copied()
+            else {
+                break;
+            };
+            // Events may be missing within a message, too.
+            let has_gap = number + self.part.shift > self.next;
+            self.has_jumped |= has_gap;
+            let begins = self.begins(instrument, number);
+            if has_gap || begins {
+                let before = events.get(from..at).unwrap_or_default();
+                self.piece.message(self.clock, before, true);
+                from = at;
+            }
+            if begins {
+                self.show_empty(instrument, number);
+            }
+            if let Some(event) = events.get_mut(at) {
+                event.number += self.part.shift;
+                self.next = event.number + 1;
+            }
+        }
+        let rest = events.get(from..).unwrap_or_default();
+        self.piece.message(self.clock, rest, continues);
+    }
+
+    /// Returns whether an event, with this number in the log, is the first one of an instrument,
+    /// and missing events before it have hidden the instrument, which readers know from an earlier
+    /// turn.
+    fn begins(&mut self, instrument: InstrumentId, number: u64) -> bool {
+        if self.part.turns.0 < 2 || instrument == InstrumentId::ALL {
+            return false;
+        }
+        if !self.is_repeated {
+            self.firsts.entry(instrument).or_insert(number);
+            return false;
+        }
+        self.has_jumped && self.firsts.get(&instrument) == Some(&number)
+    }
+
+    /// Adds an empty, unknown book of an instrument in front of the event with this number in the
+    /// log. Without it, the instrument would stay hidden until a Clear.
+    fn show_empty(&mut self, instrument: InstrumentId, number: u64) {
+        let source = self.part.run.source_of(instrument);
+        let mut events = [empty(instrument, source), unknown(instrument, source)];
+        for event in &mut events {
+            (event.number, event.ts_recv) = (number + self.part.shift, self.clock);
+            self.part.shift += 1;
+        }
+        self.piece.message(self.clock, &events, true);
     }
 
     /// Reads one record: events of one message, of which others may follow, or an instrument.
@@ -449,7 +492,7 @@ impl Player {
         (events, continues): (&mut Vec<Event>, &mut bool),
         restarted: &mut bool,
     ) -> Result<usize, LogError> {
-        let (piece, clock, shift) = (&mut self.piece, &mut self.clock, self.part.shift);
+        let (piece, clock) = (&mut self.piece, &mut self.clock);
         let mut watermark = None;
         let read = reader.read_with(
             1,
@@ -459,8 +502,7 @@ impl Player {
                     if event.ts_recv != Event::NO_TIME {
                         *clock = event.ts_recv.max(*clock);
                     }
-                    let number = event.number + shift;
-                    events.push(Event { number, ..*event });
+                    events.push(*event);
                     *continues = true;
                 }
                 Delivery::End(_) => *continues = false,
@@ -584,6 +626,27 @@ mod tests {
         );
     }
 
+    /// A level of a book.
+    const LEVEL: Event = Event {
+        kind: Kind::Level,
+        entry: entry::BID,
+        price: Price::from_units(7),
+        size: 1,
+        ..Event::EMPTY
+    };
+
+    /// Returns the event of an instrument with this number, in the form of the log.
+    fn numbered((number, at, event): (u64, u32, Event)) -> [u8; Event::SIZE] {
+        let event = Event {
+            number,
+            instrument: InstrumentId(at),
+            source: 1,
+            flags: Flags::LAST,
+            ..event
+        };
+        event.to_bytes()
+    }
+
     /// Writes events of four instruments, of which damage hides the book of the first one. The last
     /// one is named behind event 10, and its book begins without a Clear.
     fn write_hidden(writer: &mut Writer) {
@@ -591,40 +654,26 @@ mod tests {
             let known = instrument(number, named(symbol));
             writer.instrument(&known).unwrap();
         }
-        let level = Event {
-            kind: Kind::Level,
-            entry: entry::BID,
-            price: Price::from_units(7),
-            size: 1,
-            ..Event::EMPTY
-        };
         let (live, stale) = (to_event(State::Live), to_event(State::Stale));
         // Numbers that are left out are lost.
         for (number, at, event) in [
-            (1, 0, level),
-            (2, 1, level),
-            (4, 0, level),
+            (1, 0, LEVEL),
+            (2, 1, LEVEL),
+            (4, 0, LEVEL),
             (5, 0, stale),
             (6, 1, Event::EMPTY),
-            (7, 1, level),
+            (7, 1, LEVEL),
             (8, 1, live),
             (9, 2, live),
             (10, 0, live),
             (11, 0, Event::EMPTY),
-            (12, 3, level),
+            (12, 3, LEVEL),
             (13, 3, live),
         ] {
             if number == 12 {
                 writer.instrument(&instrument(3, named("new"))).unwrap();
             }
-            let event = Event {
-                number,
-                instrument: InstrumentId(at),
-                source: 1,
-                flags: Flags::LAST,
-                ..event
-            };
-            writer.events(&[event.to_bytes()]).unwrap();
+            writer.events(&[numbered((number, at, event))]).unwrap();
         }
     }
 
@@ -666,15 +715,48 @@ mod tests {
         let mut view: View = View::new(vec![BookConfig::by_price(5).unwrap()]);
         let turns = pictures(&pieces_of(&folder, Some(10), 2), &mut view);
         assert_eq!(turns.len(), 2);
-        for all in turns {
-            // After the last event that shows what is known, and after those of the part.
+        for mut all in turns {
+            // After the events that show what is known, and after those of the part.
             let shown = [false, true, true, false];
             let cleared = [true, true, true, false];
-            let expected = [shown, shown, cleared, cleared, [true; 4]];
-            assert_eq!(all[all.len() - 5..], expected);
+            all.dedup();
+            assert_eq!(all[all.len() - 3..], [shown, cleared, [true; 4]]);
         }
         let seen = view.get(InstrumentId(1)).unwrap();
         let best = seen.book.as_ref().unwrap().depth(Side::Bid).next().unwrap();
         assert_eq!(best.price, Price::from_units(7));
+    }
+
+    #[test]
+    fn books_that_begin_behind_missing_events_begin_in_every_turn() {
+        let folder = Scratch::new("parts-begun");
+        let mut writer = begin(&folder);
+        for (number, symbol) in (0..).zip(["seen", "later", "last"]) {
+            let known = instrument(number, named(symbol));
+            writer.instrument(&known).unwrap();
+        }
+        let live = to_event(State::Live);
+        // Number 3 is left out, and within a message an event has no kind.
+        for event in [(1, 0, LEVEL), (2, 0, live), (4, 1, LEVEL), (5, 1, live)] {
+            writer.events(&[numbered(event)]).unwrap();
+        }
+        let mut message = [(6, 0, Event::EMPTY), (7, 0, LEVEL), (8, 2, LEVEL)].map(numbered);
+        message[1][56] = 0;
+        writer.events(&message).unwrap();
+        writer.events(&[numbered((9, 2, live))]).unwrap();
+        writer.close().unwrap();
+        let pieces = pieces_of(&folder, None, 3);
+        let mut view: View = View::new(vec![BookConfig::by_price(5).unwrap()]);
+        let turns = pictures(&pieces, &mut view);
+        assert_eq!(turns.len(), 3);
+        let none = [false; 4];
+        let [seen, later, last] = [0, 1, 2].map(|own| [0, 1, 2, 3].map(|at| at == own));
+        for mut all in turns {
+            all.dedup();
+            assert_eq!(all, [none, seen, none, later, none, last]);
+        }
+        let events = pieces.iter().flat_map(|piece| &piece.events);
+        let numbers: Vec<_> = events.map(|event| event.number).collect();
+        assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
     }
 }

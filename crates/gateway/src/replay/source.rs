@@ -5,19 +5,16 @@ use super::config::Replay;
 use super::cursor::{Cursor, Next};
 use super::log::OpenReplay;
 use super::piece;
-use crate::market::outlet::MarketOutlet;
+use crate::gateway::plan::Plan;
+use crate::market::outlet::{MarketOutlet, SHOWN};
 use crate::market::ring::EventRing;
 use crate::notice::{Notice, Notices};
-use crate::plan::Plan;
 use fanfare_engine::poll::Waker;
 use fanfare_fix::session::Now;
 use fanfare_market::instruments::Directory;
 
 /// The most messages of one turn.
 const TURN: usize = 512;
-
-/// The most instruments that are shown again in a turn, after an outlet has lost events.
-const SHOWN: usize = 16;
 
 /// A log that is replayed.
 pub(crate) struct ReplaySource {

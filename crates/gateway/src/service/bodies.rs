@@ -1,6 +1,7 @@
 //! Message bodies that are encoded once in a turn and sent to many sessions.
 
-use crate::versions;
+use crate::fanout::hole::NEWS;
+use crate::fanout::versions;
 use fanfare_fix::codec::{EncodeError, FieldWriter, SharedBody};
 use fanfare_fix::dict::Dictionary;
 use fanfare_market::to_fix::WriteError;
@@ -25,9 +26,6 @@ pub(crate) struct Bodies {
     /// The longest body allowed.
     most: usize,
 }
-
-/// MsgType(35) of News(B), notices in words.
-pub(crate) const NEWS: &[u8] = b"B";
 
 /// A body, and the part of an instrument's history that it contains.
 #[derive(Debug, Clone)]

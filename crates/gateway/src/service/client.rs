@@ -7,11 +7,10 @@ use super::contract::Contract;
 use super::feeds::OfFeed;
 use super::list::List;
 use super::patterns::Pattern;
-use crate::users::Names;
 use crate::users::grant::Grant;
 use crate::users::roster::Served;
+use crate::users::{Names, Requests};
 use fanfare_engine::host::SessionKey;
-use fanfare_fix::session::SECOND;
 use fanfare_market::instruments::{Directory, Lookup};
 use fanfare_market::{Event, InstrumentId, Kind};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -54,6 +53,16 @@ pub(crate) enum Untold {
     NoneFound(u32),
 }
 
+impl Untold {
+    /// Returns whether a user may see it.
+    pub(crate) fn is_seen(self, grant: &Grant, directory: &Directory) -> bool {
+        match self {
+            Self::State(id) | Self::Status(id) => grant.sees(directory.instrument(id)),
+            Self::Session(_) | Self::TooMany(_) | Self::NoneFound(_) => true,
+        }
+    }
+}
+
 /// A session that is logged on.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -83,8 +92,8 @@ pub(crate) struct Client {
     pub(crate) told: u64,
     /// Whether it is among the sessions with pending messages.
     pub(crate) is_waiting: bool,
-    /// The number of requests in the second that began at this time.
-    requests: (u64, u32),
+    /// The requests of the current second.
+    requests: Requests,
     /// The losses of all its subscriptions, including those that have ended.
     losses: Losses,
 }
@@ -219,7 +228,7 @@ impl Client {
             lists: VecDeque::new(),
             told: 0,
             is_waiting: false,
-            requests: (0, 0),
+            requests: Requests::default(),
             losses: Losses::default(),
         }
     }
@@ -249,13 +258,10 @@ impl Client {
         }
     }
 
-    /// Returns whether it may make one more request now.
+    /// Counts a request. Returns whether it is within the limit of its user.
     pub(crate) fn may_ask(&mut self, now: u64) -> bool {
-        if now.saturating_sub(self.requests.0) >= SECOND {
-            self.requests = (now, 0);
-        }
-        self.requests.1 = self.requests.1.saturating_add(1);
-        self.requests.1 <= self.grant.requests_per_second
+        let most = self.grant.requests_per_second;
+        self.requests.beyond(most, now) == 0
     }
 
     /// Returns the subscription with an ID: MDReqID(262) or SecurityStatusReqID(324).
@@ -280,16 +286,15 @@ impl Client {
     }
 
     /// Sets the entitlements of its user, and discards pending items about instruments that the
-    /// user may no longer see.
+    /// user may not see.
     pub(crate) fn set_grant(&mut self, grant: &Arc<Grant>, directory: &Directory) {
         self.grant = Arc::clone(grant);
-        self.untold.retain(|untold| match untold {
-            Untold::State(id) | Untold::Status(id) => grant.sees(directory.instrument(*id)),
-            Untold::Session(_) | Untold::TooMany(_) | Untold::NoneFound(_) => true,
+        self.untold
+            .retain(|untold| untold.is_seen(grant, directory));
+        self.outbox.retain(|out| match &out.of {
+            Of::Part(_) => true,
+            Of::Told(untold) => untold.is_seen(grant, directory),
         });
-        for list in &mut self.lists {
-            list.keep_seen(directory, grant);
-        }
     }
 
     /// Adds a subscription without instruments. Returns its index.

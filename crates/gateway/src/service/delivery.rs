@@ -1,7 +1,7 @@
 //! The delivery of a turn's messages to the connections by the contract of each subscription, and
 //! of snapshots to sessions that are behind.
 
-use super::bodies::{Bodies, BodyId, NEWS};
+use super::bodies::{Bodies, BodyId};
 use super::class::Part;
 use super::classes::{NOWHERE, Place};
 use super::client::{self, Client, Of, Out, Untold};
@@ -9,8 +9,8 @@ use super::contract::Contract;
 use super::list::LOOKED_AT;
 use super::request::{NONE_MATCHES, reason};
 use super::{Core, Turn, messages};
-use crate::batch::{ENVELOPE, Outgoing, Times, end_of};
-use crate::hole::{Hole, Missing};
+use crate::fanout::batch::{ENVELOPE, Outgoing, Times, end_of};
+use crate::fanout::hole::{Hole, Missing, NEWS};
 use crate::notice::PeerEnd;
 use fanfare_engine::host::{Peer, Peers};
 use fanfare_fix::codec::{FieldWriter, SendingTime};
@@ -26,6 +26,14 @@ const CONFLATED_ROOM: usize = 1 << 14;
 
 /// The most trades of one message to a session that was behind.
 const TRADES: usize = 64;
+
+/// A part of a session that is behind, and its place in a class.
+#[derive(Clone, Copy)]
+struct Late {
+    session: u32,
+    part: Part,
+    place: Place,
+}
 
 /// The next message of a part that is behind.
 enum Next {
@@ -111,8 +119,8 @@ impl Sender {
         };
         let (mut rest, mut sent) = (outbox, 0);
         while !rest.is_empty() {
-            let unsent = (rest, is_behind);
-            let (count, end) = self.write_some(&core.bodies, client, peer, unsent, time)?;
+            let (count, end) =
+                self.write_some(&core.bodies, client, peer, rest, is_behind, time)?;
             if count == 0 {
                 break;
             }
@@ -120,7 +128,7 @@ impl Sender {
             rest = rest.get(end..).unwrap_or_default();
         }
         if !rest.is_empty() {
-            core.leave_out(session, (rest, is_behind), peer)?;
+            core.leave_out(session, rest, is_behind, peer)?;
         }
         Ok(sent)
     }
@@ -133,7 +141,8 @@ impl Sender {
         bodies: &Bodies,
         client: &Client,
         peer: &mut Peer<'_>,
-        (outbox, is_behind): (&[Out], bool),
+        outbox: &[Out],
+        is_behind: bool,
         time: &SendingTime,
     ) -> Result<(usize, usize), PeerEnd> {
         let wanted = outbox.iter().enumerate();
@@ -225,14 +234,18 @@ impl Sender {
                     core.refuse(peer, session, number, untold);
                     return Ok(1);
                 }
+                // The instrument may have been renamed.
+                if !untold.is_seen(&client.grant, directory) {
+                    continue;
+                }
                 if let Some(body) = core.news(untold, version, directory) {
-                    return self.send_all(&core.bodies, peer, (&[body], b""), time);
+                    return self.send_all(&core.bodies, peer, &[body], b"", time);
                 }
                 continue;
             }
             if !client.lists.is_empty() {
                 return match core.page(session, directory, looks) {
-                    Some(Some(body)) => self.send_all(&core.bodies, peer, (&[body], b""), time),
+                    Some(Some(body)) => self.send_all(&core.bodies, peer, &[body], b"", time),
                     Some(None) => continue,
                     None => Ok(0),
                 };
@@ -245,12 +258,12 @@ impl Sender {
                 core.put_off(session, part);
                 return Ok(0);
             }
-            let Some(place) = core.unqueue(session, part) else {
+            let Some(late) = core.unqueue(session, part) else {
                 continue;
             };
-            let sent = self.catch_up_part(core, peer, (session, part), place, directory, time)?;
+            let sent = self.catch_up_part(core, peer, late, directory, time)?;
             if sent == 0 {
-                core.requeue(session, part, place);
+                core.requeue(late);
             }
             return Ok(sent);
         }
@@ -262,7 +275,8 @@ impl Sender {
         &mut self,
         bodies: &Bodies,
         peer: &mut Peer<'_>,
-        (ids, lead): (&[BodyId], &[u8]),
+        ids: &[BodyId],
+        lead: &[u8],
         time: &SendingTime,
     ) -> Result<usize, PeerEnd> {
         let found = ids.iter().filter_map(|id| {
@@ -289,13 +303,13 @@ impl Sender {
         &mut self,
         core: &mut Core,
         peer: &mut Peer<'_>,
-        (session, part): (u32, Part),
-        place: Place,
+        late: Late,
         directory: &Directory,
         time: &SendingTime,
     ) -> Result<usize, PeerEnd> {
+        let Late { session, part, .. } = late;
         let nanos = peer.now().utc.nanos();
-        let Some(next) = core.next_of_part(session, part, place, nanos, directory) else {
+        let Some(next) = core.next_of_part(late, nanos, directory) else {
             core.refuse_part(peer, session, part);
             return Ok(1);
         };
@@ -308,14 +322,14 @@ impl Sender {
             Next::Snapshot(None, picture) => &[*picture],
             Next::Snapshot(Some(missed), picture) => &[*missed, *picture],
         };
-        let sent = self.send_all(&core.bodies, peer, (ids, &own.lead), time)?;
+        let sent = self.send_all(&core.bodies, peer, ids, &own.lead, time)?;
         match next {
             _ if sent < ids.len() => return Ok(0),
             Next::Held(held) => {
                 core.sent_held(session, part, &held);
-                core.requeue(session, part, place);
+                core.requeue(late);
             }
-            Next::Snapshot(..) => core.served(session, part, place),
+            Next::Snapshot(..) => core.served(late),
         }
         Ok(sent)
     }
@@ -359,7 +373,8 @@ impl Core {
     fn leave_out(
         &mut self,
         session: u32,
-        (rest, is_behind): (&[Out], bool),
+        rest: &[Out],
+        is_behind: bool,
         peer: &Peer<'_>,
     ) -> Result<(), PeerEnd> {
         for out in rest {
@@ -414,8 +429,8 @@ impl Core {
         self.fall_behind(place);
     }
 
-    /// Returns the place of a part whose snapshot is queued, if it is to be sent now.
-    fn unqueue(&mut self, session: u32, part: Part) -> Option<Place> {
+    /// Returns a part whose snapshot is queued with its place, if it is to be sent now.
+    fn unqueue(&mut self, session: u32, part: Part) -> Option<Late> {
         let client = self.client(session)?;
         let place = client.place(part)?;
         let is_of_status = client.get(part.subscription)?.is_of_status();
@@ -427,27 +442,29 @@ impl Core {
         // The update that is due queues it again.
         let waits = class.is_due && (class.spec.by_order || class.is_cleared);
         let is_ready = is_wanted && seen.has_picture() && !waits;
-        is_ready.then_some(place)
+        is_ready.then_some(Late {
+            session,
+            part,
+            place,
+        })
     }
 
     /// Queues a part whose snapshot was to be sent again, in front of the others.
-    fn requeue(&mut self, session: u32, part: Part, place: Place) {
-        if let Some(link) = self.classes.link_mut(place) {
+    fn requeue(&mut self, late: Late) {
+        if let Some(link) = self.classes.link_mut(late.place) {
             link.is_queued = true;
         }
-        self.put_off(session, part);
+        self.put_off(late.session, late.part);
     }
 
     /// Encodes the next message of a part that is behind. Returns `None` if its snapshot is too
     /// long.
-    fn next_of_part(
-        &mut self,
-        session: u32,
-        part: Part,
-        place: Place,
-        nanos: i64,
-        directory: &Directory,
-    ) -> Option<Next> {
+    fn next_of_part(&mut self, late: Late, nanos: i64, directory: &Directory) -> Option<Next> {
+        let Late {
+            session,
+            part,
+            place,
+        } = late;
         let version = self.client(session)?.version;
         let class = self.classes.get(place.class)?;
         let (instrument, last) = (class.instrument, class.rpt_seq);
@@ -570,7 +587,12 @@ impl Core {
     }
 
     /// Records that a part has received its snapshot. Without updates, it is complete.
-    fn served(&mut self, session: u32, part: Part, place: Place) {
+    fn served(&mut self, late: Late) {
+        let Late {
+            session,
+            part,
+            place,
+        } = late;
         if let Some(link) = self.classes.link_mut(place) {
             (link.is_behind, link.missed, link.is_served) = (false, 0, true);
         }

@@ -1,10 +1,13 @@
 //! The conversion of the plant's events to the messages of a turn.
 
-use super::bodies::{BodyId, NEWS};
+use super::bodies::BodyId;
 use super::class::{Link, Update};
 use super::classes::Place;
 use super::client::{self, Of, Out, Untold};
+use super::view::Seen;
 use super::{Core, messages};
+use crate::fanout::hole::NEWS;
+use crate::fanout::versions::COUNT;
 use fanfare_fix::codec::FieldWriter;
 use fanfare_market::instruments::Directory;
 use fanfare_market::{Event, Flags, InstrumentId, Kind};
@@ -86,7 +89,7 @@ impl Core {
 
     fn has_picture(&self, instrument: InstrumentId) -> bool {
         let seen = self.view.get(instrument);
-        seen.is_some_and(super::view::Seen::has_picture)
+        seen.is_some_and(Seen::has_picture)
     }
 
     /// Ends the events of a message, and sends trades whose instrument had no last event.
@@ -176,7 +179,7 @@ impl Core {
         let has_trades =
             !class.spec.pictures && entries.iter().any(|event| event.kind == Kind::Trade);
         self.queue_delayed(number);
-        let mut bodies = [None; crate::versions::COUNT];
+        let mut bodies = [None; COUNT];
         for place in self.classes.places(number) {
             let Some(&link) = self.classes.link(place) else {
                 return;
@@ -417,7 +420,7 @@ impl Core {
         let Some(seen) = self.view.get(event.instrument) else {
             return;
         };
-        let mut bodies = [None; crate::versions::COUNT];
+        let mut bodies = [None; COUNT];
         for class in 0..seen.own.classes.len() {
             let seen = self.view.get(event.instrument);
             let Some(&number) = seen.and_then(|seen| seen.own.classes.get(class)) else {

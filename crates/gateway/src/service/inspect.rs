@@ -165,7 +165,7 @@ impl Running {
                 continue;
             };
             if let Some(own) = client.get(self.next.1) {
-                self.take(core, client, (&id, own), directory);
+                self.take(core, client, &id, own, directory);
             }
             self.next.1 += 1;
         }
@@ -176,7 +176,8 @@ impl Running {
         &mut self,
         core: &Core,
         client: &Client,
-        (id, own): (&SessionId, &Subscription),
+        id: &SessionId,
+        own: &Subscription,
         directory: &Directory,
     ) {
         let wanted = self.question.wanted.symbol.as_ref();
@@ -191,7 +192,7 @@ impl Running {
             self.found.has_more = true;
             return;
         }
-        let row = row(client, (id, own), self.next.1, directory);
+        let row = row(client, id, own, self.next.1, directory);
         self.found.rows.push((self.next, row));
     }
 }
@@ -210,7 +211,8 @@ fn has(core: &Core, own: &Subscription, symbol: &[u8], directory: &Directory) ->
 
 fn row(
     client: &Client,
-    (id, own): (&SessionId, &Subscription),
+    id: &SessionId,
+    own: &Subscription,
     number: u32,
     directory: &Directory,
 ) -> Value {

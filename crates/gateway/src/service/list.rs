@@ -131,6 +131,9 @@ impl List {
         let most = if self.definitions { 1 } else { PAGE };
         loop {
             if self.has_ended || self.held.len() > most {
+                if self.drop_hidden(most + 1, directory, grant) {
+                    continue;
+                }
                 return Some(self.take(most));
             }
             if *looks == 0 {
@@ -148,9 +151,16 @@ impl List {
         }
     }
 
-    /// Drops the next instruments that the user may not see.
-    pub(crate) fn keep_seen(&mut self, directory: &Directory, grant: &Grant) {
-        self.held.retain(|id| grant.sees(directory.instrument(*id)));
+    /// Drops those of the next `count` instruments that the user may no longer see. Returns whether
+    /// there were any.
+    fn drop_hidden(&mut self, count: usize, directory: &Directory, grant: &Grant) -> bool {
+        let before = self.held.len();
+        let next: Vec<_> = self.held.drain(..count.min(before)).collect();
+        let seen = next.into_iter().rev();
+        for id in seen.filter(|id| grant.sees(directory.instrument(*id))) {
+            self.held.push_front(id);
+        }
+        self.held.len() < before
     }
 
     fn take(&mut self, most: usize) -> Page {
@@ -210,7 +220,8 @@ impl List {
         writer: &Writer,
         bodies: &mut Bodies,
         grant: &Grant,
-        (directory, feeds): (&Directory, &Feeds),
+        directory: &Directory,
+        feeds: &Feeds,
         looks: &mut usize,
     ) -> Option<(Option<BodyId>, bool)> {
         let mut page = self.page(directory, grant, looks)?;
@@ -218,7 +229,7 @@ impl List {
         let msg_type: &'static [u8] = if self.definitions { b"d" } else { b"y" };
         let mut put = |list: &Self, page: Result<&Page, u8>| {
             bodies.put(msg_type, (0, 0), |out| match page {
-                Ok(page) => list.write(writer, (directory, feeds), page, out),
+                Ok(page) => list.write(writer, directory, feeds, page, out),
                 Err(why) => {
                     list.write_none(why, out);
                     Ok(())
@@ -259,7 +270,8 @@ impl List {
     pub(crate) fn write(
         &self,
         writer: &Writer,
-        (directory, feeds): (&Directory, &Feeds),
+        directory: &Directory,
+        feeds: &Feeds,
         page: &Page,
         out: &mut FieldWriter<'_>,
     ) -> Result<(), WriteError> {
@@ -323,7 +335,7 @@ mod tests {
     /// Returns the messages of a list, of at most `most` bytes each, with `|` for SOH.
     fn list(definitions: bool, directory: &Directory, most: usize) -> Vec<String> {
         let mut writers = Writers::new();
-        let version = crate::versions::COUNT - 1;
+        let version = crate::fanout::versions::COUNT - 1;
         writers.open(version);
         let writer = writers.get(version).unwrap();
         let mut bodies = Bodies::new(most);
@@ -332,8 +344,8 @@ mod tests {
         loop {
             let grant = Grant::everything();
             let mut looks = LOOKED_AT;
-            let of = (directory, &Feeds::default());
-            let encoded = list.encode(writer, &mut bodies, &grant, of, &mut looks);
+            let feeds = Feeds::default();
+            let encoded = list.encode(writer, &mut bodies, &grant, directory, &feeds, &mut looks);
             let Some((body, is_last)) = encoded else {
                 continue;
             };
@@ -430,7 +442,6 @@ mod tests {
         let mut looks = LOOKED_AT;
         let page = list.page(&directory, &Grant::everything(), &mut looks);
         assert_eq!(page.unwrap().instruments.len(), 50);
-        list.keep_seen(&directory, &Grant::nothing());
         let rest = list.page(&directory, &Grant::nothing(), &mut looks);
         let none = Page {
             instruments: Vec::new(),

@@ -1,11 +1,11 @@
 //! The News(B) of the service, and the fields that it adds to W and X.
 
-use super::bodies::{NEWS, Writer};
+use super::bodies::Writer;
 use super::class::Class;
 use super::feeds::Feeds;
 use super::request::{BOOK_CHECKSUM, FEED};
 use super::view::Seen;
-use crate::hole::Hole;
+use crate::fanout::hole::{Hole, NEWS};
 use fanfare_feed::recovery::{Lack, State};
 use fanfare_fix::codec::{EncodeError, FieldWriter};
 use fanfare_market::book::checksum_of_levels;
@@ -151,8 +151,7 @@ pub(crate) fn put_checksum(checksum: Option<u64>, out: &mut FieldWriter<'_>) {
     out.field(BOOK_CHECKSUM, written(&text));
 }
 
-/// Writes the name of a feed, if there is one, in front of groups as
-/// [`put_checksum`] does.
+/// Writes the name of a feed, if there is one, in front of groups as [`put_checksum`] does.
 pub(crate) fn put_feed(feed: Option<&[u8]>, out: &mut FieldWriter<'_>) {
     if let Some(feed) = feed {
         out.field(FEED, feed);

@@ -33,14 +33,14 @@ pub use entry_types::EntryTypes;
 pub(crate) use inspect::{At, Inspector, NoAnswer, WantedSubscriptions};
 pub use patterns::Pattern;
 
-use crate::audit::Audit;
-use crate::batch::{ENVELOPE, end_of};
-use crate::hole::{Hole, Missing};
+use crate::fanout::batch::{ENVELOPE, end_of};
+use crate::fanout::hole::{Hole, Missing};
 use crate::market::ring::EventReader;
 use crate::notice::PeerEnd;
+use crate::notice::audit::Audit;
 use crate::users::grant::Grant;
 use crate::users::roster::Served;
-use crate::users::{UserBook, UserSet};
+use crate::users::{CurrentUsers, UserBook};
 use bodies::{Bodies, BodyId, Writers};
 use classes::{Classes, NOWHERE};
 use client::Client;
@@ -102,10 +102,9 @@ struct Core {
     writers: Writers,
     bodies: Bodies,
     feeds: Feeds,
-    book: UserBook,
+    /// The users and named lists.
+    users: CurrentUsers,
     audit: Audit,
-    /// The users and named lists, as of this version of the book.
-    users: (u64, Arc<UserSet>),
     /// The state of each feed's trading session: TradingSessionStatus(h).
     sessions: Vec<Event>,
     /// The sessions with messages of this turn.
@@ -161,8 +160,7 @@ impl Service {
                 feeds: Feeds::new(&config.feeds),
                 // One fits wherever half of a queue is free.
                 bodies: Bodies::new((config.queue_bytes / 2).saturating_sub(ENVELOPE)),
-                users: (config.users.version(), config.users.read()),
-                book: config.users,
+                users: CurrentUsers::new(config.users),
                 audit: config.audit,
                 sessions: Vec::new(),
                 touched: Vec::new(),
@@ -191,7 +189,7 @@ impl Service {
         let index = peer.key().index();
         let core = &mut self.core;
         // A session without a grant is being logged out.
-        let grant = core.book.grant(peer.id());
+        let grant = core.users.book().grant(peer.id());
         let grant = grant.unwrap_or_else(|| Arc::new(Grant::nothing()));
         core.writers.open(version);
         if core.clients.len() <= index {
@@ -256,7 +254,7 @@ impl Service {
         let mut turn = Turn::default();
         core.begin(peers.now());
         events.begin_turn(peers.now().mono);
-        if core.book.version() != core.users.0 {
+        if core.users.look() {
             core.review(peers, events.directory());
             turn.work += 1;
         }
@@ -266,6 +264,7 @@ impl Service {
         core.is_within = events.is_within_message();
         let is_whole = !core.is_within;
         let directory = events.directory();
+        core.review_names(&added, peers, directory);
         turn.work += core.grow(&added, directory);
         if is_whole {
             core.flush_due(directory);

@@ -107,18 +107,19 @@ impl Core {
             let list = List::new(request, true, Filter { feed, ..filter });
             return self.begin_list(peer, list, directory);
         };
-        let found = self.find(peer, (&named, feed), directory)?;
+        let found = self.find(peer, &named, feed, directory)?;
         let mut list = List::new(request, true, Filter::default());
         list.total = Some(found.len() as u64);
         let (_, writer) = self.of(peer)?;
-        let of = (directory, &self.feeds);
         for instrument in found {
             list.count();
             let page = Page {
                 instruments: vec![instrument],
                 is_last: true,
             };
-            answer(peer, b"d", |out| list.write(writer, of, &page, out))?;
+            answer(peer, b"d", |out| {
+                list.write(writer, directory, &self.feeds, &page, out)
+            })?;
         }
         Ok(())
     }
@@ -133,7 +134,8 @@ impl Core {
     fn find(
         &self,
         peer: &Peer<'_>,
-        (named, feed): (&Named<'_>, OfFeed),
+        named: &Named<'_>,
+        feed: OfFeed,
         directory: &Directory,
     ) -> Result<Vec<InstrumentId>, Fault> {
         let (client, _) = self.of(peer)?;
@@ -194,8 +196,8 @@ impl Core {
         let client = client::at_mut(clients, session)?;
         let writer = writers.get(client.version)?;
         let list = client.lists.front_mut()?;
-        let of = (directory, &*feeds);
-        let (body, is_last) = list.encode(writer, bodies, &client.grant, of, looks)?;
+        let encoded = list.encode(writer, bodies, &client.grant, directory, feeds, looks);
+        let (body, is_last) = encoded?;
         if is_last {
             client.lists.pop_front();
         }
@@ -218,7 +220,7 @@ impl Core {
             return Ok(());
         }
         let name = named(message)?.ok_or(Fault::Reject(RejectReason::RequiredTagMissing, 55))?;
-        let found = self.find(peer, (&name, self.feed_of(message)?), directory)?;
+        let found = self.find(peer, &name, self.feed_of(message)?, directory)?;
         let (client, writer) = self.of(peer)?;
         if purpose == Purpose::Begin {
             let fits = client.check_one_more(found.len());

@@ -6,10 +6,10 @@ use super::client::{self, Client, Subscription, Untold, lead};
 use super::feeds::OfFeed;
 use super::patterns::Pattern;
 use super::request::{
-    Fault, MarketDataRequest, NONE_MATCHES, Named, Wanted, What, gone, reason, what,
+    Fault, MarketDataRequest, NONE_MATCHES, Named, Wanted, What, gone, id, reason, what,
 };
 use super::{Core, replies};
-use crate::audit::Request;
+use crate::notice::audit::Request;
 use crate::users::grant::Grant;
 use crate::users::{Names, PortName};
 use fanfare_engine::host::{Peer, Peers};
@@ -36,6 +36,9 @@ struct Granted {
     feed: OfFeed,
 }
 
+/// Text(58) of the refusal of a request beyond the limit of the user.
+const TOO_MANY: &str = "too many requests in a second";
+
 /// Text(58) of the refusal of a request for past messages.
 const PAST: &str = "past events are not sent in FIX: a subscription begins with a snapshot; \
                     DBN replays past events from the log, by start=";
@@ -56,15 +59,11 @@ impl Core {
         let is_in_time = client.may_ask(now);
         client.has_asked |= message.msg_type() == b"V";
         let done = match message.msg_type() {
-            b"V" if !is_in_time => Err(Fault::refused(
-                reason::BANDWIDTH,
-                "too many requests in a second",
-            )),
+            b"V" if !is_in_time => Err(beyond_limit(message)),
             b"V" => self.market_data(session, message, directory),
-            b"x" | b"c" | b"e" | b"g" if !is_in_time => Err(Fault::Business(
-                BusinessReason::Other,
-                "too many requests in a second".to_owned(),
-            )),
+            b"x" | b"c" | b"e" | b"g" if !is_in_time => {
+                Err(Fault::Business(BusinessReason::Other, TOO_MANY.to_owned()))
+            }
             b"x" | b"c" | b"e" | b"g" => self.securities(peer, message, directory),
             // Responses to messages of the gateway.
             b"j" | b"B" => return,
@@ -220,7 +219,7 @@ impl Core {
                 Ok(())
             }
             Named::List(name) => {
-                let list = self.users.1.list(name).ok_or_else(|| {
+                let list = self.users.get().list(name).ok_or_else(|| {
                     let text = format!("unknown list @{}", name.escape_ascii());
                     Fault::refused(reason::UNKNOWN_SYMBOL, text)
                 })?;
@@ -375,7 +374,6 @@ impl Core {
     /// subscriptions that are no longer permitted end.
     #[cold]
     pub(super) fn review(&mut self, peers: &mut Peers<'_>, directory: &Directory) {
-        self.users = (self.book.version(), self.book.read());
         for session in 0..self.clients.len() as u32 {
             let Some(client) = self.client_mut(session) else {
                 continue;
@@ -383,7 +381,7 @@ impl Core {
             let Some(mut peer) = peers.get(client.key) else {
                 continue;
             };
-            let grant = self.users.1.grant(peer.id(), PortName::Consumers);
+            let grant = self.users.get().grant(peer.id(), PortName::Consumers);
             let grant = grant.unwrap_or_else(|| Arc::new(Grant::nothing()));
             let Some(client) = self.client_mut(session) else {
                 continue;
@@ -393,16 +391,56 @@ impl Core {
             }
             client.set_grant(&grant, directory);
             for number in 0..client.subscriptions.len() as u32 {
-                self.revoke(&mut peer, (session, number), &grant, directory);
+                self.revoke(&mut peer, session, number, &grant, directory);
             }
         }
+    }
+
+    /// Ends the subscriptions to renamed instruments that their users may not see by the new names.
+    pub(super) fn review_names(
+        &mut self,
+        renamed: &[InstrumentId],
+        peers: &mut Peers<'_>,
+        directory: &Directory,
+    ) {
+        let mut last = None;
+        for (session, number) in self.hidden(renamed, directory) {
+            let Some(client) = self.client_mut(session) else {
+                continue;
+            };
+            let (key, grant) = (client.key, Arc::clone(&client.grant));
+            if last.replace(session) != Some(session) {
+                client.set_grant(&grant, directory);
+            }
+            if let Some(mut peer) = peers.get(key) {
+                self.revoke(&mut peer, session, number, &grant, directory);
+            }
+        }
+    }
+
+    /// Returns the subscriptions to some instruments that their users may not see.
+    fn hidden(&self, instruments: &[InstrumentId], directory: &Directory) -> Vec<(u32, u32)> {
+        let mut hidden = Vec::new();
+        for instrument in instruments {
+            let known = directory.instrument(*instrument);
+            let mut found = self.subscriptions_to(*instrument);
+            found.retain(|(session, _)| {
+                let client = self.client(*session);
+                client.is_some_and(|client| !client.grant.sees(known))
+            });
+            hidden.append(&mut found);
+        }
+        hidden.sort_unstable();
+        hidden.dedup();
+        hidden
     }
 
     /// Ends a subscription that the user is not permitted.
     fn revoke(
         &mut self,
         peer: &mut Peer<'_>,
-        (session, number): (u32, u32),
+        session: u32,
+        number: u32,
         grant: &Grant,
         directory: &Directory,
     ) {
@@ -631,6 +669,15 @@ fn check_named(
             let text = format!("{name} is not permitted");
             Err(Fault::refused(reason::PERMISSION, text))
         }
+    }
+}
+
+/// Returns the fault of a MarketDataRequest(V) beyond the limit of the user. One without an
+/// MDReqID(262) is rejected, because the refusal has to repeat the ID.
+fn beyond_limit(message: &Message<'_>) -> Fault {
+    match id(message, 262) {
+        Ok(_) => Fault::refused(reason::BANDWIDTH, TOO_MANY),
+        Err(fault) => fault,
     }
 }
 

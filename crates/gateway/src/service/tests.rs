@@ -1,10 +1,10 @@
 //! Tests that need no connection.
 
 use super::class::{Link, Part, Spec};
-use super::client::{Subscription, Untold, lead};
+use super::client::{Of, Out, Subscription, Untold, lead};
 use super::*;
 use crate::market::ring::EventRing;
-use crate::users::Names;
+use crate::users::{Names, UserSet};
 use fanfare_engine::host::{Handler, Host, Initiator};
 use fanfare_engine::poll::Waker;
 use fanfare_feed::recovery::{Lack, State};
@@ -13,7 +13,7 @@ use fanfare_market::event::entry;
 use fanfare_market::instruments::{Definition, Instrument, Name};
 use fanfare_market::{Action, Flags, Kind, Price, state};
 
-pub(super) const VERSION: usize = crate::versions::COUNT - 1;
+pub(super) const VERSION: usize = crate::fanout::versions::COUNT - 1;
 
 /// Each change of everything.
 const EVERYTHING: Spec = Spec {
@@ -605,10 +605,18 @@ fn pending_items_end_with_the_right_to_them_and_with_their_subscription() {
     let ends = [Untold::TooMany(number), Untold::NoneFound(number)];
     client.untold = [Untold::State(of), Untold::Status(of)].into();
     client.untold.extend(ends);
+    let part = Part {
+        subscription: number,
+        entry: 0,
+    };
+    client.outbox = [Of::Told(Untold::State(of)), Of::Part(part)]
+        .map(|of| Out { body: 0, of })
+        .into();
     client.set_grant(&Arc::new(Grant::everything()), events.directory());
-    assert_eq!(client.untold.len(), 4);
+    assert_eq!((client.untold.len(), client.outbox.len()), (4, 2));
     client.set_grant(&Arc::new(Grant::nothing()), events.directory());
     assert!(client.untold.iter().eq(&ends), "{:?}", client.untold);
+    assert!(client.outbox.iter().map(|out| out.of).eq([Of::Part(part)]));
     core.stop(session, number);
     assert!(core.client_mut(session).unwrap().untold.is_empty());
 }

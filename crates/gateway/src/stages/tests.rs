@@ -1,9 +1,9 @@
 use super::source::TRIED;
 use super::*;
-use crate::bridge::entry;
+use crate::dds::entry;
+use crate::fanout::source_rings::{Put, SourceRings};
+use crate::fanout::stamp::Stamp;
 use crate::market::ring::{EventRing, Record, rescue};
-use crate::source_rings::{Put, SourceRings};
-use crate::stamp::Stamp;
 use fanfare_engine::clock::Clock;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, Policy};

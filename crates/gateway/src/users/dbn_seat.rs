@@ -1,7 +1,7 @@
 //! The sessions of DBN as operators view them.
 
 use super::dbn_key::DbnKey;
-use crate::which::Which;
+use crate::operator::which::Which;
 use fanfare_engine::poll::Waker;
 use fanfare_market::dbn::live::LiveSchemas;
 use fanfare_wire::UtcTimestamp;
@@ -24,6 +24,20 @@ pub(crate) struct DbnSeat {
     reading: Numbers,
     end: Mutex<Option<DbnEnd>>,
     bell: Bell,
+}
+
+/// The session that takes a place.
+pub(crate) struct DbnLogon<'a> {
+    /// The number of the session.
+    pub(crate) session: u64,
+    /// The key that the client has used, if it has a user.
+    pub(crate) key: Option<DbnKey>,
+    /// The user's name, or an empty text if it has no user.
+    pub(crate) user: Arc<str>,
+    pub(crate) peer: SocketAddr,
+    pub(crate) since: UtcTimestamp,
+    /// The name that the client gives itself.
+    pub(crate) client: &'a str,
 }
 
 /// The way in which an operator ends a session.
@@ -82,20 +96,14 @@ impl Bell {
 }
 
 impl DbnSeat {
-    pub(crate) fn new(
-        (session, client): (u64, &str),
-        (key, user): (Option<DbnKey>, Arc<str>),
-        peer: SocketAddr,
-        since: UtcTimestamp,
-        bell: Bell,
-    ) -> Self {
+    pub(crate) fn new(logon: DbnLogon<'_>, bell: Bell) -> Self {
         Self {
-            session,
-            key,
-            user,
-            peer,
-            since,
-            client: client.into(),
+            session: logon.session,
+            key: logon.key,
+            user: logon.user,
+            peer: logon.peer,
+            since: logon.since,
+            client: logon.client.into(),
             reading: Numbers::default(),
             end: Mutex::new(None),
             bell,

@@ -1,13 +1,13 @@
 //! The door of a port, which finds the user of a Logon and admits or refuses it.
 
-use super::UserBook;
 use super::checks::{Check, Checker};
 use super::denied::Denied;
 use super::password::Hashed;
 use super::roster::Seat;
-use super::set::{User, UserSet};
+use super::set::User;
 use super::tables::PortName;
 use super::throttle::Throttle;
+use super::{CurrentUsers, UserBook};
 use fanfare_engine::host::{ClientNames, Incoming, Refusal, network_of};
 use fanfare_engine::poll::Waker;
 use fanfare_fix::codec::{Decoder, Next};
@@ -42,9 +42,7 @@ pub(crate) struct DoorRules {
 /// The door of a port, for the thread of the port.
 pub(crate) struct Door {
     port: PortName,
-    book: UserBook,
-    version: u64,
-    users: Arc<UserSet>,
+    users: CurrentUsers,
     throttle: Throttle,
     checker: Checker,
     /// The Logons that await a password check, in their order.
@@ -80,9 +78,7 @@ impl Door {
     pub(crate) fn new(port: PortName, book: UserBook, waker: Waker) -> Self {
         Self {
             port,
-            version: book.version(),
-            users: book.read(),
-            book,
+            users: CurrentUsers::new(book),
             throttle: Throttle::default(),
             checker: Checker::new(waker),
             waiting: VecDeque::new(),
@@ -101,19 +97,10 @@ impl Door {
         self.waiting.len() + usize::from(self.checked.is_some())
     }
 
-    /// Adopts new users, if there are any.
-    pub(crate) fn look(&mut self) {
-        let version = self.book.version();
-        if version != self.version {
-            self.version = version;
-            self.users = self.book.read();
-        }
-    }
-
     /// Returns whether a session that was admitted is still permitted by the current users.
     pub(crate) fn still_admits(&mut self, seat: &Seat) -> bool {
-        self.look();
-        self.users.admits(seat)
+        self.users.look();
+        self.users.get().admits(seat)
     }
 
     /// Processes a new Logon. Returns its outcome, or `None` if that depends on a password check.
@@ -123,7 +110,7 @@ impl Door {
         rules: &DoorRules,
         now: Now,
     ) -> Option<Passage> {
-        self.look();
+        self.users.look();
         // The port has looked at the header alone.
         if !matches!(self.decoder.next(incoming.bytes()), Next::Message { .. }) {
             return Some(Passage::Refused(incoming, None, Refusal::Garbled));
@@ -139,8 +126,8 @@ impl Door {
             return Some(Passage::Through(incoming, Some(user)));
         };
         let address = network_of(incoming.address());
-        if let Some(denied) = self.slowed_down(&user.name, address, now) {
-            return Some(Passage::Denied(incoming, Arc::clone(&user.name), denied));
+        if let Some(why) = self.slowed_down(name, address, now) {
+            return denied(incoming, why);
         }
         let Some((is_name_right, password)) = self.credentials(&incoming, &user) else {
             self.throttle.failed(&user.name, address, now.mono);
@@ -210,7 +197,7 @@ impl Door {
         }
         self.throttle.succeeded(&name, address);
         // The users may have changed.
-        self.look();
+        self.users.look();
         match self.whose(&incoming, rules) {
             Ok(Some(user)) if user.password.as_ref() == Some(&hash) && user.name == name => {
                 Some(Passage::Through(incoming, Some(user)))
@@ -223,9 +210,9 @@ impl Door {
     /// Returns the user of a Logon by CompIDs, address and certificate, or `None` for a session
     /// without a user that may log on.
     fn whose(&self, incoming: &Incoming, rules: &DoorRules) -> Result<Option<Arc<User>>, Closed> {
-        let id = incoming.id();
-        let Some(user) = self.users.find(id, self.port) else {
-            if !self.users.takes_strangers(self.port) || self.users.knows(id) {
+        let (id, users) = (incoming.id(), self.users.get());
+        let Some(user) = users.find(id, self.port) else {
+            if !users.takes_strangers(self.port) || users.knows(id) {
                 let id = id.clone().with_sub_ids(incoming.sub_ids().clone());
                 return Err(Closed::Refused(None, Refusal::UnknownSession(id)));
             }

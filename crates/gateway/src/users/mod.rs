@@ -1,6 +1,7 @@
 //! The users and their entitlements.
 
 mod checks;
+mod current;
 mod dbn_key;
 pub(crate) mod dbn_seat;
 mod denied;
@@ -10,6 +11,7 @@ pub(crate) mod grant;
 mod names;
 mod origin;
 mod password;
+mod requests;
 pub(crate) mod roster;
 mod set;
 mod tables;
@@ -23,9 +25,11 @@ pub use error::UsersError;
 pub use password::{LONGEST_PASSWORD, hash_password};
 pub use tables::{Lists, PortName, UserTables};
 
+pub(crate) use current::CurrentUsers;
 pub(crate) use dbn_key::DbnKey;
 pub(crate) use error::without_text;
 pub(crate) use names::Names;
+pub(crate) use requests::Requests;
 pub(crate) use set::{Source, User, UserSet};
 pub(crate) use tables::{parsed_from, read_from};
 

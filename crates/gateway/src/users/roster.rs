@@ -4,7 +4,7 @@
 use super::dbn_seat::DbnSeat;
 use super::denied::Denied;
 use super::tables::PortName;
-use crate::which::Which;
+use crate::operator::which::Which;
 use fanfare_fix::session::SessionId;
 use fanfare_wire::UtcTimestamp;
 use std::collections::{BTreeMap, HashMap};
@@ -26,7 +26,7 @@ struct State {
     stops: Vec<Which>,
 }
 
-/// A session. The numbers are those of its thread's last sample, taken every 100 ms.
+/// A session. The numbers are those of its thread's last sample.
 pub(crate) struct Seat {
     pub(crate) port: PortName,
     pub(crate) id: Arc<SessionId>,
@@ -306,7 +306,7 @@ impl Drop for Seated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::users::dbn_seat::Bell;
+    use crate::users::dbn_seat::{Bell, DbnLogon};
     use fanfare_engine::poll::Waker;
     use fanfare_fix::session::Version;
 
@@ -342,8 +342,15 @@ mod tests {
         let roster = Roster::default();
         let bell = Bell::new(Waker::detached().unwrap());
         let of_dbn = || {
-            let (peer, since) = ("127.0.0.1:1".parse().unwrap(), UtcTimestamp::from_nanos(0));
-            DbnSeat::new((1, ""), (None, "desk".into()), peer, since, bell.clone())
+            let logon = DbnLogon {
+                session: 1,
+                key: None,
+                user: "desk".into(),
+                peer: "127.0.0.1:1".parse().unwrap(),
+                since: UtcTimestamp::from_nanos(0),
+                client: "",
+            };
+            DbnSeat::new(logon, bell.clone())
         };
         let outcomes = |port: Option<&str>| {
             let stop = Which {

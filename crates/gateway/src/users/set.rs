@@ -9,7 +9,7 @@ use super::origin::Origin;
 use super::password::Hashed;
 use super::roster::Seat;
 use super::tables::{Lists, PortName, UserTable, UserTables, UsersFile};
-use crate::port_config::{Pair, PortConfig};
+use crate::ports::config::{Pair, PortConfig};
 use crate::service::{Contract, EntryTypes, Pattern};
 use fanfare_engine::host::{AllowList, ClientName, ClientNames};
 use fanfare_fix::session::SessionId;

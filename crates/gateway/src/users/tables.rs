@@ -4,7 +4,7 @@ use super::error::{UsersError, without_text};
 use super::origin::Origin;
 use super::password::Hashed;
 use crate::feed::read;
-use crate::port_config::Pair;
+use crate::ports::config::Pair;
 use crate::service::Contract;
 use serde::Deserialize;
 use std::collections::BTreeMap;

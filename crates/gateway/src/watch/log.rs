@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 
 impl Watch {
-    /// Returns the contents of the log, and how far it is behind. Reads the headers of its files.
+    /// Returns the extent of the log, and its lag. Reads the headers of its files.
     ///
     /// # Errors
     /// Returns an error if there is no log, or a file cannot be read.

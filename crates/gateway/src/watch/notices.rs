@@ -1,8 +1,8 @@
 //! The recent notices, for queries after the program's log was read.
 
 use super::page::Page;
-use super::tell;
-use crate::digest::cut;
+use super::{render, tell};
+use crate::notice::digest::cut;
 use crate::notice::{Notice, Taken};
 use fanfare_engine::clock;
 use fanfare_history::moment::utc;
@@ -39,14 +39,13 @@ struct Noted {
 
 impl Noted {
     fn object(&self) -> Map<String, Value> {
-        let fields = [
+        render::object([
             ("id", json!(self.id)),
             ("time", json!(utc(self.time))),
             ("trouble", json!(self.is_trouble)),
             ("kind", json!(self.kind)),
             ("text", json!(self.text)),
-        ];
-        Map::from_iter(fields.map(|(name, value)| (name.to_owned(), value)))
+        ])
     }
 }
 
@@ -118,8 +117,7 @@ impl NoticeBoard {
             ("session", json!(session.to_string())),
             ("peer", json!(peer.to_string())),
         ];
-        let fields = fields.map(|(name, value)| (name.to_owned(), value));
-        tell(&self.changes, "session", Map::from_iter(fields));
+        tell(&self.changes, "session", render::object(fields));
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {

@@ -13,15 +13,6 @@ pub(crate) struct Page {
     pub(crate) limit: usize,
 }
 
-impl Default for Page {
-    fn default() -> Self {
-        Self {
-            after: None,
-            limit: ROWS,
-        }
-    }
-}
-
 impl Page {
     /// Returns the page that an operator requests.
     ///

@@ -7,11 +7,11 @@
 )]
 
 mod behind;
-mod bridge;
 mod client;
 mod contracts;
 mod control;
 mod dbn;
+mod dds;
 mod edges;
 mod fanout;
 mod feed;

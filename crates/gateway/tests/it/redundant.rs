@@ -1,7 +1,7 @@
 //! Several gateways with the same feed, and one that subscribes to them.
 
-use crate::bridge::{stranger, write_in};
 use crate::client::{Client, value};
+use crate::dds::{stranger, write_in};
 use crate::feed::group;
 use crate::{eventually, start, stop};
 use fanfare_dds::Writer;

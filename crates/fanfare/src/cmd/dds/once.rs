@@ -6,7 +6,7 @@ use fanfare_dds::distribute::{Distribution, Received};
 use fanfare_dds::fast::Mapping;
 use fanfare_fast::program::FieldId;
 use fanfare_feed::SequenceField;
-use fanfare_gateway::{Channels, Identity, Turn, epoch};
+use fanfare_gateway::{Channels, Identity, Verdict, epoch};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,7 +65,7 @@ impl Once {
             number,
             index: 0,
         };
-        let is_new = channels.take(&identity, received.sample.info.writer) == Turn::New;
+        let is_new = channels.take(&identity, received.sample.info.writer) == Verdict::New;
         if !is_new {
             self.dropped.fetch_add(1, Ordering::Release);
         }

@@ -11,7 +11,7 @@ use fanfare_engine::idle::Idle;
 use fanfare_engine::lines::{ends_within_a_line, is_same, write_whole};
 use fanfare_engine::poll::Waker;
 use fanfare_engine::stop::{Reload, Stop};
-use fanfare_fix::session::Now;
+use fanfare_fix::session::{Now, SECOND};
 use fanfare_gateway::EventReader;
 use fanfare_market::Delivery;
 use fanfare_market::instruments::Lookup;
@@ -31,6 +31,9 @@ const PIECE: usize = 1 << 16;
 
 /// The longest sleep of the thread; lines are written before it.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+/// The interval of attempts to open the file again after a failed one, in nanoseconds.
+const REOPEN: u64 = 60 * SECOND;
 
 /// A file of market events that is being written.
 pub(super) struct EventLog {
@@ -52,6 +55,8 @@ struct Writer {
     out: Output<File>,
     line: String,
     reload: Reload,
+    /// The monotonic time of the next attempt to open the file again, if the last one failed.
+    reopen_again: Option<u64>,
 }
 
 /// The file, and the lines that it has not taken yet.
@@ -85,6 +90,7 @@ impl EventLog {
             out,
             line: String::new(),
             reload: reload.clone(),
+            reopen_again: None,
         };
         let mut crew = Crew::new(Stop::new());
         crew.spawn(writer, Idle::Wait(LONGEST_SLEEP), None)?;
@@ -199,24 +205,33 @@ impl<W: Write> Output<W> {
 
 impl Output<File> {
     /// Continues in the file of the name.
-    fn reopen(&mut self) {
+    ///
+    /// # Errors
+    /// The file cannot be opened: events are written to the old one.
+    fn reopen(&mut self) -> Result<()> {
         self.write();
-        match open(&self.path) {
-            Ok(file) => {
-                // A new file has the whole line of which the old one took the beginning.
-                if !is_same(&self.to, &file) {
-                    self.begun = 0;
-                }
-                self.to = file;
-            }
-            Err(error) => {
-                tracing::warn!(target: "files", "{error:#}; market events go on in the old file");
-            }
+        let file = open(&self.path)?;
+        // A new file has the whole line of which the old one took the beginning.
+        if !is_same(&self.to, &file) {
+            self.begun = 0;
         }
+        self.to = file;
+        Ok(())
     }
 }
 
 impl Writer {
+    /// Opens the file again. If that fails, it is reported once for each request, and tried again.
+    fn reopen(&mut self, now: u64, is_asked: bool) {
+        let outcome = self.out.reopen();
+        self.reopen_again = outcome.is_err().then(|| now.saturating_add(REOPEN));
+        if let Err(error) = outcome
+            && is_asked
+        {
+            tracing::warn!(target: "files", "{error:#}; market events go on in the old file");
+        }
+    }
+
     fn turn(&mut self) -> usize {
         let Self {
             events, out, line, ..
@@ -247,9 +262,10 @@ impl Agent for Writer {
         "events"
     }
 
-    fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
-        if self.reload.is_due() {
-            self.out.reopen();
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+        let is_asked = self.reload.is_due();
+        if is_asked || self.reopen_again.is_some_and(|at| now.mono >= at) {
+            self.reopen(now.mono, is_asked);
         }
         match self.out.is_failing {
             true => Ok(0),

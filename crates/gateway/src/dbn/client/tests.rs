@@ -320,6 +320,21 @@ fn a_client_with_queued_bytes_has_no_heartbeat() {
 }
 
 #[test]
+fn a_heartbeat_does_not_wait_with_the_records_that_are_held_back() {
+    let (mut client, mut other) = pair(false);
+    let at = |mono| Times { mono, utc: 1 };
+    client.heartbeat = 5;
+    client.hold();
+    client.put(&orders(1, 0..1), at(4));
+    assert_eq!(client.next_timer(0), 5, "nothing was sent");
+    assert!(client.look(at(5)));
+    let mut received = Vec::new();
+    read(&mut client, &mut other, &mut received);
+    assert_eq!(received.len(), 320);
+    assert_eq!(client.next_timer(0), 10);
+}
+
+#[test]
 fn a_client_that_wants_every_record_is_warned_and_cut() {
     let (mut client, _other) = pair(true);
     let now = Times::default();

@@ -7,10 +7,10 @@ mod plan;
 mod rules;
 mod value;
 
+use crate::fanout::versions::{COUNT, VERSIONS};
 use crate::feed::config::Feed;
 use crate::feed::feed_notice::{FeedNotice, TemplateNotice};
 use crate::notice::{Notice, Notices};
-use crate::versions::{COUNT, VERSIONS};
 use convert::Converter;
 pub(crate) use convert::Tally;
 use fanfare_fast::program::{FieldId, FieldKind, Op, Reset, TemplateProgram};

@@ -416,7 +416,8 @@ fn has_source(raw: &[(u32, String)], dictionary: &Dictionary, tag: u32, value: &
         (1350, _) if has(369) => true,
         (55, _) if value == "[N/A]" => raw.iter().any(|(tag, _)| *tag == 48),
         (323, _) => value == "4",
-        (_, Some(T::NumInGroup)) => GROUPS.contains(&tag),
+        // The number of the entries that are sent. Versions before FIX.4.3 have it as an int.
+        _ if GROUPS.contains(&tag) => true,
         (_, Some(T::Length)) => raw.iter().any(|(_, had)| had.len().to_string() == value),
         (
             _,

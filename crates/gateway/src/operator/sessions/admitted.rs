@@ -1,8 +1,8 @@
 //! The commands that change the lists of sessions that may log on.
 
 use super::{GatewayOperator, of, some_of};
-use crate::port_config::Pair;
-use crate::port_handle::PortHandle;
+use crate::ports::config::Pair;
+use crate::ports::handle::PortHandle;
 use fanfare_operator::{Ask, Field, OperatorError, Outcome, Row, Shape};
 use fanfare_wire::text::Escaped;
 use serde_json::json;

@@ -1,8 +1,8 @@
 //! The clients of DBN among the sessions, which have a number instead of CompIDs.
 
 use super::GatewayOperator;
+use crate::operator::which::{DBN, Which};
 use crate::users::dbn_seat::DbnSeat;
-use crate::which::{DBN, Which};
 use fanfare_market::dbn::live::LiveSchema;
 use fanfare_operator::iso_of;
 use fanfare_wire::text::Escaped;

@@ -2,7 +2,7 @@
 
 use super::select::{self, ANY_PORT, SENDER, SESSION, TARGET, USER};
 use super::{ENDED, GatewayOperator, TEXT, dbn, of, some_of};
-use crate::which::Which;
+use crate::operator::which::Which;
 use fanfare_operator::{Ask, OperatorError, Outcome, Row, Shape};
 use serde_json::{Value, json};
 

@@ -3,10 +3,10 @@
 use super::select::{self, ANY_PORT, SENDER, SESSION, TARGET, USER};
 use super::{GatewayOperator, dbn, of};
 use crate::operator::pages::{AFTER, LIMIT, NEXT, TOTAL, page};
+use crate::operator::which::DBN;
 use crate::users::PortName;
 use crate::users::dbn_seat::DbnSeat;
 use crate::users::roster::Seat;
-use crate::which::DBN;
 use fanfare_engine::clock;
 use fanfare_operator::Shape::{Count, Flag, List, Maybe, Object, OneOf, Text, Time};
 use fanfare_operator::{Ask, Field, OperatorError, Outcome, Row, Shape, iso_of};
@@ -35,8 +35,15 @@ enum Listed {
     Dbn(Arc<DbnSeat>),
 }
 
-/// The sort key of sessions: the port, the number of a DBN session, and the name of another.
-type Key = (&'static str, u64, String);
+/// The sort key of sessions, which is also the end of a page.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    port: &'static str,
+    /// The number of a session of DBN, or 0.
+    number: u64,
+    /// The name of another session, or an empty text.
+    name: String,
+}
 
 /// The measure by which the worst sessions are sorted.
 #[derive(Clone, Copy)]
@@ -48,8 +55,16 @@ enum Measure {
 impl Listed {
     fn key(&self) -> Key {
         match self {
-            Self::Fix(seat) => (seat.port.name(), 0, seat.id.to_string()),
-            Self::Dbn(seat) => (DBN, seat.session, String::new()),
+            Self::Fix(seat) => Key {
+                port: seat.port.name(),
+                number: 0,
+                name: seat.id.to_string(),
+            },
+            Self::Dbn(seat) => Key {
+                port: DBN,
+                number: seat.session,
+                name: String::new(),
+            },
         }
     }
 
@@ -94,12 +109,12 @@ fn list(operator: &GatewayOperator, ask: &Ask) -> Outcome {
             all.truncate(page.limit);
         }
         (None, after) => {
-            let after = after.as_deref().map(read_key).transpose()?;
+            let after = after.as_deref().map(Key::read).transpose()?;
             all.retain(|own| after.as_ref().is_none_or(|after| own.key() > *after));
             all.sort_by_cached_key(Listed::key);
             let has_more = all.len() > page.limit;
             all.truncate(page.limit);
-            next = all.last().filter(|_| has_more).map(|own| text(own.key()));
+            next = all.last().filter(|_| has_more).map(|own| own.key().text());
         }
     }
     let now = clock::utc();
@@ -107,26 +122,37 @@ fn list(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     Ok(json!({ "total": total, "next": next, "sessions": rows }))
 }
 
-/// Formats a key.
-fn text((port, number, name): Key) -> String {
-    match port {
-        DBN => format!("{port} {number}"),
-        port => format!("{port} {name}"),
-    }
-}
-
-/// Parses a key.
-fn read_key(text: &str) -> Result<Key, OperatorError> {
-    let read = || {
-        let (port, name) = text.split_once(' ')?;
-        if port == DBN {
-            return Some((DBN, name.parse().ok()?, String::new()));
+impl Key {
+    /// Formats the key.
+    fn text(&self) -> String {
+        let Self { port, number, name } = self;
+        match *port {
+            DBN => format!("{port} {number}"),
+            _ => format!("{port} {name}"),
         }
-        let mut all = PortName::ALL.into_iter();
-        let port = all.find(|own| own.name() == port)?;
-        Some((port.name(), 0, name.to_owned()))
-    };
-    read().ok_or_else(|| OperatorError::usage("`after` must be the `next` of an answer"))
+    }
+
+    /// Parses a key.
+    fn read(text: &str) -> Result<Self, OperatorError> {
+        let read = || {
+            let (port, name) = text.split_once(' ')?;
+            if port == DBN {
+                return Some(Self {
+                    port: DBN,
+                    number: name.parse().ok()?,
+                    name: String::new(),
+                });
+            }
+            let mut all = PortName::ALL.into_iter();
+            let port = all.find(|own| own.name() == port)?;
+            Some(Self {
+                port: port.name(),
+                number: 0,
+                name: name.to_owned(),
+            })
+        };
+        read().ok_or_else(|| OperatorError::usage("`after` must be the `next` of an answer"))
+    }
 }
 
 fn described(seat: &Seat, now: u64) -> Value {

@@ -3,8 +3,8 @@
 use super::select::{self, PORT, SENDER, SESSION, TARGET, USER};
 use super::steer::{self, Found};
 use super::{GatewayOperator, nobody, of, some_of};
-use crate::registry::Numbers;
-use crate::which::Which;
+use crate::operator::which::Which;
+use crate::ports::registry::Numbers;
 use fanfare_engine::host::{HostError, Steer};
 use fanfare_fix::session::MAX_SEQ_NUM;
 use fanfare_operator::{Ask, Field, Member, OperatorError, Outcome, Row, Shape};

@@ -1,8 +1,8 @@
 //! The selection of the sessions of a command.
 
 use super::GatewayOperator;
+use crate::operator::which::{DBN, Which};
 use crate::users::roster::Seat;
-use crate::which::{DBN, Which};
 use fanfare_operator::{Ask, Field, OperatorError};
 use std::sync::Arc;
 

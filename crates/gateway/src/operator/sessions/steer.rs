@@ -2,9 +2,9 @@
 
 use super::select::{self, PORT, SENDER, SESSION, TARGET, USER};
 use super::{GatewayOperator, nobody, of, some_of};
-use crate::registry::Numbers;
+use crate::operator::which::Which;
+use crate::ports::registry::Numbers;
 use crate::users::PortName;
-use crate::which::Which;
 use fanfare_engine::host::{HostError, Steer};
 use fanfare_fix::session::SessionId;
 use fanfare_operator::{Ask, OperatorError, Outcome, Row, Shape};
@@ -79,9 +79,8 @@ pub(super) fn one(
     wish: &Steer,
     remember: impl FnOnce(Numbers) -> Numbers,
 ) -> Result<(), OperatorError> {
-    let handles = operator.gateway.ports();
-    let handle = handles.into_iter().find(|(name, _)| *name == found.port);
-    let Some((_, handle)) = handle else {
+    let mut ports = operator.gateway.ports();
+    let Some((_, handle)) = ports.find(|(name, _)| *name == found.port) else {
         return Err(nobody(operator));
     };
     if let Some(numbers) = found.numbers {

@@ -51,10 +51,9 @@ fn define(ring: &mut EventRing, service: &mut Service, symbol: &[u8]) {
     core.grow(&added, events.directory());
 }
 
-/// Requests instruments by the fields from Symbol(55) on.
-fn ask(service: &mut Service, session: u32, id: &str, named: &str) -> Result<(), Fault> {
-    let text = format!("262={id}|263=1|264=1|265=1|267=1|269=0|146=1|{named}");
-    let text = text.replace('|', "\x01");
+/// Calls `then` with a MarketDataRequest(V) of these fields.
+fn with_request<T>(fields: &str, then: impl FnOnce(&Message<'_>) -> T) -> T {
+    let text = fields.replace('|', "\x01");
     let header = SessionHeader::new(b"FIX.4.4", b"C", b"P").unwrap();
     let time = SendingTime::new(UtcTimestamp::from_nanos(0), Precision::Millis);
     let mut frame = SharedFrame::new(4096);
@@ -62,8 +61,16 @@ fn ask(service: &mut Service, session: u32, id: &str, named: &str) -> Result<(),
     frame.load(&body).unwrap();
     let mut decoder = Decoder::new();
     let message = decoder.decode(frame.patch(&header, 2, &time)).unwrap();
+    then(&message)
+}
+
+/// Requests instruments by the fields from Symbol(55) on.
+fn ask(service: &mut Service, session: u32, id: &str, named: &str) -> Result<(), Fault> {
+    let fields = format!("262={id}|263=1|264=1|265=1|267=1|269=0|146=1|{named}");
     let Service { events, core, .. } = service;
-    core.market_data(session, &message, events.directory())?;
+    with_request(&fields, |message| {
+        core.market_data(session, message, events.directory())
+    })?;
     core.grow(&[], events.directory());
     Ok(())
 }
@@ -161,6 +168,27 @@ fn an_instrument_whose_namesake_is_renamed_is_shown_without_its_feed() {
 }
 
 #[test]
+fn a_renamed_instrument_is_kept_only_by_those_who_may_see_its_new_name() {
+    let (mut ring, mut service, session) = of_two_feeds();
+    ask(&mut service, session, "a", "55=RIU3|20014=two|").unwrap();
+    define(&mut ring, &mut service, b"RIZ3");
+    let Service { events, core, .. } = &mut service;
+    let hidden = |core: &Core| core.hidden(&[InstrumentId(10)], events.directory());
+    assert!(hidden(core).is_empty());
+    core.client_mut(session).unwrap().grant = Arc::new(Grant::nothing());
+    assert_eq!(hidden(core), [(session, 0)]);
+}
+
+#[test]
+fn a_request_beyond_the_limit_is_refused_by_its_id_or_rejected_without_one() {
+    let refused = with_request("262=r|263=2|", beyond_limit);
+    assert_eq!(refused, Fault::refused(reason::BANDWIDTH, TOO_MANY));
+    let rejected = with_request("263=2|", beyond_limit);
+    let missing = Fault::Reject(RejectReason::RequiredTagMissing, 262);
+    assert_eq!(rejected, missing);
+}
+
+#[test]
 fn a_prefix_has_the_instruments_of_the_feed_that_is_named_or_of_all() {
     let (_, mut service, session) = of_two_feeds();
     let requests = [
@@ -181,10 +209,11 @@ fn a_list_has_the_feed_of_an_instrument_that_several_have() {
     let two = core.feeds.of_name(Some(b"two")).unwrap();
     let mut listed = |filter| {
         let (grant, mut looks) = (Grant::everything(), LOOKED_AT);
-        let of = (events.directory(), &core.feeds);
+        let (directory, feeds) = (events.directory(), &core.feeds);
         let writer = core.writers.get(VERSION).unwrap();
         let mut list = List::new(b"r", false, filter);
-        let found = list.encode(writer, &mut core.bodies, &grant, of, &mut looks);
+        let bodies = &mut core.bodies;
+        let found = list.encode(writer, bodies, &grant, directory, feeds, &mut looks);
         text(core, found.unwrap().0.unwrap())
     };
     let all = listed(Filter::default());

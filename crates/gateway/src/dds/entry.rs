@@ -1,0 +1,143 @@
+//! The record of a message in the ring to DDS: as in the other ring, preceded by its stamps.
+//!
+//! Layout: ingress time (8), origin (8), number (8), epoch (8), number in the feed (8), index (4),
+//! all little endian; length of Symbol (1), of the channel (1), Symbol, channel, and the
+//! [record](crate::fanout::record) of the message.
+
+use crate::dds::channels::Identity;
+use crate::fanout::record;
+use crate::fanout::stamp::Stamp;
+use fanfare_fix::codec::SharedBody;
+
+const PREFIX: usize = 46;
+
+/// The longest name of a channel.
+pub(crate) const MAX_CHANNEL: usize = 96;
+
+/// The longest key. Longer ones are truncated.
+pub(crate) const MAX_SYMBOL: usize = 255;
+
+/// A message with its stamps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    pub(crate) stamp: Stamp<'a>,
+    pub(crate) body: SharedBody<'a>,
+}
+
+fn key<'a>(entry: &Entry<'a>) -> &'a [u8] {
+    let symbol = entry.stamp.symbol;
+    symbol.get(..MAX_SYMBOL).unwrap_or(symbol)
+}
+
+fn channel<'a>(entry: &Entry<'a>) -> &'a [u8] {
+    let channel = entry.stamp.identity.channel;
+    channel.get(..MAX_CHANNEL).unwrap_or(channel)
+}
+
+/// Returns the length of an entry's record.
+pub(crate) fn len(entry: &Entry<'_>) -> usize {
+    PREFIX + key(entry).len() + channel(entry).len() + record::len(&entry.body)
+}
+
+/// Writes the entry into `room`, which has exactly `len(entry)` bytes.
+pub(crate) fn write(entry: &Entry<'_>, room: &mut [u8]) {
+    let (stamp, identity) = (&entry.stamp, &entry.stamp.identity);
+    let (symbol, channel) = (key(entry), channel(entry));
+    let mut rest = room;
+    let parts: [&[u8]; 9] = [
+        &stamp.ingress_nanos.to_le_bytes(),
+        &stamp.origin.to_le_bytes(),
+        &stamp.number.to_le_bytes(),
+        &identity.epoch.to_le_bytes(),
+        &identity.number.to_le_bytes(),
+        &identity.index.to_le_bytes(),
+        &[symbol.len() as u8, channel.len() as u8],
+        symbol,
+        channel,
+    ];
+    for part in parts {
+        let Some((place, behind)) = rest.split_at_mut_checked(part.len()) else {
+            return;
+        };
+        place.copy_from_slice(part);
+        rest = behind;
+    }
+    record::write(&entry.body, rest);
+}
+
+/// Parses a record, or returns `None` if it is not one.
+pub(crate) fn read(record: &[u8]) -> Option<Entry<'_>> {
+    let (ingress, rest) = record.split_first_chunk()?;
+    let (origin, rest) = rest.split_first_chunk()?;
+    let (number, rest) = rest.split_first_chunk()?;
+    let (epoch, rest) = rest.split_first_chunk()?;
+    let (in_feed, rest) = rest.split_first_chunk()?;
+    let (index, rest) = rest.split_first_chunk()?;
+    let (&[symbol_len, channel_len], rest) = rest.split_first_chunk()?;
+    let (symbol, rest) = rest.split_at_checked(symbol_len.into())?;
+    let (channel, message) = rest.split_at_checked(channel_len.into())?;
+    Some(Entry {
+        stamp: Stamp {
+            ingress_nanos: i64::from_le_bytes(*ingress),
+            origin: u64::from_le_bytes(*origin),
+            number: u64::from_le_bytes(*number),
+            symbol,
+            identity: Identity {
+                channel,
+                epoch: u64::from_le_bytes(*epoch),
+                number: u64::from_le_bytes(*in_feed),
+                index: u32::from_le_bytes(*index),
+            },
+        },
+        body: record::read(message)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for symbol in [&b""[..], b"EURUSD", &[b'x'; 300]] {
+            let entry = Entry {
+                stamp: Stamp {
+                    ingress_nanos: -5,
+                    origin: u64::MAX,
+                    number: 7,
+                    symbol,
+                    identity: Identity {
+                        channel: b"moex",
+                        epoch: u64::MAX,
+                        number: 9,
+                        index: 3,
+                    },
+                },
+                body: SharedBody::new(b"AE", b"55=EURUSD\x0158=text\x01").unwrap(),
+            };
+            let mut room = vec![0; len(&entry)];
+            write(&entry, &mut room);
+            let back = read(&room).unwrap();
+            assert_eq!(back.stamp.symbol, &symbol[..symbol.len().min(MAX_SYMBOL)]);
+            assert_eq!(
+                (
+                    back.stamp.ingress_nanos,
+                    back.stamp.origin,
+                    back.stamp.number
+                ),
+                (-5, u64::MAX, 7)
+            );
+            assert_eq!(back.stamp.identity, entry.stamp.identity);
+            assert_eq!(back.body.msg_type(), b"AE");
+            assert_eq!(back.body.fields(), entry.body.fields());
+            assert_eq!(back.body.sum(), entry.body.sum());
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_record() {
+        for short in [&b""[..], &[0; 47], &[1; 48]] {
+            assert!(read(short).is_none());
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The origin of a message.
+
+use crate::dds::channels::Identity;
+
+/// The origin of a message: its time, its number and its key.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Stamp<'a> {
+    /// The time at which it entered the first gateway, in nanoseconds since 1970.
+    pub(crate) ingress_nanos: i64,
+    /// The gateway that it entered first, or 0 for this one, and its number there.
+    pub(crate) origin: u64,
+    pub(crate) number: u64,
+    /// `Symbol(55)`, the key on DDS.
+    pub(crate) symbol: &'a [u8],
+    /// Its identity in its feed, if it comes from one.
+    pub(crate) identity: Identity<'a>,
+}

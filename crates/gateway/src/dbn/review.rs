@@ -54,6 +54,7 @@ impl DbnAgent {
                 }
             }
         }
+        let mut noted = Vec::new();
         for (token, numbers) in hidden {
             let Some(client) = clients.get_mut(token) else {
                 continue;
@@ -70,6 +71,10 @@ impl DbnAgent {
             };
             let text = format!("{what}: {REVOKED}");
             client.fail(ErrorCode::InvalidSubscription, &text, now);
+            noted.push((token, what));
+        }
+        for (token, what) in noted {
+            self.note(token, "revocation", &what, REVOKED);
         }
     }
 
@@ -130,12 +135,18 @@ impl DbnAgent {
             wants.set(number, token, left);
         }
         gone += list(client, directory, revoked, token, wants, now);
+        let mut noted: Vec<_> = revoked.iter().map(|own| own.name().to_owned()).collect();
         if gone > 0 {
-            let text = format!("{gone} instruments: {REVOKED}");
+            let what = format!("{gone} instruments");
+            let text = format!("{what}: {REVOKED}");
             client.fail(ErrorCode::InvalidSubscription, &text, now);
+            noted.push(what);
         }
         begin_again(client, listed, revoked, now);
         client.interest.any = client.interest.any.without(revoked);
+        if !noted.is_empty() {
+            self.note(token, "revocation", &noted.join(", "), REVOKED);
+        }
     }
 }
 

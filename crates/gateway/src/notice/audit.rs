@@ -97,10 +97,6 @@ impl Audit {
 
     /// Records a request of a session.
     pub(crate) fn request(&self, request: &Request<'_>) {
-        let text = |bytes: &[u8]| {
-            let clipped = bytes.get(..LONGEST).unwrap_or(bytes);
-            Escaped::fields(clipped).to_string()
-        };
         self.send(|| {
             AuditLine::new("request")
                 .with("session", request.session)
@@ -120,7 +116,20 @@ impl Audit {
         });
     }
 
-    /// Records an event of the DBN port: a logon, the end of a session, a refusal or a request.
+    /// Records that a subscription of a user has ended because it is no longer permitted. Its
+    /// request had this MsgType(35) and ID.
+    pub(crate) fn revoked(&self, session: &SessionId, user: &str, msg_type: &[u8], id: &[u8]) {
+        self.send(|| {
+            AuditLine::new("revocation")
+                .with("session", session)
+                .with("user", user)
+                .with("msg_type", text(msg_type))
+                .with("id", text(id))
+        });
+    }
+
+    /// Records an event of the DBN port: a logon, the end of a session, a refusal, a request or a
+    /// revocation.
     pub(crate) fn dbn(&self, event: &'static str, who: &DbnPeer<'_>, what: &str, why: &str) {
         self.send(|| {
             AuditLine::new(event)
@@ -142,6 +151,12 @@ impl Audit {
     pub(crate) fn operator(&self, by: &str, command: &str, outcome: &str) {
         self.0.operator(by, command, outcome);
     }
+}
+
+/// Returns a value of a request, escaped and clipped.
+fn text(bytes: &[u8]) -> String {
+    let clipped = bytes.get(..LONGEST).unwrap_or(bytes);
+    Escaped::fields(clipped).to_string()
 }
 
 fn of_session(

@@ -433,7 +433,10 @@ impl Player {
         let mut from = 0;
         for at in 0..events.len() {
             let Some(Event {
-                number, instrument, ..
+                number,
+                instrument,
+                rpt_seq,
+                ..
             }) = events.get(at).copied()
             else {
                 break;
@@ -441,7 +444,8 @@ impl Player {
             // Events may be missing within a message, too.
             let has_gap = number + self.part.shift > self.next;
             self.has_jumped |= has_gap;
-            let begins = self.begins(instrument, number);
+            // A higher RptSeq(83) shows that its first changes are among the missing events.
+            let begins = self.begins(instrument, number) && rpt_seq <= 1;
             if has_gap || begins {
                 let before = events.get(from..at).unwrap_or_default();
                 self.piece.message(self.clock, before, true);

@@ -463,10 +463,18 @@ impl Core {
         let text = "no longer permitted: the subscription has ended";
         // A session that does not read is ended by the next message sent to it.
         let _ = peer.make_room();
-        match own.is_of_status() {
-            true => replies::end_status(peer, own.request(), text),
-            false => replies::refuse(peer, own.request(), Some(reason::PERMISSION), text),
-        }
+        let msg_type = match own.is_of_status() {
+            true => {
+                replies::end_status(peer, own.request(), text);
+                b"e"
+            }
+            false => {
+                replies::refuse(peer, own.request(), Some(reason::PERMISSION), text);
+                b"V"
+            }
+        };
+        self.audit
+            .revoked(peer.id(), &grant.user, msg_type, own.request());
         self.stop(session, number);
     }
 

@@ -34,7 +34,12 @@ fn users_see_what_is_theirs_and_no_more_once_it_is_taken_away() {
     let rights = |more: &str| user("u", "C", "secret", more) + &user("other", "D", "x", "");
     let limits = "entries = [\"0\", \"1\"]\ndepth = 3\ncontracts = [\"skip\"]\nsubscriptions = 15";
     file.write(rights(limits));
-    let users = format!("users = \"{}\"\n", file.display());
+    let audit = Scratch::new("rights.audit");
+    let users = format!(
+        "users = \"{}\"\naudit = \"{}\"\n",
+        file.display(),
+        audit.display()
+    );
     let text = users + PORTS + &feed("one", line, changes);
     let market = Market::with(&text, line, changes);
     let count = market.live();
@@ -72,6 +77,10 @@ fn users_see_what_is_theirs_and_no_more_once_it_is_taken_away() {
     client.send("V", &format!("262=good|263=1|264=2|265=1|{ALL}"));
     assert_eq!(pictures(&mut client, count).len(), count);
     stop(market.gateway);
+    let audit = audit.text();
+    let line = audit.lines().find(|line| line.contains("revocation"));
+    let expected = "\"user\":\"u\",\"msg_type\":\"V\",\"id\":\"good\"}";
+    assert!(line.is_some_and(|line| line.ends_with(expected)), "{audit}");
 }
 
 /// Returns the fields that name an instrument.

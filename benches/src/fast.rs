@@ -101,9 +101,9 @@ where
         id: format!("fast_{name}"),
         title: format!("FAST: decoding the {name} feed"),
         what: format!(
-            "Each decoder reads {MESSAGES} messages of a generated feed from packets in memory, \
-             again and again: some passes warm up, then the median of passes counts. The visitors \
-             of Fanfare and fastlib sum up all values of a message, and so does a walk through the \
+            "Each decoder makes several passes over {MESSAGES} messages of a generated feed in \
+             memory. The figure is the median of the passes after the warm-up. The visitors of \
+             Fanfare and fastlib sum up all values of a message, and so does a walk through the \
              objects of OpenFAST, which allocates one for each message and each value. The structs \
              that Fanfare generates contain the values; nothing is summed up there. OpenFAST \
              accepts the templates as they are; fastlib does not support integers below 32 bits, \

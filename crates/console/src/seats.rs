@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The limit of connections of the Unix socket. Connections of the port do not count.
 const OF_OWNER: u64 = 16;
-/// The divisor of the port's limit that gives the limit of one network.
+/// The number of networks that share the limit of the port, if each uses its own limit.
 const PART: u64 = 2;
 /// The least limit of one network: the connections of one page.
 const LEAST: u64 = 6;

@@ -416,8 +416,8 @@ impl Notice {
         }
     }
 
-    /// Returns whether the notice needs attention, unlike that of a Logon, of an orderly Logout, or
-    /// of a reader or writer on DDS that was discovered or lost.
+    /// Returns whether the notice reports trouble. Logons, orderly Logouts, and readers and writers
+    /// of DDS that are discovered or lost are no trouble.
     #[must_use]
     pub fn is_trouble(&self) -> bool {
         let orderly = [

@@ -19,7 +19,7 @@ pub(crate) struct DbnSeat {
     pub(crate) user: Arc<str>,
     pub(crate) peer: SocketAddr,
     pub(crate) since: UtcTimestamp,
-    /// The name that the client gives itself.
+    /// The value of `client` in the request to authenticate, or an empty text.
     pub(crate) client: Box<str>,
     reading: Numbers,
     end: Mutex<Option<DbnEnd>>,
@@ -36,7 +36,7 @@ pub(crate) struct DbnLogon<'a> {
     pub(crate) user: Arc<str>,
     pub(crate) peer: SocketAddr,
     pub(crate) since: UtcTimestamp,
-    /// The name that the client gives itself.
+    /// The value of `client` in the request to authenticate, or an empty text.
     pub(crate) client: &'a str,
 }
 

@@ -277,7 +277,7 @@ fn losses_of_a_removed_session_are_told_under_its_name() {
         logged.write();
     }
     // More than a full ring takes.
-    for _ in 0..20 {
+    for _ in 0..150 {
         order(&mut logged.sell, now, &text);
     }
     log_out(&mut logged.buy, now);

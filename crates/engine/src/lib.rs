@@ -13,6 +13,7 @@
 //! | [`journal`] | the message store in mapped files, which is also the send buffer |
 //! | [`ring`] | messages from thread to thread: broadcast by policy, and one to one |
 //! | [`lines`] | whole lines to a file that may refuse them |
+//! | [`reopen`] | when a log opens the file at its path again |
 //! | [`rotate`] | files of lines that end at a size or each day, kept and compressed |
 //! | [`settings`] | the settings files of QuickFIX users, and what a host runs of them |
 //! | [`clock`] | monotonic time and UTC, one reading a duty cycle |
@@ -64,6 +65,7 @@ pub mod pad;
 pub mod poll;
 mod private;
 pub mod process;
+pub mod reopen;
 pub mod replay;
 pub mod ring;
 pub mod rotate;

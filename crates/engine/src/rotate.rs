@@ -1,10 +1,12 @@
 //! Files of lines that end at a size or at a time of the day. A number of them is kept, compressed.
 //!
 //! A file that ends is renamed to its name, a dot and the time in UTC
-//! (`messages.log.20261125-101734.123`), so that names sort by time and are unique. A thread of its
-//! own compresses such files with zstd (`….zst`) and removes the oldest: the writer waits for a
-//! rename at most. Work that a process leaves unfinished is completed by the next one that opens
-//! the file. Files with other names, such as those of `logrotate`, are not touched.
+//! (`messages.log.20261125-101734.123`), so that names sort by time and are unique. While the clock
+//! is behind the newest name, because it was set back, names continue from that one, a millisecond
+//! apart. A thread of its own compresses such files with zstd (`….zst`) and removes the oldest: the
+//! writer waits for a rename at most. Work that a process leaves unfinished is completed by the
+//! next one that opens the file. Files with other names, such as those of `logrotate`, are not
+//! touched.
 
 use crate::lines::is_same;
 use crate::private;
@@ -88,6 +90,7 @@ impl Daily {
 }
 
 const SECOND: i64 = 1_000_000_000;
+const MILLISECOND: i64 = 1_000_000;
 
 /// A clock that reports the times of a [`Daily`].
 #[derive(Debug)]
@@ -135,6 +138,9 @@ pub struct RotatedFile {
     is_due: bool,
     /// Whether the file is another one than at the last call of `take_change`.
     is_changed: bool,
+    /// The time in the name of the newest ended file, in nanoseconds since 1970; the least if there
+    /// is none.
+    newest: i64,
     keeper: Keeper,
 }
 
@@ -148,6 +154,8 @@ impl RotatedFile {
         // A pipe or a device does not end.
         let ends = file.metadata()?.is_file();
         let daily = rotation.daily.clone().filter(|_| ends);
+        let keeper = Keeper::new(path, &rotation);
+        let ended = keeper.work.ended().unwrap_or_default();
         let mut own = Self {
             path: path.to_owned(),
             file,
@@ -156,9 +164,14 @@ impl RotatedFile {
             daily: daily.map(DailyClock::new),
             is_due: false,
             is_changed: false,
-            keeper: Keeper::new(path, &rotation),
+            newest: ended
+                .iter()
+                .filter_map(Ended::time)
+                .max()
+                .unwrap_or(i64::MIN),
+            keeper,
         };
-        if own.keeper.work.is_left() {
+        if own.keeper.work.is_left(&ended) {
             own.keeper.poke()?;
         }
         Ok(own)
@@ -187,11 +200,14 @@ impl RotatedFile {
     /// # Errors
     /// The file cannot be renamed, or no new one made: writing continues in the open file.
     pub fn roll(&mut self, utc: i64) -> io::Result<()> {
-        let renamed = free_name(&self.path, utc).and_then(|name| fs::rename(&self.path, name));
-        match renamed {
+        // A name in the past would be that of the oldest file, which is removed next.
+        let utc = utc.max(self.newest.saturating_add(MILLISECOND));
+        let (name, time) = free_name(&self.path, utc)?;
+        match fs::rename(&self.path, name) {
+            Ok(()) => self.newest = time,
             // Another program has moved it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            renamed => renamed?,
+            Err(error) => return Err(error),
         }
         self.reopen()?;
         self.is_due = false;
@@ -253,11 +269,11 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
 }
 
 /// Returns a name for a file that ends at `utc` nanoseconds since 1970, or in the first later
-/// millisecond whose name is free.
-fn free_name(path: &Path, utc: i64) -> io::Result<PathBuf> {
-    const MILLISECOND: i64 = 1_000_000;
-    let names = (0..1_000).map(|more| stamped(path, utc.saturating_add(more * MILLISECOND)));
-    let mut free = names.filter(|name| !name.exists() && !with_ending(name, ZST).exists());
+/// millisecond whose name is free, and its time.
+fn free_name(path: &Path, utc: i64) -> io::Result<(PathBuf, i64)> {
+    let times = (0..1_000).map(|more| utc.saturating_add(more * MILLISECOND));
+    let names = times.map(|time| (stamped(path, time), time));
+    let mut free = names.filter(|(name, _)| !name.exists() && !with_ending(name, ZST).exists());
     free.next().ok_or_else(|| {
         let why = format!("cannot rotate {}: no free name beside it", path.display());
         io::Error::new(io::ErrorKind::AlreadyExists, why)
@@ -341,30 +357,27 @@ impl Work {
         }
     }
 
-    /// Returns whether an earlier process left work.
-    fn is_left(&self) -> bool {
-        let ended = self.ended().unwrap_or_default();
-        let is_plain = |(_, ending): &(OsString, Ending)| *ending == Ending::Plain;
-        ended.iter().any(|(_, ending)| *ending == Ending::Part)
-            || ended.len() > self.keep
-            || (self.compress > 0 && ended.iter().any(is_plain))
+    /// Returns whether an earlier process left work on these files.
+    fn is_left(&self, ended: &[Ended]) -> bool {
+        let has = |ending: Ending| ended.iter().any(|file| file.ending == ending);
+        has(Ending::Part) || ended.len() > self.keep || (self.compress > 0 && has(Ending::Plain))
     }
 
     /// Removes the oldest files, and compresses the others.
     fn run(&self) -> Result<(), String> {
         let told = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
         let mut ended = self.ended().map_err(|error| told(&self.path, error))?;
-        let part = ended.extract_if(.., |(_, ending)| *ending == Ending::Part);
-        for (name, _) in part {
+        let part = ended.extract_if(.., |file| file.ending == Ending::Part);
+        for Ended { name, .. } in part {
             let path = self.path.with_file_name(name);
             fs::remove_file(&path).map_err(|error| told(&path, error))?;
         }
         let beyond = ended.len().saturating_sub(self.keep);
-        for (name, _) in ended.drain(..beyond) {
+        for Ended { name, .. } in ended.drain(..beyond) {
             let path = self.path.with_file_name(name);
             fs::remove_file(&path).map_err(|error| told(&path, error))?;
         }
-        for (name, ending) in ended {
+        for Ended { name, ending } in ended {
             if ending == Ending::Plain && self.compress > 0 {
                 let path = self.path.with_file_name(name);
                 compress(&path, self.compress).map_err(|error| told(&path, error))?;
@@ -374,7 +387,7 @@ impl Work {
     }
 
     /// Returns the ended files, oldest first.
-    fn ended(&self) -> io::Result<Vec<(OsString, Ending)>> {
+    fn ended(&self) -> io::Result<Vec<Ended>> {
         let parent = self
             .path
             .parent()
@@ -384,13 +397,42 @@ impl Work {
         for entry in fs::read_dir(parent.unwrap_or(Path::new(".")))? {
             let name = entry?.file_name();
             if let Some(ending) = ending_of(own, &name) {
-                found.push((name, ending));
+                found.push(Ended { name, ending });
             }
         }
         found.sort();
         Ok(found)
     }
 }
+
+/// An ended file. The order is that of their times.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Ended {
+    name: OsString,
+    ending: Ending,
+}
+
+impl Ended {
+    /// Returns the time in the name, in nanoseconds since 1970; `None` if there is no such time.
+    fn time(&self) -> Option<i64> {
+        let name = self.name.as_encoded_bytes();
+        let name = match self.ending {
+            Ending::Plain => name,
+            Ending::Compressed => name.strip_suffix(ZST.as_bytes())?,
+            Ending::Part => name.strip_suffix(PART.as_bytes())?,
+        };
+        let (_, stamp) = name.split_at_checked(name.len().checked_sub(STAMP.len())?)?;
+        let (day, time) = stamp.split_at_checked(STAMP_DAY)?;
+        let (hour, rest) = time.split_at_checked(2)?;
+        let (minute, second) = rest.split_at_checked(2)?;
+        let text = [day, hour, b":", minute, b":", second].concat();
+        UtcTimestamp::parse(&text).map(UtcTimestamp::nanos)
+    }
+}
+
+/// The form of a time in a name, and the length of its date.
+const STAMP: &[u8] = b"00000000-000000.000";
+const STAMP_DAY: usize = b"00000000-".len();
 
 /// The state of an ended file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -403,7 +445,6 @@ enum Ending {
 /// Returns the kind of ended file that `name` denotes, or `None` if it is not an ended file of
 /// `own`.
 fn ending_of(own: &OsStr, name: &OsStr) -> Option<Ending> {
-    const STAMP: &[u8] = b"00000000-000000.000";
     let rest = name
         .as_encoded_bytes()
         .strip_prefix(own.as_encoded_bytes())?;
@@ -417,8 +458,8 @@ fn ending_of(own: &OsStr, name: &OsStr) -> Option<Ending> {
     }
     match ending {
         b"" => Some(Ending::Plain),
-        b".zst" => Some(Ending::Compressed),
-        b".zst.part" => Some(Ending::Part),
+        ending if ending == ZST.as_bytes() => Some(Ending::Compressed),
+        ending if ending == PART.as_bytes() => Some(Ending::Part),
         _ => None,
     }
 }
@@ -531,9 +572,9 @@ mod tests {
             fs::write(folder.0.join(name), text).unwrap();
         }
         let work = Keeper::new(&folder.0.join("a.log"), &small(2, 3)).work;
-        assert!(work.is_left());
+        assert!(work.is_left(&work.ended().unwrap()));
         work.run().unwrap();
-        assert!(!work.is_left());
+        assert!(!work.is_left(&work.ended().unwrap()));
         let expected = [
             "a.log.1",
             "a.log.20200101-000000.0000",
@@ -544,6 +585,48 @@ mod tests {
         assert_eq!(folder.names(), expected);
         let whole = fs::read(folder.0.join(expected[3])).unwrap();
         assert_eq!(zstd::stream::decode_all(&*whole).unwrap(), b"a line\n");
+    }
+
+    #[test]
+    fn after_the_clock_was_set_back_the_oldest_files_are_removed_nevertheless() {
+        let folder = Folder::new("back");
+        let path = folder.0.join("a.log");
+        let work = Keeper::new(&path, &small(2, 0)).work;
+        fs::write(folder.0.join("a.log.20261125-101734.122.zst"), "").unwrap();
+        let mut file = RotatedFile::open(&path, small(10, 0)).unwrap();
+        for line in ["one 6789\n", "two 6789\n", "three 89\n"] {
+            put(&mut file, NOW - 3600 * SECOND, line);
+        }
+        // Another process continues where this one ends.
+        drop(file);
+        let mut file = RotatedFile::open(&path, small(10, 0)).unwrap();
+        put(&mut file, NOW - 7200 * SECOND, "four 789\n");
+        work.run().unwrap();
+        let ended = ["a.log.20261125-101734.124", "a.log.20261125-101734.125"];
+        assert_eq!(folder.names(), [&["a.log"], &ended[..]].concat());
+        let text = |name: &str| fs::read_to_string(folder.0.join(name)).unwrap();
+        assert_eq!(text(ended[0]), "two 6789\n");
+        assert_eq!(text(ended[1]), "three 89\n");
+        assert_eq!(text("a.log"), "four 789\n");
+        // The clock is ahead of the names again.
+        put(&mut file, NOW + SECOND, "five 789\n");
+        let names = folder.names();
+        assert!(names.contains(&"a.log.20261125-101735.123".to_owned()));
+    }
+
+    #[test]
+    fn times_are_read_from_names() {
+        let time = |name: &str| {
+            let ending = ending_of(OsStr::new("a.log"), OsStr::new(name)).unwrap();
+            let name = name.into();
+            Ended { name, ending }.time()
+        };
+        for ending in ["", ZST, PART] {
+            let name = format!("a.log.20261125-101734.123{ending}");
+            assert_eq!(time(&name), Some(NOW), "{name}");
+        }
+        assert_eq!(time("a.log.20261325-101734.123"), None);
+        assert_eq!(time("a.log.99991231-235959.999"), None);
     }
 
     #[test]

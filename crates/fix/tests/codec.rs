@@ -445,6 +445,16 @@ fn the_body_is_what_stands_between_header_and_trailer() {
     );
     let bytes = message("35=0|49=A|56=B|34=7|");
     assert_eq!(readable(decoder.decode(&bytes).unwrap().body()), "");
+    // User-defined fields belong to the header where one of its fields follows.
+    for (fields, body) in [
+        ("5001=x|50=D|115=C|5002=y|55=E|", "5002=y|55=E|"),
+        ("5001=x|55=E|50=D|", "5001=x|55=E|50=D|"),
+        ("5001=x|", "5001=x|"),
+        ("5001=x|50=D|", ""),
+    ] {
+        let bytes = message(&format!("35=W|49=A|56=B|34=7|52=x|{fields}"));
+        assert_eq!(readable(decoder.decode(&bytes).unwrap().body()), body);
+    }
 }
 
 #[test]

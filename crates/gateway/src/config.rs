@@ -123,7 +123,7 @@ pub struct LogConfig {
     /// The folder of the files, which is created if absent.
     pub folder: PathBuf,
     /// Whether bytes are dropped while the disk is behind. Dropped bytes are reported. If unset,
-    /// the sessions wait for the disk for up to 5 s.
+    /// the sessions wait for the disk for up to 10 s, and up to 5 s while it writes nothing.
     #[serde(default)]
     pub lossy: bool,
     /// The rotation of the files.

@@ -1,4 +1,4 @@
-//! A file of audited events, one JSON line each, with mode 0600.
+//! A file of audited events, one JSON line each, made with mode 0600.
 //!
 //! Lines pass through a bounded queue to a thread that writes them, so that no session waits for
 //! the disk. Lines that do not fit into the queue, and lines that the disk does not take, are
@@ -7,15 +7,16 @@
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::counters::{Counter, Counters};
 use fanfare_engine::lines::{Lines, ends_within_a_line, is_same};
+use fanfare_engine::reopen::Reopen;
 use fanfare_engine::stop::Reload;
 use fanfare_fix::session::{Now, SECOND};
 use fanfare_wire::text::Escaped;
 use fanfare_wire::{Precision, UtcTimestamp};
 use serde_json::{Map, Value};
 use std::fmt::Display;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,10 +29,10 @@ const CAPACITY: usize = 16_384;
 const TURN: usize = 512;
 /// The pause after a failed write while no line comes, in nanoseconds.
 const AGAIN: u64 = SECOND / 2;
-/// The interval of attempts to open the file again after a failed one, in nanoseconds.
-const REOPEN: u64 = 60 * SECOND;
 /// The longest value in a line, in bytes.
 const LONGEST: usize = 1024;
+/// The rights of other users on the file.
+const OTHERS: u32 = 0o077;
 
 /// The end that takes lines, from any thread. Clones share the file. Without a file, lines are not
 /// made.
@@ -45,9 +46,10 @@ struct End {
 }
 
 impl AuditFile {
-    /// Opens the file to append to, with mode 0600. Returns the end for lines, and the agent that
-    /// writes them. The agent reopens the file whenever `reload` is due, and calls `tell` when the
-    /// file cannot be written and when it can again.
+    /// Opens the file to append to, with mode 0600. Other users lose their rights on an existing
+    /// one, where the system permits it. Returns the end for lines, and the agent that writes them.
+    /// The agent reopens the file whenever `reload` is due, and calls `tell` when the file cannot
+    /// be written and when it can again.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -75,11 +77,10 @@ impl AuditFile {
             buffer: Vec::new(),
             trouble: None,
             again: 0,
-            reopen_again: None,
+            reopen: Reopen::new(reload),
             written: counters.add("audit_lines", "lines written to the audit file"),
             lost: counters.add("audit_lost", "lines missing from the audit file"),
             tell: Box::new(tell),
-            reload,
         };
         Ok((Self(Some(end)), writer))
     }
@@ -191,9 +192,18 @@ fn lost(lines: u64) -> Vec<u8> {
     line
 }
 
+/// Opens the file to append to. The rights of other users on an existing one are removed, where the
+/// system permits it.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = File::options();
-    options.append(true).create(true).mode(0o600).open(path)
+    let file = options.append(true).create(true).mode(0o600).open(path)?;
+    let data = file.metadata()?;
+    let mode = data.permissions().mode();
+    // A device or a pipe is not ours.
+    if data.is_file() && mode & OTHERS != 0 {
+        let _ = file.set_permissions(Permissions::from_mode(mode & 0o7777 & !OTHERS));
+    }
+    Ok(file)
 }
 
 /// Writes the lines, on a thread that may wait for the disk.
@@ -207,12 +217,10 @@ pub struct AuditWriter {
     trouble: Option<String>,
     /// The monotonic time of the next attempt after a failed write, unless lines come before.
     again: u64,
-    /// The monotonic time of the next attempt to open the file again, if the last one failed.
-    reopen_again: Option<u64>,
+    reopen: Reopen,
     written: Counter,
     lost: Counter,
     tell: Box<dyn FnMut(String) + Send>,
-    reload: Reload,
 }
 
 impl AuditWriter {
@@ -263,10 +271,10 @@ impl AuditWriter {
     /// Continues in a new file of the name, if the old one was renamed. If that fails, it is
     /// reported once for each request, and lines go to the open file until a later attempt
     /// succeeds.
-    fn reopen(&mut self, now: u64, is_asked: bool) {
-        self.reopen_again = None;
+    fn open_again(&mut self) {
         match open(&self.path) {
             Ok(file) => {
+                self.reopen.done();
                 let is_other = !is_same(self.out.get_ref(), &file);
                 self.out.switch(|out| {
                     *out = file;
@@ -276,12 +284,10 @@ impl AuditWriter {
                     self.out.end_line();
                 }
             }
-            Err(error) => {
-                self.reopen_again = Some(now.saturating_add(REOPEN));
-                if is_asked {
-                    self.tell(format!("{error}; the old file stays open"));
-                }
+            Err(error) if self.reopen.is_requested() => {
+                self.tell(format!("{error}; the old file stays open"));
             }
+            Err(_) => {}
         }
     }
 }
@@ -299,9 +305,8 @@ impl Agent for AuditWriter {
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        let is_asked = self.reload.is_due();
-        if is_asked || self.reopen_again.is_some_and(|at| now.mono >= at) {
-            self.reopen(now.mono, is_asked);
+        if self.reopen.is_due(now.mono) {
+            self.open_again();
         }
         Ok(self.turn(now.mono))
     }
@@ -448,6 +453,25 @@ mod tests {
     }
 
     #[test]
+    fn an_existing_file_is_closed_to_others() {
+        let place = Place::new("rights");
+        let open_to_others = || {
+            std::fs::write(&place.0, "{}\n").unwrap();
+            std::fs::set_permissions(&place.0, Permissions::from_mode(0o644)).unwrap();
+        };
+        let mode = || std::fs::metadata(&place.0).unwrap().permissions().mode() & 0o777;
+        open_to_others();
+        let (_, mut writer, reload, _) = begin(&place);
+        assert_eq!(mode(), 0o600);
+        std::fs::remove_file(&place.0).unwrap();
+        open_to_others();
+        reload.request();
+        let now = fanfare_engine::clock::Clock::new().read();
+        writer.do_work(now).unwrap();
+        assert_eq!(mode(), 0o600);
+    }
+
+    #[test]
     fn a_file_that_was_renamed_is_begun_anew() {
         let (place, moved) = (Place::new("old"), Place::new("moved"));
         let (audit, mut writer, reload, _) = begin(&place);
@@ -475,7 +499,7 @@ mod tests {
         reloaded(&audit, "one");
         writer.do_work(now).unwrap();
         std::fs::remove_dir(&place.0).unwrap();
-        now.mono += REOPEN - 1;
+        now.mono += Reopen::INTERVAL - 1;
         reloaded(&audit, "two");
         writer.do_work(now).unwrap();
         assert!(!place.0.exists());
@@ -483,6 +507,6 @@ mod tests {
         reloaded(&audit, "three");
         writer.do_work(now).unwrap();
         assert_eq!((moved.lines().len(), place.lines().len()), (2, 1));
-        assert_eq!(writer.reopen_again, None);
+        assert!(!writer.reopen.is_due(u64::MAX));
     }
 }

@@ -8,6 +8,7 @@ use super::refusal::Refusal;
 use crate::journal::Recovery;
 use fanfare_fix::codec::Message;
 use fanfare_fix::session::{AppMessage, DisconnectReason, Event, Now, SessionId};
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 
@@ -157,6 +158,8 @@ pub struct Peers<'a> {
     pub(super) hosted: &'a mut [Hosted],
     /// The session that was taken last.
     pub(super) last: Option<SessionKey>,
+    /// Whether any session was touched.
+    pub(super) touched: Cell<bool>,
     pub(super) is_logged: bool,
 }
 
@@ -181,18 +184,19 @@ impl Peers<'_> {
             return None;
         }
         self.last = Some(key);
-        Some(hosted.peer(key, self.now, self.is_logged))
+        Some(hosted.peer(key, self.now, self.is_logged, Some(&self.touched)))
     }
 
     /// Returns the sessions that are logged on.
     pub fn logged_on(&mut self) -> impl Iterator<Item = Peer<'_>> {
-        let (now, last, is_logged) = (self.now, &mut self.last, self.is_logged);
+        let (now, is_logged) = (self.now, self.is_logged);
+        let (last, touched) = (&mut self.last, &self.touched);
         let all = self.hosted.iter_mut().enumerate();
         all.filter(|(_, hosted)| hosted.session.is_logged_on())
             .map(move |(index, hosted)| {
                 let key = SessionKey(index);
                 *last = Some(key);
-                hosted.peer(key, now, is_logged)
+                hosted.peer(key, now, is_logged, Some(touched))
             })
     }
 }

@@ -6,7 +6,7 @@ use super::allow::AllowList;
 use super::connection::{Connection, QUEUE_BYTES};
 use super::handle::Removal;
 use super::names::ClientNames;
-use super::peer::{Peer, SessionKey};
+use super::peer::{Peer, SessionKey, Touched};
 use super::received::Kept;
 use super::store::{Store, StoreKind};
 use super::transport::Encrypt;
@@ -15,6 +15,7 @@ use crate::poll::{Interest, Poller, Token};
 use crate::tcp::{Connector, Inbox};
 use fanfare_fix::session::{AdminHook, Config, MemoryStore, MessageStore, Now, Session, SessionId};
 use std::any::Any;
+use std::cell::Cell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -198,16 +199,26 @@ impl Hosted {
         }
     }
 
-    /// Returns the session, as the handler may use it.
+    /// Returns the session, as the handler may use it. `any_touched` is set together with
+    /// [`touched`](Self::touched).
     #[inline]
-    pub(super) fn peer(&mut self, key: SessionKey, now: Now, is_logged: bool) -> Peer<'_> {
+    pub(super) fn peer<'a>(
+        &'a mut self,
+        key: SessionKey,
+        now: Now,
+        is_logged: bool,
+        any_touched: Option<&'a Cell<bool>>,
+    ) -> Peer<'a> {
         let connection = self.link.as_mut().map(|link| &mut link.connection);
         Peer {
             key,
             now,
             session: &mut self.session,
             connection,
-            touched: &mut self.touched,
+            touched: Touched {
+                own: &mut self.touched,
+                any: any_touched,
+            },
             is_logged,
         }
     }
@@ -268,12 +279,12 @@ impl Hosted {
         self.access.as_ref().is_some_and(|own| own.port == port)
     }
 
-    /// Returns the details of a session that was made for a Logon.
+    /// Returns the details of a session that was made from a template.
     pub(super) fn made(&self) -> Option<&Made> {
         self.access.as_ref()?.made.as_ref()
     }
 
-    /// Returns the details of a session that was made for a Logon, to be changed.
+    /// Returns the details of a session that was made from a template, to be changed.
     pub(super) fn made_mut(&mut self) -> Option<&mut Made> {
         self.access.as_mut()?.made.as_mut()
     }
@@ -286,11 +297,11 @@ pub(super) struct Access {
     pub(super) allow: AllowList,
     /// The certificates that admit a client.
     pub(super) names: ClientNames,
-    /// The details of a session that was made for a Logon.
+    /// The details of a session that was made from a template.
     pub(super) made: Option<Made>,
 }
 
-/// A session that was made for a Logon.
+/// A session that was made from a template, for a Logon or by an operator.
 pub(super) struct Made {
     /// The index of the wildcard among those of its port.
     pub(super) wildcard: usize,
@@ -298,6 +309,8 @@ pub(super) struct Made {
     pub(super) fresh: Option<PathBuf>,
     /// Whether the session has been logged on.
     pub(super) has_logged_on: bool,
-    /// The time at which its last connection ended.
+    /// Whether an operator made it: it stays until it is removed, even if it never logs on.
+    pub(super) is_operators: bool,
+    /// The time at which its last connection ended, or it was made.
     pub(super) parted: u64,
 }

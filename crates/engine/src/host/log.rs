@@ -5,23 +5,24 @@
 //! writes one line each.
 //!
 //! A log is complete unless it is [lossy](LogOptions::lossy): while the ring is full, the host
-//! reads from no socket and sends nothing. The host waits as long as the log makes progress, and
-//! for [`LogOptions::patience`] if it makes none: a disk that hangs, or a thread that has ended,
-//! does not end the sessions. A disk that refuses writes, as a full one does, holds up no session.
-//! Bytes that are left out are counted, have a line in the log, and are reported at once by
-//! [`Handler::on_log`](super::Handler::on_log).
+//! reads from no socket and sends nothing. The host waits for [`LogOptions::patience`] while the
+//! log makes no progress, and twice as long in all: a disk that hangs or is too slow, or a thread
+//! that has ended, does not end the sessions. A disk that refuses writes, as a full one does, holds
+//! up no session. Bytes that are left out are counted, have a line in the log, and are reported at
+//! once by [`Handler::on_log`](super::Handler::on_log).
 
 use crate::agent::{Agent, AgentError};
 use crate::counters::{Counter, Counters};
 use crate::lines::write_whole;
+use crate::reopen::Reopen;
 use crate::ring::{Consumer, Producer, Record, spsc};
 use crate::rotate::{RotatedFile, Rotation};
 use crate::stop::Reload;
 use fanfare_fix::codec::{Frame, FrameFinder, Sought, secrets};
-use fanfare_fix::session::{Now, SECOND, SessionId};
+use fanfare_fix::session::{Now, SessionId};
 use fanfare_wire::text::Escaped;
 use fanfare_wire::{Precision, UtcTimestamp};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 #[cfg(test)]
 use std::fs::File;
 use std::io::{self, Write};
@@ -40,7 +41,8 @@ pub struct LogOptions {
     pub ring_bytes: usize,
     /// Whether bytes are left out while the ring is full, instead of holding up the sessions.
     pub lossy: bool,
-    /// How long a log that makes no progress holds up the sessions.
+    /// How long a log that makes no progress holds up the sessions. One that makes some, but too
+    /// little, holds them up twice as long.
     pub patience: Duration,
 }
 
@@ -98,7 +100,8 @@ pub enum LogTrouble {
 /// The reason why the ring has no space for bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NoRoom {
-    /// More bytes arrived than a lossy log could write.
+    /// More bytes arrived than a lossy log could write, or another one within twice
+    /// [`LogOptions::patience`].
     #[error("the writing thread cannot keep up")]
     Burst,
     /// The log has made no progress for [`LogOptions::patience`].
@@ -122,12 +125,15 @@ pub struct LogTap {
     lossy: bool,
     /// The patience, in nanoseconds.
     patience: u64,
-    /// The time since which the ring has been full.
-    full_since: Option<u64>,
+    /// The wait for space in the ring, while it is full.
+    wait: Option<Wait>,
     /// The reason why bytes are left out while the ring is full; `None` if the host waits.
     leaves_out: Option<NoRoom>,
     /// Bytes left out since the last record.
     left_out: u64,
+    /// The sessions whose names, or beginnings of connections (`None`), the ring had no room for.
+    /// They precede the next bytes.
+    late: BTreeMap<usize, Option<String>>,
     /// The sessions of which bytes were left out since the log was last complete, and the number of
     /// bytes.
     losers: Vec<usize>,
@@ -141,17 +147,42 @@ pub struct LogTap {
     seen: u32,
 }
 
+/// A wait for space in the ring.
+struct Wait {
+    /// The time at which it began.
+    began: u64,
+    /// The time since which the log has made no progress, and the position up to which it had read
+    /// then.
+    idle_since: u64,
+    read_to: u64,
+}
+
 /// The state that the log's thread shares with the host.
 #[derive(Default)]
 struct Health {
     changes: AtomicU32,
-    last: Mutex<Option<LogTrouble>>,
+    /// The newest changes that are not reported yet, oldest first.
+    untold: Mutex<VecDeque<LogTrouble>>,
 }
 
 impl Health {
+    /// Most changes that wait to be reported; older ones are discarded.
+    const MOST: usize = 16;
+
     fn report(&self, trouble: LogTrouble) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
+        let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        if untold.len() >= Self::MOST {
+            untold.pop_front();
+        }
+        untold.push_back(trouble);
+        drop(untold);
         self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns the oldest change that is not reported yet, and whether it is the last one.
+    fn take(&self) -> (Option<LogTrouble>, bool) {
+        let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        (untold.pop_front(), untold.is_empty())
     }
 }
 
@@ -159,7 +190,6 @@ impl Health {
 pub struct MessageLog {
     ring: Consumer,
     lines: Lines,
-    reload: Reload,
 }
 
 /// Kinds of records: the session's number and direction, or one of these.
@@ -171,8 +201,9 @@ const BEGINS: u32 = LEFT_OUT | 1 << 29;
 const TIME: usize = 8;
 /// Most bytes of a stretch in one record.
 const STRETCH: usize = 16 << 10;
-/// Records taken from the ring in one duty cycle.
-const TURN: usize = 256;
+/// Records taken from the ring in one duty cycle, after which their space is free: a slow disk
+/// writes them within the patience of the host.
+const TURN: usize = 16;
 /// Longest message that is assembled; longer ones are logged as bytes.
 const MAX_MESSAGE: usize = 1 << 20;
 /// Most bytes that a host reads or sends at once while it logs.
@@ -186,8 +217,6 @@ const TURN_ROOM: usize = 4 * GRAIN_ROOM;
 const PIECE: usize = 64 << 10;
 /// Most bytes of lines kept while the disk refuses writes.
 const MAX_WAITING: usize = 1 << 20;
-/// The interval of attempts to end a file, and to open one again.
-const AGAIN: u64 = 60 * SECOND;
 
 impl MessageLog {
     /// Opens a log at `path`, to which it appends.
@@ -211,7 +240,7 @@ impl MessageLog {
                 utc: UtcTimestamp::from_nanos(0),
             },
             roll_again: None,
-            reopen_again: None,
+            reopen: Reopen::default(),
             waiting: Vec::with_capacity(2 * PIECE),
             begun: 0,
             failing: false,
@@ -231,9 +260,10 @@ impl MessageLog {
             ring: producer,
             lossy: options.lossy,
             patience: u64::try_from(options.patience.as_nanos()).unwrap_or(u64::MAX),
-            full_since: None,
+            wait: None,
             leaves_out: options.lossy.then_some(NoRoom::Burst),
             left_out: 0,
+            late: BTreeMap::new(),
             losers: Vec::new(),
             losses: 0,
             untold: Vec::new(),
@@ -242,51 +272,47 @@ impl MessageLog {
             health,
             seen: 0,
         };
-        let reload = Reload::new();
-        Ok((
-            tap,
-            Self {
-                ring,
-                lines,
-                reload,
-            },
-        ))
+        Ok((tap, Self { ring, lines }))
     }
 
     /// Reopens the file at its path whenever `reload` is due, so that `logrotate` can rename it. If
     /// that fails, the log continues in the open file, and tries again every minute.
     #[must_use]
     pub fn reopen_on(mut self, reload: Reload) -> Self {
-        self.reload = reload;
+        self.lines.reopen = Reopen::new(reload);
         self
     }
 }
 
 impl LogTap {
+    /// Records the identity of a session, also of one in the place of a removed one. Its incomplete
+    /// messages end there.
     pub(super) fn name(&mut self, session: usize, id: &SessionId) {
         let name = id.to_string();
-        // A name that is left out shows as the session's number.
-        let _ = self.ring.push(NAME | session as u32, name.as_bytes());
+        if !self.put_late() || !put_beginning(&mut self.ring, session, Some(&name)) {
+            self.late.insert(session, Some(name));
+        }
     }
 
     /// Records the start of a session's connection, at which the incomplete messages of the
     /// previous one end.
     pub(super) fn begins(&mut self, session: usize) {
-        // A full ring leaves out bytes instead, and that record separates the connections, too.
-        let _ = self
-            .ring
-            .push(BEGINS | session as u32 & !BEGINS & !NAME, b"");
+        if !self.put_late() || !put_beginning(&mut self.ring, session, None) {
+            // A name that waits ends those messages, too.
+            self.late.entry(session).or_default();
+        }
     }
 
     /// Returns whether the host has to wait before it begins a duty cycle.
     #[inline]
     pub(super) fn holds(&mut self, now: Now) -> bool {
         if self.ring.has_room_for(TURN_ROOM) {
-            self.full_since = None;
-            if self.left_out == 0 && self.losses == 0 {
-                return false;
+            self.wait = None;
+            // Nothing may have been left out since the wait was given up.
+            let gave_up = !self.lossy && self.leaves_out.is_some();
+            if gave_up || self.left_out > 0 || self.losses > 0 {
+                self.catch_up();
             }
-            self.catch_up();
             return false;
         }
         self.is_waited_for(now)
@@ -303,21 +329,33 @@ impl LogTap {
         if self.leaves_out.is_some() {
             return false;
         }
-        let since = *self.full_since.get_or_insert(now.mono);
-        if now.mono.saturating_sub(since) < self.patience {
-            return true;
+        let read_to = self.ring.read_to();
+        let wait = self.wait.get_or_insert(Wait {
+            began: now.mono,
+            idle_since: now.mono,
+            read_to,
+        });
+        if wait.read_to != read_to {
+            (wait.idle_since, wait.read_to) = (now.mono, read_to);
         }
-        self.leaves_out = Some(NoRoom::Stuck);
-        false
+        let longest = self.patience.saturating_mul(2);
+        if now.mono.saturating_sub(wait.idle_since) >= self.patience {
+            self.leaves_out = Some(NoRoom::Stuck);
+        } else if now.mono.saturating_sub(wait.began) >= longest {
+            self.leaves_out = Some(NoRoom::Burst);
+        }
+        self.leaves_out.is_none()
     }
 
     /// Notes that the ring has space again.
     #[cold]
     fn catch_up(&mut self) {
-        if !self.put_gap() || self.leaves_out == Some(NoRoom::Ended) {
+        if !self.put_late() || self.leaves_out == Some(NoRoom::Ended) {
             return;
         }
-        self.complete = Some((self.losses, self.losers.len()));
+        if self.losses > 0 {
+            self.complete = Some((self.losses, self.losers.len()));
+        }
         self.losses = 0;
         self.losers.clear();
         if !self.lossy {
@@ -325,17 +363,29 @@ impl LogTap {
         }
     }
 
-    /// Writes the number of bytes left out to the log. Returns whether nothing is left to report.
-    fn put_gap(&mut self) -> bool {
-        if self.left_out > 0
-            && self
-                .ring
-                .push(LEFT_OUT, &self.left_out.to_le_bytes())
-                .is_ok()
-        {
+    /// Writes what the ring had no room for. Returns whether nothing of it is left.
+    #[inline]
+    fn put_late(&mut self) -> bool {
+        (self.left_out == 0 && self.late.is_empty()) || self.put_all_late()
+    }
+
+    /// Writes the number of bytes left out, followed by names and beginnings of connections.
+    #[cold]
+    fn put_all_late(&mut self) -> bool {
+        if self.left_out > 0 {
+            let count = self.left_out.to_le_bytes();
+            if self.ring.push(LEFT_OUT, &count).is_err() {
+                return false;
+            }
             self.left_out = 0;
         }
-        self.left_out == 0
+        while let Some(first) = self.late.first_entry() {
+            if !put_beginning(&mut self.ring, *first.key(), first.get().as_deref()) {
+                return false;
+            }
+            first.remove();
+        }
+        true
     }
 
     pub(super) fn bytes(&mut self, now: Now, session: usize, direction: Direction, bytes: &[u8]) {
@@ -343,7 +393,7 @@ impl LogTap {
         for part in bytes.chunks(STRETCH) {
             let time = now.utc.nanos().to_le_bytes();
             let fits = self.leaves_out != Some(NoRoom::Ended)
-                && self.put_gap()
+                && self.put_late()
                 && self
                     .ring
                     .write(kind, TIME + part.len(), |room| {
@@ -414,10 +464,22 @@ impl LogTap {
         if self.seen == changes {
             return None;
         }
-        self.seen = changes;
-        let last = &self.health.last;
-        last.lock().unwrap_or_else(PoisonError::into_inner).take()
+        let (trouble, is_last) = self.health.take();
+        if is_last {
+            self.seen = changes;
+        }
+        trouble
     }
+}
+
+/// Writes the name of a session, or without one the start of a connection. Returns whether the ring
+/// has room for it.
+fn put_beginning(ring: &mut Producer, session: usize, name: Option<&str>) -> bool {
+    let (kind, name) = match name {
+        Some(name) => (NAME | session as u32, name),
+        None => (BEGINS | session as u32 & !BEGINS & !NAME, ""),
+    };
+    ring.push(kind, name.as_bytes()).is_ok()
 }
 
 impl Agent for MessageLog {
@@ -426,12 +488,8 @@ impl Agent for MessageLog {
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        let Self {
-            ring,
-            lines,
-            reload,
-        } = self;
-        lines.look(now, reload.is_due());
+        let Self { ring, lines } = self;
+        lines.look(now);
         let work = ring.read(TURN, |record| lines.take(record));
         if work == 0 || lines.failing {
             lines.flush();
@@ -443,6 +501,7 @@ impl Agent for MessageLog {
     fn on_close(&mut self, now: Now) {
         while matches!(self.do_work(now), Ok(1..)) {}
         self.lines.end_all();
+        self.lines.flush();
         // The bytes that the disk has refused until now are lost.
         let unwritten = self.lines.waiting.len() - self.lines.begun;
         self.lines.lost.increment(unwritten as u64);
@@ -474,8 +533,7 @@ struct Lines {
     now: Now,
     /// The time of the next attempt to end a file that could not be ended.
     roll_again: Option<u64>,
-    /// The time of the next attempt to open the file again, if the last one failed.
-    reopen_again: Option<u64>,
+    reopen: Reopen,
     /// The lines that are not written yet, whole.
     waiting: Vec<u8>,
     /// The number of bytes of the first waiting line that the file has taken.
@@ -500,7 +558,8 @@ impl Lines {
         match record.kind {
             LEFT_OUT => {
                 let count = record.bytes.try_into().map_or(0, u64::from_le_bytes);
-                self.partial.clear();
+                // Of any session the next bytes may be those of a later message.
+                self.end_all();
                 self.write(format!("-- {count} bytes were left out\n").as_bytes());
             }
             kind if kind & NAME != 0 => {
@@ -564,7 +623,6 @@ impl Lines {
         while let Some((stream, (time, rest, _))) = self.partial.pop_first() {
             self.line(time, stream, &rest);
         }
-        self.flush();
     }
 
     fn line(&mut self, time: UtcTimestamp, stream: u32, message: &[u8]) {
@@ -602,12 +660,12 @@ impl Lines {
         }
     }
 
-    /// Opens the file again if `is_asked`, or if another attempt is due, and ends a file whose
-    ///  day is over, even while no message arrives.
-    fn look(&mut self, now: Now, is_asked: bool) {
+    /// Opens the file again if due, and ends a file whose day is over, even while no message
+    /// arrives.
+    fn look(&mut self, now: Now) {
         self.now = now;
-        if is_asked || self.reopen_again.is_some_and(|at| now.mono >= at) {
-            self.reopen(is_asked);
+        if self.reopen.is_due(now.mono) {
+            self.open_again();
         }
         if self.out.is_over(now.utc.nanos(), 0) {
             self.begin_again();
@@ -629,7 +687,7 @@ impl Lines {
         }
         let utc = self.now.utc.nanos();
         if let Err(error) = self.switch(|out| out.roll(utc)) {
-            let again = self.now.mono.saturating_add(AGAIN);
+            let again = self.now.mono.saturating_add(Reopen::INTERVAL);
             let is_known = self.roll_again.replace(again).is_some();
             self.stays_open(&error, is_known);
         }
@@ -637,11 +695,10 @@ impl Lines {
 
     /// Opens the file at its path again. If that fails, it is reported once for each request, and
     /// lines go to the open file until a later attempt succeeds.
-    fn reopen(&mut self, is_asked: bool) {
+    fn open_again(&mut self) {
         self.flush();
         if let Err(error) = self.switch(RotatedFile::reopen) {
-            self.reopen_again = Some(self.now.mono.saturating_add(AGAIN));
-            self.stays_open(&error, !is_asked);
+            self.stays_open(&error, !self.reopen.is_requested());
         }
     }
 
@@ -656,7 +713,8 @@ impl Lines {
             self.begun = 0;
         }
         if outcome.is_ok() {
-            (self.roll_again, self.reopen_again) = (None, None);
+            self.roll_again = None;
+            self.reopen.done();
         }
         outcome
     }

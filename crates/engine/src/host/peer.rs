@@ -5,6 +5,7 @@ use super::store::Store;
 use crate::outbound::{OutboundError, Overflow};
 use fanfare_fix::codec::{FieldWriter, SendingTime, SharedBody, SharedFrame};
 use fanfare_fix::session::{Config, MessageStore, Now, SendError, Session, SessionId};
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 
@@ -27,8 +28,7 @@ pub struct Peer<'a> {
     pub(super) now: Now,
     pub(super) session: &'a mut Session<Store>,
     pub(super) connection: Option<&'a mut Connection>,
-    /// Set if bytes may wait to be written.
-    pub(super) touched: &'a mut bool,
+    pub(super) touched: Touched<'a>,
     /// Whether all bytes are copied to a message log, which may hold them up.
     pub(super) is_logged: bool,
 }
@@ -125,7 +125,7 @@ impl Peer<'_> {
         msg_type: &[u8],
         body: impl FnOnce(&mut FieldWriter<'_>),
     ) -> Result<u64, SendError> {
-        *self.touched = true;
+        self.touched.set();
         self.session.send(self.now, msg_type, body)
     }
 
@@ -141,8 +141,7 @@ impl Peer<'_> {
         time: &SendingTime,
     ) -> Result<&'f [u8], SendError> {
         let sent = self.session.send_shared(self.now, frame, time);
-        *self.touched |= sent.is_err();
-        sent
+        sent.inspect_err(|_| self.touched.set())
     }
 
     /// Writes the message at the front of `out` and returns its length: see
@@ -158,8 +157,7 @@ impl Peer<'_> {
         out: &mut [u8],
     ) -> Result<usize, SendError> {
         let sent = self.session.send_shared_into(self.now, body, time, out);
-        *self.touched |= sent.is_err();
-        sent
+        sent.inspect_err(|_| self.touched.set())
     }
 
     /// Writes encoded messages that have their numbers after everything that the session has
@@ -175,17 +173,19 @@ impl Peer<'_> {
         let Some(connection) = self.connection.as_deref_mut() else {
             return Err(io::Error::from(io::ErrorKind::NotConnected).into());
         };
-        sync(self.session, self.now).inspect_err(|_| *self.touched = true)?;
+        sync(self.session, self.now).inspect_err(|_| self.touched.set())?;
         if self.session.store().unsent_len() > 0 {
             flush_into(self.session, connection)?;
         }
         if self.is_logged {
-            *self.touched = true;
+            self.touched.set();
             connection.queue(messages)?;
             return Ok(false);
         }
         let all = connection.send(messages)?;
-        *self.touched |= !all;
+        if !all {
+            self.touched.set();
+        }
         Ok(all)
     }
 
@@ -199,27 +199,48 @@ impl Peer<'_> {
         let Some(connection) = self.connection.as_deref_mut() else {
             return Err(io::Error::from(io::ErrorKind::NotConnected).into());
         };
-        *self.touched = true;
-        sync(self.session, self.now)?;
-        Ok(flush_into(self.session, connection)?)
+        sync(self.session, self.now).inspect_err(|_| self.touched.set())?;
+        if self.session.store().unsent_len() > 0 {
+            self.touched.set();
+            flush_into(self.session, connection)?;
+        }
+        Ok(())
     }
 
     /// Begins the logout; `on_disconnect` follows.
     pub fn logout(&mut self, text: &str) {
-        *self.touched = true;
+        self.touched.set();
         self.session.logout(self.now, text);
     }
 
     /// Ends the connection without a logout; `on_disconnect` follows.
     pub fn close(&mut self) {
-        *self.touched = true;
+        self.touched.set();
         self.session.close(self.now);
     }
 
     /// Returns the session itself.
     pub fn session(&mut self) -> &mut Session<Store> {
-        *self.touched = true;
+        self.touched.set();
         self.session
+    }
+}
+
+/// The note that bytes of a session may wait to be written, or that it may have ended.
+pub(super) struct Touched<'a> {
+    pub(super) own: &'a mut bool,
+    /// The same of all sessions, for a call that may take several. `None` in the session's own duty
+    /// cycle, which writes them in any case.
+    pub(super) any: Option<&'a Cell<bool>>,
+}
+
+impl Touched<'_> {
+    #[inline]
+    fn set(&mut self) {
+        *self.own = true;
+        if let Some(any) = self.any {
+            any.set(true);
+        }
     }
 }
 

@@ -23,14 +23,15 @@ use ending::Ending;
 use fanfare_fix::session::{Config, DisconnectReason, Now, SECOND, Scratch};
 use ports::HostPort;
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 /// Runs any number of FIX sessions on one thread, as an [`Agent`](crate::agent::Agent). A host that
-/// is stopped logs all of them out and waits for the responses, at most as long as the sessions'
-/// logout timeouts.
+/// is stopped closes its ports, logs all sessions out and waits for the responses, at most as long
+/// as the sessions' logout timeouts.
 pub struct Host<H> {
     name: String,
     pub(super) bench: Workbench<H>,
@@ -100,6 +101,8 @@ const DIRECT: usize = 2;
 /// have not logged on, that end, or that wait for space to send. New connections are polled for
 /// once a [`SCAN`].
 const ASK: u32 = 16;
+/// The interval at which an initiator checks whether its hours have begun.
+const CLOSED: u64 = SECOND;
 /// The time for the counterparty to read our last bytes and to close.
 const ENDING: u64 = SECOND;
 
@@ -275,7 +278,7 @@ impl<H: Handler> Host<H> {
         self.watch_endings();
     }
 
-    /// Does what follows a session's duty cycle.
+    /// Does what follows a session's duty cycle: watches its connection, or ends it.
     fn after(&mut self, key: SessionKey, now: Now, life: Life) {
         let reads = self.watches();
         let Some(hosted) = self.hosted.get_mut(key.0) else {
@@ -288,6 +291,15 @@ impl<H: Handler> Host<H> {
         {
             return;
         }
+        self.tear_down(key, now, life);
+    }
+
+    /// Takes the connection from its session. That of a session that has ended is closed once its
+    /// last bytes are sent, another one at once.
+    fn tear_down(&mut self, key: SessionKey, now: Now, life: Life) {
+        let Some(hosted) = self.hosted.get_mut(key.0) else {
+            return;
+        };
         // A counterparty that did not respond to our Logout in time has less for the rest.
         let linger = ENDING.min(hosted.session.config().logout_timeout);
         if life == Life::Ended {
@@ -420,14 +432,11 @@ impl<H: Handler> Host<H> {
         if now.mono < self.next_application {
             return 0;
         }
-        let work = self.with_peers(now, H::on_turn);
-        if work > 0 {
-            self.flush_touched(now);
-        }
-        work
+        self.with_peers(now, H::on_turn)
     }
 
-    /// Calls the handler with all sessions. Returns an amount of work, even if it panics.
+    /// Calls the handler with all sessions, and writes what it has put into them. Returns an amount
+    /// of work, even if it panics.
     fn with_peers(
         &mut self,
         now: Now,
@@ -437,16 +446,24 @@ impl<H: Handler> Host<H> {
             now,
             hosted: &mut self.hosted,
             last: None,
+            touched: Cell::new(false),
             is_logged: self.bench.log.is_some(),
         };
         let call = AssertUnwindSafe(|| call(&mut self.bench.handler.handler, &mut peers));
-        match catch_unwind(call) {
+        let called = catch_unwind(call);
+        let last = peers.last;
+        // A panic ends the session that was taken last.
+        let touched = peers.touched.get() || called.is_err();
+        let work = match called {
             Ok(work) => work,
-            Err(panic) => {
-                let last = peers.last;
-                self.application_panicked(last, now, &*panic)
-            }
+            Err(panic) => self.application_panicked(last, now, &*panic),
+        };
+        // Whatever amount of work it returns, a session that it touched may have ended. Handlers
+        // look at sessions in each turn, which must not cost a walk over all of them.
+        if touched {
+            self.flush_touched(now);
         }
+        work
     }
 
     /// Reports to the handler that the host is stopped.
@@ -455,7 +472,6 @@ impl<H: Handler> Host<H> {
             handler.on_close(peers);
             0
         });
-        self.flush_touched(now);
     }
 
     /// Ends the session that the handler took last, and delays the next `on_turn`, as it may well
@@ -572,7 +588,11 @@ impl<H: Handler> Host<H> {
         let Some(connector) = &mut hosted.connector else {
             return 0;
         };
-        if self.closing || hosted.is_stopped || !hosted.session.is_open(now.utc) {
+        if self.closing || hosted.is_stopped || now.mono < connector.due() {
+            return 0;
+        }
+        if !hosted.session.is_open(now.utc) {
+            connector.defer(now.mono + CLOSED);
             return 0;
         }
         match connector.poll(now.mono) {

@@ -92,15 +92,18 @@ pub enum Defect {
     },
     /// The file after this one, with this number, is missing or empty.
     NextMissing(u64),
-    /// The CRC does not match, and good records follow.
+    /// The CRC does not match, and good records follow, or it or one in front of it was on the
+    /// disk.
     Crc,
-    /// Records at the very end are incomplete, torn by a kill or damaged. The next opening cuts
-    /// them off.
+    /// Records at the very end are incomplete, torn by a kill or damaged. The next opening cuts off
+    /// a single one, or, after a crash of the machine under
+    /// [`Durability::Every`](super::Durability::Every), all of them.
     Tail {
         /// The number of records.
         records: u32,
     },
-    /// Records at the end of a full file are missing.
+    /// Records at the end of a full file are missing, or at the end of another one that were on the
+    /// disk.
     Missing {
         /// The number of records.
         records: u32,
@@ -159,7 +162,7 @@ impl fmt::Display for Defect {
                 records - 1
             ),
             Self::Missing { records } => {
-                write!(f, "from here {records} records are missing in a full file")
+                write!(f, "records that it had are missing from here on: {records}")
             }
         }
     }

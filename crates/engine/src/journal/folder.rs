@@ -5,6 +5,7 @@ use super::in_use;
 use crate::private;
 use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Returns the folder under `base` for a session: its identity, with `%XX` for characters that a
@@ -27,6 +28,23 @@ pub fn folder_for(base: &Path, identity: &str) -> PathBuf {
 
 pub(super) fn segment_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:010}.journal"))
+}
+
+/// Writes the names of the files in a folder to the disk.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Returns the folders that hold the new names when `folder` is made, with those above it that are
+/// missing.
+pub(super) fn parents_of_missing(folder: &Path) -> Vec<PathBuf> {
+    let missing = folder.ancestors().take_while(|folder| !folder.exists());
+    let parents = missing.filter_map(Path::parent);
+    let named = parents.map(|parent| match parent.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => parent,
+    });
+    named.map(Path::to_owned).collect()
 }
 
 /// Returns the segment files of a folder with their numbers, ascending.
@@ -93,5 +111,21 @@ pub(super) fn lock_file(path: &Path) -> Result<Option<File>, OpenError> {
         Ok(()) => Ok(Some(lock)),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(source)) => Err(io_error(source)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_folder_has_its_name_in_the_one_above() {
+        let base = std::env::temp_dir();
+        assert!(parents_of_missing(&base).is_empty());
+        let name = format!("fanfare-missing-{}", std::process::id());
+        let missing = base.join(&name);
+        let parents = parents_of_missing(&missing.join("session"));
+        assert_eq!(parents, [missing, base]);
+        assert_eq!(parents_of_missing(Path::new(&name)), [PathBuf::from(".")]);
     }
 }

@@ -304,7 +304,9 @@ fn damage_of(segment: &Segment, next: Option<&Segment>, damages: &mut Vec<Damage
     let bad: Vec<u32> = (segment.count..used)
         .filter(|&index| !segment.judge(index).1)
         .collect();
-    let is_tail = next.is_none() && bad.len() as u32 == used - segment.count;
+    // What was on the disk may be transmitted: its number is not used again.
+    let synced = segment.synced_and_lost();
+    let is_tail = next.is_none() && synced == 0 && bad.len() as u32 == used - segment.count;
     match bad.first() {
         Some(&first) if is_tail => {
             let records = used - segment.count;
@@ -315,6 +317,7 @@ fn damage_of(segment: &Segment, next: Option<&Segment>, damages: &mut Vec<Damage
     let counted = next
         .filter(|next| next.header.number == segment.header.number + 1)
         .map_or(0, |next| next.header.previous_count);
+    let counted = counted.max(segment.count + synced);
     if let Some(records) = counted.checked_sub(used).filter(|&missing| missing > 0) {
         damages.push(at(used, Defect::Missing { records }));
     }

@@ -84,7 +84,6 @@ use layout::Header;
 use prepare::{Helper, Recipe};
 use segment::Segment;
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -100,7 +99,7 @@ pub enum Durability {
     /// When the system writes them back, usually within 30 seconds.
     None,
     /// After this many messages each time, by the thread that commits; messages sent in between may
-    /// be lost.
+    /// be lost. If the disk fails then, the message is kept, and the next call returns the error.
     EveryN(u32),
     /// Before they are transmitted. Messages committed between two calls of
     /// [`MessageStore::sync`] share one fdatasync.
@@ -182,6 +181,21 @@ const fn division(segment_bytes: u32) -> (u32, u32) {
     let table = segment_bytes / 5 / 4096 * 4096;
     let messages = segment_bytes - table - layout::HEADER_LEN as u32;
     (table / layout::ENTRY_LEN as u32, messages)
+}
+
+/// Returns the least [`Options::segment_bytes`], in whole pages, of a journal that takes messages
+/// of this length.
+pub(crate) const fn least_segment_bytes(message: usize) -> u32 {
+    let mut size = 64 << 10;
+    while size < 1 << 30 && longest_message(size) < message {
+        size += 4096;
+    }
+    size
+}
+
+/// Returns the length of the longest message for segments of this size.
+const fn longest_message(segment_bytes: u32) -> usize {
+    division(segment_bytes).1 as usize - EMERGENCY_BYTES
 }
 
 /// Bytes at the end of a segment that are used only when the disk is full, for the messages with
@@ -296,8 +310,7 @@ impl Journal {
     /// Checks that the store can take a message of `len` bytes now.
     fn takes(&mut self, len: usize) -> Result<(), StoreError> {
         self.usable()?;
-        let longest = division(self.options.segment_bytes).1 as usize - EMERGENCY_BYTES;
-        if len > longest {
+        if len > longest_message(self.options.segment_bytes) {
             return Err(StoreError::TooLong);
         }
         if self.transmit.len() + len > self.options.max_unsent {
@@ -366,7 +379,7 @@ impl Journal {
         created: UtcTimestamp,
         message: Option<usize>,
     ) -> Result<(), StoreError> {
-        self.give_up_oldest()?;
+        self.drop_oldest()?;
         let blank = match self.next_blank(message) {
             Ok(blank) => blank,
             Err(error) => {
@@ -388,8 +401,7 @@ impl Journal {
         self.disk_full = false;
         self.dirty = true;
         if self.options.durability != Durability::None {
-            let folder = File::open(&self.folder).and_then(|folder| folder.sync_all());
-            folder.map_err(|error| self.fail(&error))?;
+            folder::sync_folder(&self.folder).map_err(|error| self.fail(&error))?;
         }
         Ok(())
     }
@@ -456,7 +468,7 @@ impl Journal {
     }
 
     /// Drops the oldest segments until the limit leaves space for a full-grown one.
-    fn give_up_oldest(&mut self) -> Result<(), StoreError> {
+    fn drop_oldest(&mut self) -> Result<(), StoreError> {
         let segment = u64::from(self.options.segment_bytes);
         let most = segment * u64::from(self.options.max_segments);
         let all = self.sealed.iter().chain([&self.current]);
@@ -476,7 +488,7 @@ impl Journal {
             };
             kept -= u64::from(oldest.len());
             match &mut self.helper {
-                Some(helper) => helper.give_up(oldest),
+                Some(helper) => helper.drop_segment(oldest),
                 None => remove(&oldest.path)?,
             }
         }

@@ -2,7 +2,7 @@
 
 use super::damage::{Loss, Lost};
 use super::error::OpenError;
-use super::folder::{lock, segment_files, segment_path};
+use super::folder::{lock, parents_of_missing, segment_files, segment_path, sync_folder};
 use super::layout::{BadHeader, Header};
 use super::prepare::{Helper, Recipe};
 use super::repair::{Outcome, RepairError, repair, set_aside};
@@ -135,6 +135,7 @@ impl Journal {
             identity: identity.to_owned(),
             make: Blank::create,
         };
+        let parents = parents_of_missing(folder);
         let (lock, closed) = lock(folder)?;
         let mut recovery = Recovery {
             closed,
@@ -149,7 +150,7 @@ impl Journal {
                 current.resume(options.starts_full())?;
                 current
             }
-            None => first_segment(&recipe, &options, now)?,
+            None => first_segment(&recipe, &options, now, &parents)?,
         };
         current.set_durability(options.durability);
         let next_target = current.target().ok_or_else(|| lost_target(&current))?;
@@ -343,15 +344,14 @@ fn check_all(
 /// how many entries at its end are to be cut off.
 fn check(segment: &mut Segment, claimed: Option<u32>) -> Result<u32, OpenError> {
     let scan = segment.scan();
-    let synced = u32::try_from(segment.synced()).unwrap_or(u32::MAX);
-    let expected = claimed.unwrap_or(0).max(scan.used).max(synced);
-    let gone = expected.saturating_sub(scan.valid);
+    let synced = segment.synced_and_lost();
+    let expected = claimed.unwrap_or(0).max(scan.used);
+    let gone = expected.saturating_sub(scan.valid).max(synced);
     let cut_table = segment.has_cut_table() && claimed.is_none();
     let never_sent = segment.machine_went_down()
         && segment.durability() == Some(Durability::Every)
-        && synced <= scan.valid;
-    let by_kill =
-        gone <= 1 && !scan.more_behind && synced <= scan.valid && segment.cut_to().is_none();
+        && synced == 0;
+    let by_kill = gone <= 1 && !scan.more_behind && synced == 0 && segment.cut_to().is_none();
     if !cut_table && (gone == 0 || (claimed.is_none() && (by_kill || never_sent))) {
         return Ok(gone);
     }
@@ -360,6 +360,7 @@ fn check(segment: &mut Segment, claimed: Option<u32>) -> Result<u32, OpenError> 
             "was cut short to {len} of {} bytes",
             segment.header.file_len()
         ),
+        None if scan.used <= scan.valid => format!("lacks record {}", scan.valid),
         None => format!(
             "is damaged at record {}: its CRC does not match",
             scan.valid
@@ -390,11 +391,13 @@ fn forget_before_reset(segments: &mut VecDeque<Box<Segment>>) -> Result<(), Open
 }
 
 /// Makes the first segment. It has its name only when it is complete, so that an unreadable file of
-/// that name is a loss.
+/// that name is a loss. Under [`Durability::None`] a crash of the machine may leave one as well.
+/// `parents` are the folders that hold the names of those made for it.
 fn first_segment(
     recipe: &Recipe,
     options: &Options,
     now: UtcTimestamp,
+    parents: &[PathBuf],
 ) -> Result<Box<Segment>, OpenError> {
     let path = segment_path(&recipe.folder, 1);
     let io_error = |source| OpenError::io(&path, source);
@@ -411,7 +414,18 @@ fn first_segment(
         ..Header::default()
     };
     let mut segment = blank.activate(header, 1, OurReset::None);
+    let is_durable = options.durability != Durability::None;
+    if is_durable {
+        // The next opening judges by it which records were never transmitted.
+        segment.set_durability(options.durability);
+        segment.sync().map_err(io_error)?;
+    }
     std::fs::rename(&making, &path).map_err(io_error)?;
+    if is_durable {
+        for folder in parents.iter().chain([&recipe.folder]) {
+            sync_folder(folder).map_err(|source| OpenError::io(folder, source))?;
+        }
+    }
     segment.path = path;
     Ok(segment)
 }

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub(super) struct Helper {
     shared: Arc<Shared>,
     made: Receiver<io::Result<Blank>>,
     old: SyncSender<Box<Segment>>,
-    given_up: u64,
+    dropped: u64,
     thread: Thread,
 }
 
@@ -71,7 +71,7 @@ const LOOK: Duration = Duration::from_micros(50);
 impl Helper {
     /// Registers the journal with the helper; `None` if no thread can be started.
     pub(super) fn new(recipe: Recipe) -> Option<Self> {
-        let office = office()?;
+        let maker = segment_maker()?;
         let shared = Arc::new(Shared {
             state: AtomicU8::new(IDLE),
             number: AtomicU64::new(0),
@@ -80,19 +80,19 @@ impl Helper {
         });
         let (to_journal, made) = sync_channel(1);
         let (old, from_journal) = sync_channel(MAX_OLD);
-        let client = Client {
+        let registered = Registered {
             shared: shared.clone(),
             recipe,
             made: to_journal,
             old: from_journal,
         };
-        office.arrivals().push(client);
+        maker.registrations().push(registered);
         Some(Self {
             shared,
             made,
             old,
-            given_up: 0,
-            thread: office.thread.clone(),
+            dropped: 0,
+            thread: maker.thread.clone(),
         })
     }
 
@@ -131,16 +131,16 @@ impl Helper {
 
     /// Passes a segment to the helper, which removes its file and unmaps it later. Waits if too
     /// many wait.
-    pub(super) fn give_up(&mut self, segment: Box<Segment>) {
+    pub(super) fn drop_segment(&mut self, segment: Box<Segment>) {
         if self.old.send(segment).is_ok() {
-            self.given_up += 1;
+            self.dropped += 1;
         }
         self.thread.unpark();
     }
 
     /// Waits until all segments passed to the helper are removed.
     pub(super) fn flush(&self) {
-        while self.shared.removed.load(Ordering::Acquire) < self.given_up {
+        while self.shared.removed.load(Ordering::Acquire) < self.dropped {
             self.thread.unpark();
             thread::sleep(LOOK);
         }
@@ -161,14 +161,14 @@ impl Drop for Helper {
 }
 
 /// A journal as the helper sees it.
-struct Client {
+struct Registered {
     shared: Arc<Shared>,
     recipe: Recipe,
     made: SyncSender<io::Result<Blank>>,
     old: Receiver<Box<Segment>>,
 }
 
-impl Client {
+impl Registered {
     /// Does the work that is due; returns false if the journal is closed.
     fn serve(&self, worked: &mut bool) -> bool {
         let state = &self.shared.state;
@@ -193,37 +193,43 @@ impl Client {
 }
 
 /// The helper thread and the journals that wait to be registered.
-struct Office {
+struct SegmentMaker {
     thread: Thread,
-    arrivals: Arc<Mutex<Vec<Client>>>,
+    registrations: Arc<Mutex<Vec<Registered>>>,
 }
 
-impl Office {
-    fn arrivals(&self) -> std::sync::MutexGuard<'_, Vec<Client>> {
-        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
+impl SegmentMaker {
+    fn registrations(&self) -> MutexGuard<'_, Vec<Registered>> {
+        let registrations = self.registrations.lock();
+        registrations.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns the process's helper, started with the first journal; it ends with the process.
-fn office() -> Option<&'static Office> {
-    static OFFICE: OnceLock<Option<Office>> = OnceLock::new();
+fn segment_maker() -> Option<&'static SegmentMaker> {
+    static MAKER: OnceLock<Option<SegmentMaker>> = OnceLock::new();
     let start = || {
-        let arrivals = Arc::new(Mutex::new(Vec::new()));
-        let inbox = arrivals.clone();
+        let registrations = Arc::new(Mutex::new(Vec::new()));
+        let waiting = registrations.clone();
         let builder = thread::Builder::new().name("journal".to_owned());
-        let thread = builder.spawn(move || work(&inbox)).ok()?;
+        let thread = builder.spawn(move || work(&waiting)).ok()?;
         let thread = thread.thread().clone();
-        Some(Office { thread, arrivals })
+        Some(SegmentMaker {
+            thread,
+            registrations,
+        })
     };
-    OFFICE.get_or_init(start).as_ref()
+    MAKER.get_or_init(start).as_ref()
 }
 
-fn work(inbox: &Mutex<Vec<Client>>) {
-    let mut clients: Vec<Client> = Vec::new();
+fn work(registrations: &Mutex<Vec<Registered>>) {
+    let mut journals: Vec<Registered> = Vec::new();
     loop {
-        clients.append(&mut inbox.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut waiting = registrations.lock().unwrap_or_else(PoisonError::into_inner);
+        journals.append(&mut waiting);
+        drop(waiting);
         let mut worked = false;
-        clients.retain(|client| client.serve(&mut worked));
+        journals.retain(|journal| journal.serve(&mut worked));
         if !worked {
             thread::park();
         }

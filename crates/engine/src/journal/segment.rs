@@ -213,7 +213,8 @@ impl Segment {
     }
 
     /// Returns the next number according to the entries after the valid ones, as far as these are
-    /// consecutive: their messages are lost, but their numbers were used.
+    /// consecutive: their messages are lost, but their numbers were used. Of further entries that
+    /// were on the disk each counts as one number.
     pub(super) fn claimed_next(&self) -> u64 {
         let (mut next, mut end, mut index) = (self.next_sender, self.data_end, self.count);
         while let Some((entry, _)) = self.entry_bytes(index).and_then(Entry::decode) {
@@ -230,7 +231,7 @@ impl Segment {
             }
             (next, end, index) = (entry.seq.saturating_add(1), behind, index + 1);
         }
-        next
+        next.saturating_add(self.synced().saturating_sub(index.into()))
     }
 
     /// Returns the size of the file.
@@ -529,9 +530,17 @@ impl Segment {
         read_cell(self.map.bytes(), DURABILITY_CELL).and_then(|(_, code)| durability_of(code))
     }
 
-    /// Returns how many entries were known to be on the disk.
+    /// Returns how many entries were known to be on the disk: their messages may be transmitted.
     pub(super) fn synced(&self) -> u64 {
-        read_cell(self.map.bytes(), SYNCED_CELL).map_or(0, |(_, value)| value)
+        let noted = read_cell(self.map.bytes(), SYNCED_CELL);
+        noted.map_or(0, |(_, count)| count.min(self.header.entries.into()))
+    }
+
+    /// Returns how many entries behind the valid ones were known to be on the disk. A kill of the
+    /// process does not damage them.
+    pub(super) fn synced_and_lost(&self) -> u32 {
+        let lost = self.synced().saturating_sub(self.count.into());
+        u32::try_from(lost).unwrap_or(u32::MAX)
     }
 
     /// Returns whether the machine has gone down since this segment was last written to. If not,
@@ -618,6 +627,12 @@ impl Segment {
     /// Releases the memory that checking its entries took.
     pub(super) fn release(&mut self) {
         self.map.release();
+    }
+
+    /// Lets each sync from now on fail.
+    #[cfg(test)]
+    pub(super) fn fail_syncs(&mut self) {
+        self.file = File::open("/dev/null").ok();
     }
 
     /// Writes everything to the disk, and notes how much that was. The next sync writes that note.

@@ -6,6 +6,7 @@ use crate::agent;
 use crate::host::{Handler, Host, HostError, Initiator, Peer, Peers, Refusal};
 use crate::idle::Idle;
 use crate::stop::Stop;
+use fanfare_fix::codec::Message;
 use fanfare_fix::session::{AppMessage, Config, DisconnectReason, Event, SessionId};
 use fanfare_fix::tag;
 use std::collections::VecDeque;
@@ -13,12 +14,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-/// ApplReqID(1346), ApplReqType(1347), ApplResponseType(1348), NoApplIDs(1351), RefApplID(1355).
+/// ApplReqID(1346), ApplReqType(1347), ApplResponseType(1348), NoApplIDs(1351), RefApplID(1355),
+/// ApplReportType(1426).
 const APPL_REQ_ID: u32 = 1346;
 const APPL_REQ_TYPE: u32 = 1347;
 const APPL_RESPONSE_TYPE: u32 = 1348;
 const NO_APPL_IDS: u32 = 1351;
 const REF_APPL_ID: u32 = 1355;
+const APPL_REPORT_TYPE: u32 = 1426;
 
 /// The handler that sends the caller's requests and passes on the responses.
 pub(super) struct Asker {
@@ -26,8 +29,9 @@ pub(super) struct Asker {
     appl_id: Option<String>,
     timeout: u64,
     under_way: Option<Request>,
-    /// The number of requests so far.
+    /// The number of requests sent so far: ApplReqID(1346) of the newest.
     requests: u64,
+    owed: Owed,
     /// Parts of a response that did not fit into the channel, at most those of one duty cycle:
     /// nothing more is read.
     kept: VecDeque<Answer>,
@@ -35,9 +39,21 @@ pub(super) struct Asker {
 
 struct Request {
     range: Range<u32>,
-    is_sent: bool,
+    /// MsgSeqNum(34) of the request, once it is sent.
+    sent: Option<u64>,
     /// The time at which the request fails, unless a part arrives.
     deadline: u64,
+}
+
+/// The answers that requests of this session have not had yet, the newest included. An answer
+/// without ApplReqID(1346) is to the newest request if no other is owed behind it.
+#[derive(Default)]
+struct Owed {
+    acks: u64,
+    reports: u64,
+    /// Whether a request has timed out, and no answer since was to the newest one. The answers to
+    /// it may be late or never come, so that the numbers may be too high.
+    is_doubtful: bool,
 }
 
 /// Makes a host with the session, whose numbers restart with each Logon.
@@ -60,6 +76,7 @@ pub(super) fn host(caller: Caller, source: ReplaySource) -> io::Result<Host<Aske
         timeout: u64::try_from(source.timeout.as_nanos()).unwrap_or(u64::MAX),
         under_way: None,
         requests: 0,
+        owed: Owed::default(),
         kept: VecDeque::new(),
     };
     let mut host = Host::new(asker)?.named("replay");
@@ -99,22 +116,116 @@ impl Asker {
         }
     }
 
-    fn send(&mut self, peer: &mut Peer<'_>, range: &Range<u32>) -> bool {
-        self.requests += 1;
-        let (number, appl_id) = (self.requests, self.appl_id.as_deref().unwrap_or("0"));
+    /// Ends the request under way, because it has timed out. Its answers may be late. If the next
+    /// request times out too, they may never come, and be awaited in vain before those to every
+    /// later one: the session is logged out, as nothing is owed in the next.
+    fn time_out(&mut self, peers: &mut Peers<'_>) {
+        let request = self.under_way.as_ref();
+        let is_sent = request.is_some_and(|request| request.sent.is_some());
+        self.end(Answer::Refused("the replay does not answer".into()));
+        if is_sent
+            && std::mem::replace(&mut self.owed.is_doubtful, true)
+            && let Some(mut peer) = peers.logged_on().next()
+        {
+            peer.logout("requests without answers");
+        }
+    }
+
+    /// Ends the request under way with what its service says, if it has been sent.
+    fn end_sent(&mut self, answer: Answer) {
+        let request = self.under_way.as_ref();
+        if request.is_some_and(|request| request.sent.is_some()) {
+            self.end(answer);
+        }
+    }
+
+    /// Sends the request of a range. Returns its MsgSeqNum(34); `None` if it cannot be sent yet.
+    fn send(&mut self, peer: &mut Peer<'_>, range: &Range<u32>) -> Option<u64> {
+        let (number, appl_id) = (self.requests + 1, self.appl_id.as_deref().unwrap_or("0"));
         let sent = peer.send(b"BW", |out| {
             out.u64(APPL_REQ_ID, number).u64(APPL_REQ_TYPE, 0);
             out.u64(NO_APPL_IDS, 1).str(REF_APPL_ID, appl_id);
             write_range(out, range);
         });
-        sent.is_ok()
+        let sent = sent.ok()?;
+        self.requests = number;
+        self.owed.acks += 1;
+        self.owed.reports += 1;
+        Some(sent)
     }
 
-    /// Reports a refusal with its own text.
-    fn refuse(&mut self, what: &str, message: &AppMessage<'_>) {
-        let text = message.message.get(tag::TEXT).unwrap_or_default();
-        let text = String::from_utf8_lossy(text);
-        self.end(Answer::Refused(format!("the replay {what}: {text:?}")));
+    /// Returns whether an answer is to the newest request; `owed` is the number of answers still to
+    /// come behind it.
+    fn is_to_newest(&self, message: &Message<'_>, owed: u64) -> bool {
+        match message.get(APPL_REQ_ID) {
+            Some(id) => id == self.requests.to_string().as_bytes(),
+            None => owed == 0,
+        }
+    }
+
+    /// Handles an ApplMessageRequestAck(BX).
+    fn acknowledged(&mut self, message: &Message<'_>) {
+        self.owed.acks = self.owed.acks.saturating_sub(1);
+        if !self.is_to_newest(message, self.owed.acks) {
+            return;
+        }
+        // Requests are answered in their order, so that no report of an earlier one follows. A
+        // request that is refused may have none.
+        self.owed = Owed {
+            reports: 1,
+            ..Owed::default()
+        };
+        match message.get(APPL_RESPONSE_TYPE) {
+            None | Some(b"0") => {}
+            Some(_) => self.end_sent(refusal("does not have these messages", message)),
+        }
+    }
+
+    /// Handles an ApplMessageReport(BY) of the end of a response.
+    fn reported(&mut self, message: &Message<'_>) {
+        self.owed.reports = self.owed.reports.saturating_sub(1);
+        if self.is_to_newest(message, self.owed.reports) {
+            self.owed = Owed::default();
+            self.end_sent(Answer::Done);
+        }
+    }
+
+    /// Handles the rejection of a message. A request that is rejected has no other answer.
+    fn rejected(&mut self, message: &Message<'_>, answer: Answer) {
+        let of = message.get(tag::REF_MSG_TYPE);
+        if of.is_some_and(|of| of != b"BW") {
+            return;
+        }
+        self.owed.acks = self.owed.acks.saturating_sub(1);
+        self.owed.reports = self.owed.reports.saturating_sub(1);
+        let sent = self.under_way.as_ref().and_then(|request| request.sent);
+        let is_to_newest = match message.u64(tag::REF_SEQ_NUM) {
+            Ok(number) => sent == Some(number),
+            Err(_) => self.owed.acks == 0,
+        };
+        if is_to_newest {
+            self.owed = Owed::default();
+            self.end_sent(answer);
+        }
+    }
+
+    /// Passes on a message of the range under way. The last one ends the response: a service of
+    /// FIX.5.0SP1 has no report for that.
+    fn take(&mut self, message: &Message<'_>) {
+        let Some(request) = &self.under_way else {
+            return;
+        };
+        let range = request.range.clone();
+        let number = message.get(APPL_SEQ_NUM);
+        let number = number.and_then(|text| str::from_utf8(text).ok()?.parse::<u32>().ok());
+        let Some(number) = number.filter(|number| range.contains(number)) else {
+            return;
+        };
+        let message = message.bytes().into();
+        self.answer(Answer::Fix { number, message });
+        if number == range.end - 1 {
+            self.end(Answer::Done);
+        }
     }
 }
 
@@ -128,43 +239,40 @@ impl Handler for Asker {
     }
 
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
-        let Some(request) = &mut self.under_way else {
+        let message = &message.message;
+        let msg_type = message.msg_type();
+        if msg_type == b"BY" && !ends_response(message) {
             return;
-        };
-        request.deadline = peer.now().mono.saturating_add(self.timeout);
-        let (first, last) = (request.range.start, request.range.end - 1);
-        match message.message.msg_type() {
-            b"BX" => match message.message.get(APPL_RESPONSE_TYPE) {
-                None | Some(b"0") => {}
-                Some(_) => self.refuse("does not have these messages", message),
-            },
-            b"BY" => self.end(Answer::Done),
-            b"j" => self.refuse("refused the request", message),
-            _ => {
-                let number = message.message.get(APPL_SEQ_NUM);
-                let number = number.and_then(|text| str::from_utf8(text).ok()?.parse().ok());
-                let Some(number) = number.filter(|number| (first..=last).contains(number)) else {
-                    return;
-                };
-                let message = message.message.bytes().into();
-                self.answer(Answer::Fix { number, message });
-                if number == last {
-                    self.end(Answer::Done);
-                }
-            }
+        }
+        if let Some(request) = &mut self.under_way {
+            request.deadline = peer.now().mono.saturating_add(self.timeout);
+        }
+        match msg_type {
+            b"BX" => self.acknowledged(message),
+            b"BY" => self.reported(message),
+            b"j" => self.rejected(message, refusal("refused the request", message)),
+            _ => self.take(message),
         }
     }
 
     fn on_event(&mut self, _: &mut Peer<'_>, event: &Event<'_>) {
-        if let Event::RejectReceived(_) = event {
-            self.end(Answer::Refused("the replay rejected the request".into()));
+        if let Event::RejectReceived(message) = event {
+            let why = "the replay rejected the request".into();
+            self.rejected(message, Answer::Refused(why));
         }
     }
 
     fn on_disconnect(&mut self, _: &mut Peer<'_>, reason: DisconnectReason) {
-        self.end(Answer::Refused(format!(
-            "the replay's session ended: {reason}"
-        )));
+        self.owed = Owed::default();
+        let answer = Answer::Refused(format!("the replay's session ended: {reason}"));
+        match reason {
+            // After a logout of our own, a request that has not been sent waits for the next
+            // session.
+            DisconnectReason::LogoutComplete | DisconnectReason::LogoutTimeout => {
+                self.end_sent(answer);
+            }
+            _ => self.end(answer),
+        }
     }
 
     fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
@@ -180,7 +288,7 @@ impl Handler for Asker {
         {
             self.under_way = Some(Request {
                 range,
-                is_sent: false,
+                sent: None,
                 deadline: now.saturating_add(self.timeout),
             });
         }
@@ -188,20 +296,33 @@ impl Handler for Asker {
             return 0;
         };
         if now >= request.deadline {
-            self.end(Answer::Refused("the replay does not answer".into()));
+            self.time_out(peers);
             return 1;
         }
-        if request.is_sent {
+        if request.sent.is_some() {
             return 0;
         }
         let range = request.range.clone();
         let Some(mut peer) = peers.logged_on().next() else {
             return 0;
         };
-        let is_sent = self.send(&mut peer, &range);
+        let sent = self.send(&mut peer, &range);
         if let Some(request) = &mut self.under_way {
-            request.is_sent = is_sent;
+            request.sent = sent;
         }
         1
     }
+}
+
+/// Returns a refusal with its own text.
+fn refusal(what: &str, message: &Message<'_>) -> Answer {
+    let text = message.get(tag::TEXT).unwrap_or_default();
+    let text = String::from_utf8_lossy(text);
+    Answer::Refused(format!("the replay {what}: {text:?}"))
+}
+
+/// Returns whether an ApplMessageReport(BY) ends a response: others say that the numbers restart,
+/// or that the service is alive.
+fn ends_response(report: &Message<'_>) -> bool {
+    !matches!(report.get(APPL_REPORT_TYPE), Some(b"0" | b"2"))
 }

@@ -60,6 +60,12 @@ impl Producer {
         self.0.has_room_for(size as u64)
     }
 
+    /// Returns the position in bytes, from the start of the ring's life, up to which the consumer
+    /// has read. It changes whenever a [`read`](Consumer::read) has taken messages.
+    pub(crate) fn read_to(&mut self) -> u64 {
+        self.0.read_to()
+    }
+
     /// Returns whether the consumer is gone: messages written from now on are never read.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {

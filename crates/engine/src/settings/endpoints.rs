@@ -1,7 +1,7 @@
 //! Ports and initiators made from the sessions of a settings file.
 
 use super::dictionaries::{DictionaryError, DictionaryFiles, read_dictionary};
-use super::session::{PortLimits, SessionSettings};
+use super::session::{PortLimits, SessionSettings, longest_sent};
 use super::tls::{ClientTlsFiles, TlsFiles};
 use crate::agent::{self, AgentError, Crew, CrewError};
 use crate::counters::Counters;
@@ -9,7 +9,7 @@ use crate::counters::Counters;
 use crate::host::Encrypt;
 use crate::host::{
     Acceptor, AcceptorSession, AllowList, Handler, Host, HostError, Initiator, LogOptions, LogTap,
-    MessageLog, Wildcard,
+    MessageLog, StoreKind, Wildcard,
 };
 use crate::idle::Idle;
 use crate::limits::raise_open_files;
@@ -122,11 +122,6 @@ pub enum EndpointsError {
     Host(#[from] HostError),
 }
 
-/// Bytes in front of a body of the greatest length: a response has at most the fields of its
-/// request, and a longer header.
-const HEADER_ROOM: usize = 4 << 10;
-/// Descriptors of a session: its socket, and its journal's lock, file, and next file.
-const DESCRIPTORS: usize = 4;
 /// Descriptors of the process itself.
 const SPARE_DESCRIPTORS: usize = 100;
 /// Longest sleep of the thread that writes the message log.
@@ -144,7 +139,7 @@ impl Endpoints {
         let mut ports = BTreeMap::new();
         for mut settings in sessions {
             let config = &mut settings.config;
-            config.max_send = config.max_message + HEADER_ROOM;
+            config.max_send = longest_sent(config);
             if let Some(files) = &settings.dictionaries {
                 let dictionaries = load(files, &config.id, &mut all.remarks)?;
                 config.data_fields = dictionaries.data_fields();
@@ -202,14 +197,20 @@ impl Endpoints {
     /// without a logon as the ports may have. If that fails, the error appears with the first
     /// descriptor above the limit.
     pub fn raise_open_files(&self) {
+        let _ = raise_open_files(self.descriptors() as u64);
+    }
+
+    /// Returns the number of descriptors that may be open at once.
+    pub(super) fn descriptors(&self) -> usize {
         let of_port = |port: &Acceptor| {
-            let made = port.wildcards.iter().map(|own| own.max_sessions);
-            (port.sessions.len() + made.sum::<usize>()) * DESCRIPTORS
-                + port.options.max_without_logon
+            let named = port.sessions.iter().map(|own| descriptors(&own.store));
+            let made = port.wildcards.iter();
+            let made = made.map(|own| own.max_sessions * descriptors(&own.store));
+            named.chain(made).sum::<usize>() + port.options.max_without_logon
         };
         let accepted: usize = self.acceptors.iter().map(of_port).sum();
-        let all = accepted + self.initiators.len() * DESCRIPTORS + SPARE_DESCRIPTORS;
-        let _ = raise_open_files(all as u64);
+        let initiators = self.initiators.iter().map(|own| descriptors(&own.store));
+        accepted + initiators.sum::<usize>() + SPARE_DESCRIPTORS
     }
 
     /// Opens the message log, `messages.log` in its folder, with rights for the user alone:
@@ -317,6 +318,15 @@ impl Endpoints {
         }
         self.initiators.push(initiator);
         Ok(())
+    }
+}
+
+/// Returns the number of descriptors of a session: its socket, and a lock, a file and the next file
+/// of each journal.
+const fn descriptors(store: &StoreKind) -> usize {
+    match store {
+        StoreKind::BothWays(..) => 7,
+        _ => 4,
     }
 }
 

@@ -114,10 +114,15 @@ impl Entries {
 
 impl Entry {
     /// Returns the error of an invalid value; `expected` is a predicate, such as "must be Y or N".
+    /// A secret is not shown.
     pub(super) fn wrong(&self, expected: impl Display) -> SettingsError {
+        let value = match keys::is_secret(&self.key) {
+            true => "***",
+            false => self.value.as_str(),
+        };
         let fault = SettingsFault::Value {
             key: self.key.clone(),
-            value: self.value.clone(),
+            value: value.to_owned(),
             expected: expected.to_string(),
         };
         let line = self.line;

@@ -29,6 +29,11 @@ pub(super) fn is_numbered(key: &str, known: &str) -> bool {
     known.eq_ignore_ascii_case(plain)
 }
 
+/// Returns whether the value of this key is, or has, a secret: a password, or a field of the Logon.
+pub(super) fn is_secret(key: &str) -> bool {
+    key.eq_ignore_ascii_case("Password") || is_numbered(key, "LogonTag")
+}
+
 /// Returns the name of this key in another engine.
 pub(super) fn other_name(key: &str) -> Option<&'static str> {
     let mut names = OTHER_NAMES.iter();

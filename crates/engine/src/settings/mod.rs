@@ -158,7 +158,7 @@ pub enum SettingsFault {
     Value {
         /// The key.
         key: String,
-        /// Its value.
+        /// Its value; asterisks for a secret.
         value: String,
         /// A description of valid values.
         expected: String,

@@ -119,6 +119,7 @@ impl SessionSettings {
             }
         }
         let acceptor = role == Role::Acceptor;
+        let store = store(section, template.is_some(), longest_sent(&config))?;
         let tls = acceptor.then(|| tls(section)).transpose()?.flatten();
         let client_tls = (!acceptor).then(|| client_tls(section)).transpose()?;
         Ok(Self {
@@ -137,7 +138,7 @@ impl SessionSettings {
                 Role::Initiator => hosts(section)?,
             },
             reconnect: Duration::from_secs(section.number("ReconnectInterval", 30, 1..=86_400)?),
-            store: received(section, store(section, template.is_some())?)?,
+            store: received(section, store)?,
             log: section.text("FileLogPath").map(PathBuf::from),
             lossy_log: section.flag("FileLogLossy", false)?,
             log_rotation: rotation(section)?,
@@ -511,25 +512,41 @@ fn received(section: &Section<'_>, store: StoreKind) -> Result<StoreKind, Settin
     }
 }
 
-/// Returns the store. Sessions of a template may be many, so each keeps less in memory.
-fn store(section: &Section<'_>, template: bool) -> Result<StoreKind, SettingsError> {
+/// Bytes in front of a body of the greatest length: a response has at most the fields of its
+/// request, and a longer header.
+const HEADER_ROOM: usize = 4 << 10;
+
+/// Returns the length of the longest message that is sent, which is longer than any received one.
+pub(super) const fn longest_sent(config: &Config) -> usize {
+    config.max_message + HEADER_ROOM
+}
+
+/// Returns a store for messages of up to `longest` bytes. Sessions of a template may be many, so
+/// each keeps less in memory.
+fn store(
+    section: &Section<'_>,
+    template: bool,
+    longest: usize,
+) -> Result<StoreKind, SettingsError> {
     if !section.flag("PersistMessages", true)? {
         return Ok(StoreKind::NoResend(16 << 20));
     }
     Ok(match section.text("FileStorePath") {
-        Some(folder) => StoreKind::Journal(folder.into(), journal_options(section)?),
-        None => StoreKind::Memory(memory_limits(section, template)?),
+        Some(folder) => StoreKind::Journal(folder.into(), journal_options(section, longest)?),
+        None => StoreKind::Memory(memory_limits(section, template, longest)?),
     })
 }
 
 /// Returns the sizes of a journal's files, in bytes, and the number of full-grown ones kept.
-fn journal_options(section: &Section<'_>) -> Result<journal::Options, SettingsError> {
+fn journal_options(
+    section: &Section<'_>,
+    longest: usize,
+) -> Result<journal::Options, SettingsError> {
     let default = journal::Options::default();
-    let largest = 64 << 10..=1 << 30;
     let full = section.number(
         "FileStoreSegmentSize",
         default.segment_bytes.into(),
-        largest,
+        journal::least_segment_bytes(longest).into()..=1 << 30,
     )?;
     let first = u64::from(default.first_segment_bytes).min(full);
     let first = section.number("FileStoreFirstSegmentSize", first, 32 << 10..=full)?;
@@ -553,7 +570,11 @@ fn journal_options(section: &Section<'_>) -> Result<journal::Options, SettingsEr
 }
 
 /// Returns the limits of a store in memory, and how much of it is allocated from the start.
-fn memory_limits(section: &Section<'_>, template: bool) -> Result<MemoryLimits, SettingsError> {
+fn memory_limits(
+    section: &Section<'_>,
+    template: bool,
+    longest: usize,
+) -> Result<MemoryLimits, SettingsError> {
     let default = match (MemoryLimits::default(), template) {
         (default, false) => default,
         (default, true) => MemoryLimits {
@@ -563,7 +584,8 @@ fn memory_limits(section: &Section<'_>, template: bool) -> Result<MemoryLimits, 
         },
     };
     let messages = section.number("MemoryStoreMessages", default.messages as u64, 1..=1 << 28)?;
-    let bytes = section.number("MemoryStoreSize", default.bytes as u64, 64 << 10..=1 << 36)?;
+    let bytes = longest as u64..=1 << 36;
+    let bytes = section.number("MemoryStoreSize", default.bytes as u64, bytes)?;
     let ready = section.number("MemoryStoreReadySize", default.ready as u64, 0..=bytes)?;
     Ok(MemoryLimits {
         messages: messages as usize,

@@ -1,3 +1,5 @@
+mod stores;
+
 use super::*;
 use crate::host::{ClientNames, IdPattern, StoreKind};
 use crate::journal::Durability;
@@ -373,6 +375,9 @@ fn an_initiator_may_encrypt_and_say_who_it_is() {
     );
     assert_eq!(login.config.credentials, None);
     assert!(wrong("Username=me\n").ends_with("has no Password"));
+    let broken = fault("BeginString=FIX.4.4\nUsername=me\nPassword=sec\x01ret\n");
+    let expected = "line 9: Password=***: must not be empty or contain SOH";
+    assert_eq!(broken, expected);
     let asks = session("FIX.4.4", "Username=me\nPassword=secret\n").config;
     assert!(asks.logon_fields.is_empty());
     assert!(!format!("{:?}", asks.credentials).contains("secret"));
@@ -646,19 +651,6 @@ fn rules_that_counterparties_need_otherwise() {
 }
 
 #[test]
-fn what_is_received_is_kept_only_in_a_store() {
-    let kept = |text: &str| session("FIX.4.4", text).store;
-    let both = kept("FileStorePath=s\nKeepReceived=Y\n");
-    assert!(matches!(both, StoreKind::BothWays(..)), "{both:?}");
-    let sent = kept("FileStorePath=s\nKeepReceived=N\n");
-    assert!(matches!(sent, StoreKind::Journal(..)), "{sent:?}");
-    let told = fault("BeginString=FIX.4.4\nKeepReceived=Y\n");
-    assert!(told.contains("needs FileStorePath"), "{told}");
-    assert!(session("FIX.4.4", "FileLogLossy=Y\n").lossy_log);
-    assert!(!session("FIX.4.4", "").lossy_log);
-}
-
-#[test]
 fn files_of_the_message_log_end_as_the_settings_say() {
     let rotation = |text: &str| session("FIX.4.4", text).log_rotation;
     let default = rotation("");
@@ -672,54 +664,6 @@ fn files_of_the_message_log_end_as_the_settings_say() {
         let told = fault(&format!("BeginString=FIX.4.4\n{wrong}\n"));
         let (key, value) = wrong.split_once('=').unwrap();
         assert!(told.contains(key) && told.contains(value), "{told}");
-    }
-}
-
-#[test]
-fn sizes_of_the_store() {
-    let options = |text: &str| match session("FIX.4.4", &format!("FileStorePath=s\n{text}")).store {
-        StoreKind::Journal(_, options) => options,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(options(""), Options::default());
-    let set = options(
-        "FileStoreFirstSegmentSize=65536\nFileStoreSegmentSize=1048576\nFileStoreSegments=9\n",
-    );
-    let sizes = (set.first_segment_bytes, set.segment_bytes, set.max_segments);
-    assert_eq!(sizes, (64 << 10, 1 << 20, 9));
-    let memory = "MemoryStoreMessages=9\nMemoryStoreSize=65536\nMemoryStoreReadySize=65536\n";
-    let StoreKind::Memory(limits) = session("FIX.4.4", memory).store else {
-        panic!("not in memory");
-    };
-    assert_eq!(
-        (limits.messages, limits.bytes, limits.ready),
-        (9, 65_536, 65_536)
-    );
-    for (wrong, range) in [
-        ("FileStoreSegmentSize=65535", "between 65536 and 1073741824"),
-        (
-            "FileStoreFirstSegmentSize=4194305",
-            "between 32768 and 4194304",
-        ),
-        ("FileStoreSegments=1", "between 2 and 1048576"),
-    ] {
-        let told = fault(&format!("BeginString=FIX.4.4\nFileStorePath=s\n{wrong}\n"));
-        assert!(told.ends_with(range), "{told}");
-    }
-    for (lines, expected) in [
-        (
-            "FileStoreSegments=0\n",
-            "line 8: FileStoreSegments=0 is not supported, only with FileStorePath",
-        ),
-        (
-            "FileStorePath=s\nMemoryStoreSize=1\n",
-            "line 9: MemoryStoreSize=1 is not supported, only without FileStorePath",
-        ),
-    ] {
-        let text = format!("{ACCEPTOR}[SESSION]\nBeginString=FIX.4.4\n{lines}");
-        let remarks = Settings::parse(&text).unwrap().remarks;
-        let remarks: Vec<_> = remarks.iter().map(ToString::to_string).collect();
-        assert_eq!(remarks, [expected]);
     }
 }
 
@@ -764,7 +708,7 @@ fn fields_of_the_logon() {
     assert_eq!(fields, expected);
     for wrong in ["553", "553=", "x=1", "98=1", "49=me", "10=000"] {
         let wrong = fault(&format!("BeginString=FIX.4.4\nLogonTag={wrong}\n"));
-        let expected = "must be a field of the Logon's body, such as 553=user";
+        let expected = "LogonTag=***: must be a field of the Logon's body, such as 553=user";
         assert!(wrong.ends_with(expected), "{wrong}");
     }
 }

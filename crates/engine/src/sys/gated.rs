@@ -216,13 +216,18 @@ impl Writer {
         if self.tail + size <= self.slowest + self.shared.capacity() {
             return true;
         }
+        self.tail + size <= self.read_to() + self.shared.capacity()
+    }
+
+    /// Returns the position up to which all readers have read.
+    pub(crate) fn read_to(&mut self) -> u64 {
         let cursors = self
             .shared
             .cursors
             .iter()
             .map(|cursor| cursor.load(Ordering::Acquire));
         self.slowest = cursors.min().unwrap_or(FREE).min(self.tail);
-        self.tail + size <= self.slowest + self.shared.capacity()
+        self.slowest
     }
 
     /// Writes a header: length (u32), kind (u32), sequence (u64). It always fits, as positions and

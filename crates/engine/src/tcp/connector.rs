@@ -65,6 +65,23 @@ impl Connector {
         }
     }
 
+    /// Returns the monotonic time from which [`poll`](Self::poll) has something to do: 0 during an
+    /// attempt, `u64::MAX` while connected.
+    #[must_use]
+    pub const fn due(&self) -> u64 {
+        match &self.state {
+            State::Waiting { until } => *until,
+            State::Connecting { .. } => 0,
+            State::Connected => u64::MAX,
+        }
+    }
+
+    /// Makes no attempt before the monotonic time `until`; one under way is abandoned. The back-off
+    /// stays as it is.
+    pub fn defer(&mut self, until: u64) {
+        self.state = State::Waiting { until };
+    }
+
     /// Advances as far as `now` (monotonic nanoseconds) permits.
     pub fn poll(&mut self, now: u64) -> Attempt {
         match &self.state {

@@ -123,12 +123,14 @@ fn a_connector_tries_host_after_host_and_backs_off() {
     };
     assert_eq!((to, error.kind()), (free, io::ErrorKind::ConnectionRefused));
     assert!((SECOND + SECOND / 2..=2 * SECOND).contains(&retry_at));
+    assert_eq!(connector.due(), retry_at);
     assert!(matches!(connector.poll(retry_at - 1), Attempt::Wait(at) if at == retry_at));
     let Attempt::Connected(stream) = outcome(&mut connector, retry_at) else {
         panic!("refused")
     };
     assert_eq!(stream.peer(), good);
     assert!(matches!(listener.accept().unwrap(), Accepted::Stream(_)));
+    assert_eq!(connector.due(), u64::MAX);
     assert!(matches!(connector.poll(u64::MAX), Attempt::Wait(u64::MAX)));
     let again = connector.lost(9 * SECOND);
     assert!(
@@ -137,6 +139,9 @@ fn a_connector_tries_host_after_host_and_backs_off() {
     );
     connector.succeeded();
     assert!(connector.lost(0) <= SECOND);
+    connector.defer(5 * SECOND);
+    let waits = connector.poll(5 * SECOND - 1);
+    assert!(matches!(waits, Attempt::Wait(at) if at == 5 * SECOND));
 }
 
 #[test]

@@ -2,29 +2,27 @@
 
 use super::Gap;
 use crate::background::{ERR, Sink};
+use fanfare_engine::clock;
 use fanfare_engine::lines::{Lines, ends_within_a_line};
+use fanfare_engine::reopen::Reopen;
 use fanfare_engine::rotate::{RotatedFile, Rotation};
 use fanfare_engine::stop::Reload;
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 /// The interval at which the file is checked while no line comes.
 const LOOK: Duration = Duration::from_millis(500);
-/// The pause after a failed rotation, or a failed attempt to open the file again.
-const AGAIN: Duration = Duration::from_secs(60);
 
 /// A log file that takes whole lines. A write always succeeds: lines that the disk refuses are
 /// dropped and counted, and the file has their number in their place once it accepts lines again;
 /// stderr reports it at once.
 pub(super) struct FileLog {
     lines: Lines<RotatedFile>,
-    reload: Reload,
     is_failing: bool,
-    /// The time of the next attempt at a rotation that failed.
-    roll_again: Option<Instant>,
-    /// The time of the next attempt to open the file again, if the last one failed.
-    reopen_again: Option<Instant>,
+    /// The monotonic time of the next attempt at a rotation that failed, in nanoseconds.
+    roll_again: Option<u64>,
+    reopen: Reopen,
 }
 
 impl FileLog {
@@ -43,10 +41,9 @@ impl FileLog {
         }
         Ok(Self {
             lines,
-            reload,
             is_failing: false,
             roll_again: None,
-            reopen_again: None,
+            reopen: Reopen::new(reload),
         })
     }
 
@@ -63,17 +60,12 @@ impl FileLog {
         }
     }
 
-    /// Rotates the file if due, and reopens it if requested, or if another attempt is due.
-    fn turn(&mut self, more: usize) {
-        let now = Instant::now();
-        let is_asked = self.reload.is_due();
-        if is_asked || self.reopen_again.is_some_and(|at| now >= at) {
+    /// Opens the file again if due, and rotates it if that is due before `more` bytes are written.
+    /// `now` is monotonic, in nanoseconds.
+    fn turn(&mut self, now: u64, more: usize) {
+        if self.reopen.is_due(now) {
             let outcome = self.switch(RotatedFile::reopen);
-            self.reopen_again = outcome.is_err().then_some(now + AGAIN);
-            if outcome.is_ok() {
-                self.roll_again = None;
-            }
-            if is_asked {
+            if self.reopen.is_requested() {
                 self.note(outcome, "opened again");
             }
         }
@@ -81,10 +73,8 @@ impl FileLog {
         let is_due = self.roll_again.is_none_or(|at| now >= at);
         if is_due && self.lines.get_mut().is_over(utc, more) {
             let outcome = self.switch(|file| file.roll(utc));
-            let again = outcome.is_err().then_some(now + AGAIN);
-            if outcome.is_ok() {
-                self.reopen_again = None;
-            }
+            let again = now.saturating_add(Reopen::INTERVAL);
+            let again = outcome.is_err().then_some(again);
             if std::mem::replace(&mut self.roll_again, again).is_none() {
                 self.note(outcome, "ended");
             }
@@ -104,6 +94,10 @@ impl FileLog {
             outcome = change(file);
             file.take_change()
         });
+        if outcome.is_ok() {
+            self.roll_again = None;
+            self.reopen.done();
+        }
         outcome
     }
 
@@ -130,7 +124,7 @@ fn utc() -> i64 {
 
 impl Write for FileLog {
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
-        self.turn(lines.len());
+        self.turn(clock::monotonic(), lines.len());
         self.put(lines);
         Ok(lines.len())
     }
@@ -146,7 +140,66 @@ impl Sink for FileLog {
     }
 
     fn look(&mut self) {
-        self.turn(0);
+        self.turn(clock::monotonic(), 0);
         self.put(b"");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    fn begin(path: &Path) -> (FileLog, Reload) {
+        let reload = Reload::new();
+        let gap = Box::new(|count: u64, why: &str| format!("-{count}: {why}\n"));
+        let log = FileLog::open(path, Rotation::default(), reload.clone(), gap);
+        (log.unwrap(), reload)
+    }
+
+    /// Writes a line at `now`.
+    fn put(log: &mut FileLog, now: u64, line: &str) {
+        log.turn(now, line.len());
+        log.put(line.as_bytes());
+    }
+
+    #[test]
+    fn a_file_that_was_renamed_is_begun_anew() {
+        let scratch = Scratch::new("log-renamed").unwrap();
+        let (path, moved) = (scratch.file("log"), scratch.file("log.1"));
+        let (mut log, reload) = begin(&path);
+        put(&mut log, 0, "one\n");
+        std::fs::rename(&path, &moved).unwrap();
+        put(&mut log, 0, "two\n");
+        assert!(!path.exists());
+        reload.request();
+        put(&mut log, 0, "three\n");
+        let texts = [moved, path].map(|path| std::fs::read_to_string(path).unwrap());
+        assert_eq!(texts, ["one\ntwo\n", "three\n"]);
+    }
+
+    #[test]
+    fn a_file_whose_folder_is_missing_is_tried_again_every_minute() {
+        const MINUTE: u64 = Reopen::INTERVAL;
+        let scratch = Scratch::new("log-missing").unwrap();
+        let (folder, away) = (scratch.file("folder"), scratch.file("away"));
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("log");
+        let (mut log, reload) = begin(&path);
+        std::fs::rename(&folder, &away).unwrap();
+        reload.request();
+        put(&mut log, 0, "one\n");
+        put(&mut log, MINUTE, "two\n");
+        std::fs::create_dir(&folder).unwrap();
+        put(&mut log, 2 * MINUTE - 1, "three\n");
+        assert!(!path.exists());
+        // Without a line, too.
+        log.turn(2 * MINUTE, 0);
+        assert!(path.exists());
+        put(&mut log, 2 * MINUTE, "four\n");
+        let old = away.join("log");
+        let texts = [old, path].map(|path| std::fs::read_to_string(path).unwrap());
+        assert_eq!(texts, ["one\ntwo\nthree\n", "four\n"]);
+        assert!(!log.reopen.is_due(u64::MAX));
     }
 }

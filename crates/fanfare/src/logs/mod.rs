@@ -197,6 +197,13 @@ pub(crate) fn garbled(session: &SessionId, why: &DecodeError) {
     self::session(LogLevel::Warn, session, &words);
 }
 
+/// Logs that a reset by the counterparty discarded messages that waited to be sent.
+pub(crate) fn discarded(session: &SessionId, messages: u64) {
+    let messages = counted(messages, "message");
+    let words = format!("{session}: a reset by the counterparty discarded {messages} that waited");
+    self::session(LogLevel::Warn, session, &words);
+}
+
 /// Logs the recovery of a session's store at the start.
 pub(crate) fn recovery(session: &SessionId, recovery: &Recovery) {
     let named = tracing::field::display(session);

@@ -99,7 +99,7 @@ impl Handler for Trader {
         match line.split_once(' ').unwrap_or((&line, "")) {
             ("order", id) => order(&mut peer, id),
             ("logout", _) => peer.logout(""),
-            ("reset", _) => peer.session().reset_sequence(now),
+            ("reset", _) => peer.session().reset_sequence(now).unwrap(),
             _ => panic!("{line} is no command"),
         }
         1

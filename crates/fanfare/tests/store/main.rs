@@ -24,9 +24,13 @@ impl Base {
     }
 
     fn open(&self, identity: &str) -> Journal {
+        self.open_with(identity, Durability::EveryN(100))
+    }
+
+    fn open_with(&self, identity: &str, durability: Durability) -> Journal {
         let options = Options {
             segment_bytes: 64 << 10,
-            durability: Durability::EveryN(100),
+            durability,
             ..Options::default()
         };
         let folder = folder_for(self.0.path(), identity);
@@ -35,15 +39,25 @@ impl Base {
 
     /// Creates a store with a Logon and messages up to `last`, 7 expected next.
     fn with(test: &str, last: u64) -> Self {
+        let (base, journal) = Self::filled(test, last, Durability::EveryN(100));
+        journal.close().unwrap();
+        base
+    }
+
+    /// Creates such a store as a kill leaves it: nothing of it is known to be on the disk.
+    fn killed(test: &str, last: u64) -> Self {
+        Self::filled(test, last, Durability::None).0
+    }
+
+    fn filled(test: &str, last: u64, durability: Durability) -> (Self, Journal) {
         let base = Self::new(test);
-        let mut journal = base.open(IDENTITY);
+        let mut journal = base.open_with(IDENTITY, durability);
         put(&mut journal, "8=FIX.4.4\x0135=A\x0134=1\x01", Kind::Admin);
         for seq in 2..=last {
             put(&mut journal, &message(seq), Kind::App);
         }
         journal.set_next_target(7).unwrap();
-        journal.close().unwrap();
-        base
+        (base, journal)
     }
 
     fn folder(&self) -> PathBuf {
@@ -231,7 +245,7 @@ fn what_was_taken_back_is_only_exported_when_asked_for() {
 
 #[test]
 fn a_torn_end_is_cut_off_and_told() {
-    let base = Base::with("torn", 9);
+    let base = Base::killed("torn", 9);
     // The state after a kill in the middle of the last message.
     let before: usize = 20 + (2..=8).map(|seq| message(seq).len()).sum::<usize>();
     let image = std::fs::read(base.file()).unwrap();
@@ -267,6 +281,20 @@ fn a_torn_end_is_cut_off_and_told() {
     let sound = base.run(&["repair", "--json"]).json_lines().remove(0);
     assert_eq!(sound["outcome"], "in_order");
     assert_eq!(base.open(IDENTITY).next_sender(), 9);
+}
+
+#[test]
+fn the_number_of_a_damaged_record_that_was_on_the_disk_stays_used() {
+    let base = Base::with("on-disk", 9);
+    base.damage(HEADER + 8 * ENTRY + 28);
+    assert_eq!(base.run(&["verify"]).code, 1);
+    let done = base.run(&["repair", "--json"]).json_lines().remove(0);
+    assert_eq!(done["outcome"], "rebuilt");
+    assert_eq!(
+        (&done["records_kept"], &done["records_lost"]),
+        (&8.into(), &1.into())
+    );
+    assert_eq!(base.open(IDENTITY).next_sender(), 10);
 }
 
 #[test]

@@ -177,14 +177,18 @@ impl<'a> Message<'a> {
 
     /// Returns the fields between the standard header and the trailer, as they were received. The
     /// body begins with the first field that is no header field, and ends before
-    /// SignatureLength(93), Signature(89) or CheckSum(10) at the end.
+    /// SignatureLength(93), Signature(89) or CheckSum(10) at the end. A user-defined field (tags
+    /// from 5000 on) in front of a field of the standard header belongs to the header, too.
     pub fn body(&self) -> &'a [u8] {
         let set = &self.fields;
         let tags = set.index.tags();
-        let first = tags
+        let is_of_body = |&tag: &u32| !tag::is_header(tag) && tag < tag::USER_TAGS;
+        let lead = tags.iter().position(is_of_body).unwrap_or(tags.len());
+        let lead = tags.get(..lead).unwrap_or_default();
+        let first = lead
             .iter()
-            .position(|&tag| !tag::is_header(tag))
-            .unwrap_or(tags.len());
+            .rposition(|&tag| tag::is_header(tag))
+            .map_or(0, |last| last + 1);
         let trailer = tags
             .iter()
             .rev()

@@ -1,7 +1,8 @@
 //! The declarations of a dictionary, whatever it was read from: fields, header, trailer, components
 //! and messages. [`Dictionary`](super::Dictionary) compiles them into tables.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::kind::DataType;
 
@@ -191,29 +192,44 @@ impl Schema {
         let field = |tag: &u32| self.fields.get(tag);
         let data = |tag: &u32| field(tag).filter(|field| field.is_data());
         let mut lengths = BTreeMap::new();
+        if !block.iter().any(|tag| data(tag).is_some()) {
+            return lengths;
+        }
+        let tags: HashSet<u32> = block.iter().copied().collect();
+        // The first field of each name, with its place.
+        let mut named = HashMap::new();
+        for (place, tag) in block.iter().enumerate() {
+            if let Some(own) = field(tag) {
+                named.entry(&*own.name).or_insert((place, *tag));
+            }
+        }
         for (tag, own) in block.iter().filter_map(|tag| Some((tag, data(tag)?))) {
             if let Some(length) = own.length {
-                if block.contains(&length) {
+                if tags.contains(&length) {
                     lengths.insert(*tag, length);
                 }
                 continue;
             }
             let name = &own.name;
             let names = [format!("{name}Len"), format!("{name}Length")];
-            let named = |other: &&u32| field(other).is_some_and(|own| names.contains(&own.name));
-            if let Some(length) = block.iter().find(named) {
+            let both = names.iter().filter_map(|name| named.get(&**name));
+            if let Some((_, length)) = both.min() {
                 lengths.insert(*tag, *length);
             }
         }
+        let mut taken: HashSet<u32> = lengths.values().copied().collect();
         for pair in block.windows(2) {
             let [before, tag] = pair else { continue };
             if data(tag).is_none_or(|own| own.length.is_some()) {
                 continue;
             }
             let is_length = field(before).is_some_and(|own| own.kind == DataType::Length);
-            let is_free = !lengths.values().any(|length| length == before);
-            if is_length && is_free {
-                lengths.entry(*tag).or_insert(*before);
+            if is_length
+                && !taken.contains(before)
+                && let Entry::Vacant(place) = lengths.entry(*tag)
+            {
+                place.insert(*before);
+                taken.insert(*before);
             }
         }
         lengths
@@ -269,7 +285,63 @@ fn add(items: &mut Vec<Item>, more: Vec<Item>) {
 #[cfg(test)]
 mod tests {
     use super::super::table;
-    use super::{Item, add};
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    /// Returns a field whose name and type may make it a data field, a length field, or both.
+    fn field() -> impl Strategy<Value = FieldDef> {
+        let names = ["A", "ALen", "ALength", "B", "BLen", "BLength", "C"];
+        let kinds = [DataType::Data, DataType::Length, DataType::String];
+        let length = proptest::option::of(0..12_u32);
+        let parts = (select(names.to_vec()), select(kinds.to_vec()), length);
+        parts.prop_map(|(name, kind, length)| FieldDef {
+            name: name.to_owned(),
+            kind,
+            values: Vec::new(),
+            open: false,
+            length,
+        })
+    }
+
+    /// Returns the length fields of a block, of which each data field looks at every other field.
+    fn slow_lengths(schema: &Schema, block: &[u32]) -> BTreeMap<u32, u32> {
+        let field = |tag: &u32| schema.fields.get(tag);
+        let data = |tag: &u32| field(tag).filter(|field| field.is_data());
+        let mut lengths: BTreeMap<u32, u32> = BTreeMap::new();
+        for (tag, own) in block.iter().filter_map(|tag| Some((tag, data(tag)?))) {
+            let names = ["Len", "Length"].map(|end| format!("{}{end}", own.name));
+            let mut others = block.iter();
+            let found = match own.length {
+                Some(length) => others.find(|other| **other == length),
+                None => others.find(|tag| field(tag).is_some_and(|f| names.contains(&f.name))),
+            };
+            lengths.extend(found.map(|length| (*tag, *length)));
+        }
+        for pair in block.windows(2) {
+            let is_own = data(&pair[1]).is_some_and(|own| own.length.is_none());
+            let is_length = field(&pair[0]).is_some_and(|own| own.kind == DataType::Length);
+            if is_own && is_length && lengths.values().all(|length| *length != pair[0]) {
+                lengths.entry(pair[1]).or_insert(pair[0]);
+            }
+        }
+        lengths
+    }
+
+    proptest! {
+        #[test]
+        fn lengths_are_those_that_a_look_at_every_pair_finds(
+            fields in vec(field(), 10),
+            block in vec(0..12_u32, 0..12),
+        ) {
+            let schema = Schema {
+                fields: (0..).zip(fields).collect(),
+                ..Schema::default()
+            };
+            prop_assert_eq!(schema.lengths(&block), slow_lengths(&schema, &block));
+        }
+    }
 
     #[test]
     fn user_fields_are_merged_on_top() {

@@ -13,9 +13,6 @@ use crate::codec::{Field, Message};
 use crate::session::{Fault, RejectReason};
 use crate::tag;
 
-/// The first tag of the user-defined range.
-const USER_TAGS: u32 = 5_000;
-
 /// The switches of a validation. Their names are those of QuickFIX settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Switches {
@@ -327,7 +324,7 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
     /// Returns whether a tag must be known and belong to the message.
     #[inline]
     fn is_strict(&self, tag: u32) -> bool {
-        if tag >= USER_TAGS {
+        if tag >= tag::USER_TAGS {
             self.switches.user_defined_fields
         } else {
             tag == 0 || !self.switches.allow_unknown_fields

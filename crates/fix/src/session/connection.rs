@@ -286,7 +286,10 @@ impl<S: MessageStore> Session<S> {
     pub(super) fn store_reset(&mut self, now: Now) -> Result<(), StoreError> {
         self.gap = None;
         self.timers.gap = NEVER;
-        self.drop_replay();
+        let messages = self.drop_replay() as u64;
+        if messages > 0 {
+            self.notice(Event::WaitingDiscarded { messages });
+        }
         self.begin_anew(now).inspect_err(|&error| {
             self.end(now, DisconnectReason::Store(error));
         })

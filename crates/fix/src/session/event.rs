@@ -66,6 +66,12 @@ pub enum Event<'a> {
         /// The number of MsgSeqNum(34) values covered by gap fills.
         filled: u64,
     },
+    /// The counterparty has reset the numbers while application messages waited, for the end of a
+    /// resend or for their rate. `send` had accepted them, and they are not transmitted.
+    WaitingDiscarded {
+        /// The number of these messages.
+        messages: u64,
+    },
     /// The counterparty moved the expected number.
     SequenceReset {
         /// The number expected before.
@@ -241,8 +247,9 @@ pub enum SendError {
     /// The MsgType(35) belongs to the session layer.
     #[error("MsgType(35) belongs to the session layer")]
     AdminMessage,
-    /// A resend is under way. Only `send` can queue a message after it, the fan-out path cannot.
-    #[error("a resend is in progress")]
+    /// A resend is under way, or messages wait for their rate. Only `send` can queue a message
+    /// after them, the fan-out path cannot.
+    #[error("a resend is in progress, or messages wait for their rate")]
     ResendInProgress,
     /// The number of waiting messages has reached its limit (`Config::send_limit`).
     #[error("the queue of messages to send is full")]

@@ -32,14 +32,11 @@ impl fmt::Display for FieldTooLong {
     }
 }
 
-/// The first of the tags that counterparties agree on among themselves.
-const USER_TAGS: u32 = 5_000;
-
 /// Returns the number of fields before the body. Tags that counterparties agree on may belong to
 /// the header, too.
 pub(super) fn header_len(message: &Message<'_>) -> usize {
     let tags = message.tags();
-    let is_of_body = |tag: &u32| !tag::is_header(*tag) && *tag < USER_TAGS;
+    let is_of_body = |tag: &u32| !tag::is_header(*tag) && *tag < tag::USER_TAGS;
     tags.iter().position(is_of_body).unwrap_or(tags.len())
 }
 

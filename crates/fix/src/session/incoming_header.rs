@@ -164,7 +164,8 @@ impl<'a> Found<'a> {
                 }
                 _ => break,
             };
-            *place = message.value(position);
+            // Of a repeated field the first counts, as everywhere.
+            *place = place.or(message.value(position));
         }
         found
     }
@@ -257,8 +258,9 @@ struct LastTime {
 const WHOLE: usize = 17;
 
 impl LastTime {
+    /// A time like any other, so that its text is never taken for that of another time.
     const NONE: Self = Self {
-        text: [0; WHOLE],
+        text: *b"19700101-00:00:00",
         time: UtcTimestamp::from_nanos(0),
     };
 

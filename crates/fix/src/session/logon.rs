@@ -1,7 +1,7 @@
 //! Logon(A): the first message of both sides, and the reset of a live session.
 
 use super::config::SECOND;
-use super::event::{DisconnectReason, Event, LogonFault};
+use super::event::{DisconnectReason, Event, LogonFault, SendError};
 use super::identity::{ApplVerId, Version};
 use super::ids;
 use super::incoming_header;
@@ -54,19 +54,28 @@ impl<S: MessageStore> Session<S> {
     /// Logon(A) are still received under their old numbers. If the answer does not come before the
     /// connection ends, the next Logon(A) asks again, also from another process if the store is on
     /// a medium. Does nothing unless the session is logged on, and in FIX.4.0.
-    pub fn reset_sequence(&mut self, now: Now) {
+    ///
+    /// # Errors
+    /// Returns `ResendInProgress` during a resend and while messages wait for their rate, as the
+    /// reset would discard what waits, and the errors of the store. A store that fails ends the
+    /// session.
+    pub fn reset_sequence(&mut self, now: Now) -> Result<(), SendError> {
         self.confirm(now);
         if self.state != State::LoggedOn || self.config.id.version == Version::Fix40 {
-            return;
+            return Ok(());
+        }
+        if self.replay.is_some() {
+            return Err(SendError::ResendInProgress);
         }
         let target = self.store.next_target();
         // Noted first, so that a kill in between leaves no new numbers without a reset to ask for.
-        if self.set_our_reset(now, OurReset::Asked).is_err() || self.store_reset(now).is_err() {
-            return;
-        }
+        let noted = self.set_our_reset(now, OurReset::Asked);
+        let reset = noted.and_then(|()| self.store_reset(now));
+        reset.map_err(SendError::Store)?;
         self.set_next_target(now, target);
         let heart_bt_int = (self.timers.interval / SECOND) as u32;
         self.send_logon(now, heart_bt_int, true, 1);
+        Ok(())
     }
 
     /// Resets both directions to 1 without a connection. The next Logon(A) has MsgSeqNum(34) 1, and
@@ -393,7 +402,9 @@ impl<S: MessageStore> Session<S> {
             reset,
         });
         if !in_sequence && !asks {
-            self.too_high(now, logon.seq, None, !self.config.next_expected);
+            // One that says what it expects has read what we expect, too.
+            let is_told = self.config.next_expected && logon.next_expected.is_some();
+            self.too_high(now, logon.seq, None, !is_told);
         }
         self.resend_what_is_not_expected(now, &logon, last);
     }

@@ -69,9 +69,12 @@ impl<S: MessageStore> Session<S> {
         self.pace_send(now)?;
         let room = self.config.max_send;
         let written = self.write(now, msg_type, Kind::App, header, room, body);
-        if let Err(error) = &written {
-            self.pace_undone();
-            self.store_failed(now, error);
+        match &written {
+            Ok(_) => self.pace_sent(now),
+            Err(error) => {
+                self.pace_undone();
+                self.store_failed(now, error);
+            }
         }
         written
     }
@@ -122,7 +125,7 @@ impl<S: MessageStore> Session<S> {
     }
 
     #[inline]
-    fn shared_seq(&mut self, now: Now) -> Result<u64, SendError> {
+    fn shared_seq(&self, now: Now) -> Result<u64, SendError> {
         match (self.state, &self.replay) {
             (State::LoggedOn, None) => {
                 self.pace_shared(now)?;
@@ -140,6 +143,7 @@ impl<S: MessageStore> Session<S> {
             self.store_failed(now, &error);
             return Err(error);
         }
+        self.pace_sent(now);
         self.timers.last_sent = now.mono;
         Ok(())
     }

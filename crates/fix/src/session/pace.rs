@@ -134,13 +134,13 @@ impl<S: MessageStore> Session<S> {
     }
 
     fn pace_limited(&mut self, now: Now) -> Result<(), SendError> {
-        let (Some(window), Some(limit)) = (&mut self.send_window, &self.config.send_limit) else {
+        let (Some(window), Some(limit)) = (&self.send_window, &self.config.send_limit) else {
             return Ok(());
         };
-        if self.replay.is_none() && window.admits(now.mono) {
+        let until = window.free_at();
+        if self.replay.is_none() && until <= now.mono {
             return Ok(());
         }
-        let until = window.free_at();
         let waiting = self.replay.as_ref().map_or(0, |replay| replay.waiting);
         if waiting >= limit.queue || !self.store.keeps() {
             return Err(SendError::Throttled { until });
@@ -153,24 +153,34 @@ impl<S: MessageStore> Session<S> {
         Ok(())
     }
 
+    /// Counts an application message that is transmitted at once. One that waits counts when its
+    /// turn comes.
+    #[inline]
+    pub(super) fn pace_sent(&mut self, now: Now) {
+        if let Some(window) = &mut self.send_window
+            && self.replay.is_none()
+            && self.state == State::LoggedOn
+        {
+            window.note(now.mono);
+        }
+    }
+
     /// Undoes `pace_send` for a message that was not written after all.
     pub(super) fn pace_undone(&mut self) {
-        if self.replay.as_ref().is_some_and(|replay| replay.is_empty()) {
+        let next = self.store.next_sender();
+        let replay = self.replay.as_ref();
+        if replay.is_some_and(|replay| replay.is_empty(next)) {
             self.drop_replay();
         }
     }
 
     /// Checks that a message which the caller writes itself may be sent now, as it cannot wait.
     #[inline]
-    pub(super) fn pace_shared(&mut self, now: Now) -> Result<(), SendError> {
-        let Some(window) = &mut self.send_window else {
-            return Ok(());
-        };
-        if window.admits(now.mono) {
-            return Ok(());
+    pub(super) fn pace_shared(&self, now: Now) -> Result<(), SendError> {
+        match self.paced_until() {
+            until if until > now.mono => Err(SendError::Throttled { until }),
+            _ => Ok(()),
         }
-        let until = window.free_at();
-        Err(SendError::Throttled { until })
     }
 
     /// Returns when the next waiting message may be sent.

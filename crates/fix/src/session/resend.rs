@@ -5,7 +5,7 @@ use std::ops::Range;
 use fanfare_wire::fields::{SOH, parse_tag};
 
 use super::Session;
-use super::config::Limits;
+use super::config::{ExtraField, Limits};
 use super::event::{DisconnectReason, Event, SendError};
 use super::now::Now;
 use super::outgoing_header::{Head, OutField};
@@ -56,9 +56,9 @@ impl Replay {
         }
     }
 
-    /// Returns whether nothing was requested and nothing waits.
-    pub(super) fn is_empty(&self) -> bool {
-        !self.asked && self.waiting == 0
+    /// Returns whether nothing was requested and no message below number `next` waits.
+    pub(super) fn is_empty(&self, next: u64) -> bool {
+        !self.asked && self.cursor >= next
     }
 
     /// Moves the cursor to `next`. A gap fill will cover the numbers in between.
@@ -150,10 +150,14 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    pub(super) fn drop_replay(&mut self) {
-        if self.replay.take().is_some() {
-            self.store.retain_from(None);
-        }
+    /// Ends a resend under way. Returns the count of new application messages that wait for it or
+    /// for their rate.
+    pub(super) fn drop_replay(&mut self) -> usize {
+        let Some(replay) = self.replay.take() else {
+            return 0;
+        };
+        self.store.retain_from(None);
+        replay.waiting
     }
 
     /// Returns when the next part may be written: when the previous one has been transmitted, and,
@@ -324,7 +328,7 @@ impl<S: MessageStore> Session<S> {
         let Search::Kept(stored) = self.store.search_from(replay.cursor) else {
             return Err(SendError::Store(StoreError::NotKept));
         };
-        let parts = Parts::of(stored.bytes);
+        let parts = Parts::of(stored.bytes, &self.config.header_fields);
         let resent = Copied {
             seq: stored.seq,
             msg_type: parts.msg_type,
@@ -402,7 +406,10 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(message: &'a [u8]) -> Self {
+    /// Takes a message apart. `own` are the header fields of the configuration, whose tags may be
+    /// user-defined.
+    fn of(message: &'a [u8], own: &[ExtraField]) -> Self {
+        let is_own = |tag: u32| own.iter().any(|field| field.0 == tag);
         // The trailer is `10=ddd|`.
         let end = message.len().saturating_sub(7);
         let mut rest = message.get(..end).unwrap_or_default();
@@ -426,7 +433,7 @@ impl<'a> Parts<'a> {
                 | tag::TARGET_COMP_ID
                 | tag::ORIG_SENDING_TIME
                 | tag::LAST_MSG_SEQ_NUM_PROCESSED => {}
-                _ if tag::is_header(tag) => parts.others.push((tag, value)),
+                _ if tag::is_header(tag) || is_own(tag) => parts.others.push((tag, value)),
                 _ => break,
             }
             announced = Announced::by(tag, value);

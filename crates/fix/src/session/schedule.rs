@@ -206,7 +206,8 @@ impl Schedule {
     }
 
     /// Returns whether numbers that started at `created` belong to an opening before the present
-    /// one. A wall clock that steps back never makes a session new.
+    /// one. A wall clock that steps back never makes a session new: numbers that started while it
+    /// was ahead last until an opening after that time.
     pub fn is_new_session(&self, created: UtcTimestamp, now: UtcTimestamp) -> bool {
         self.opened(now).is_some_and(|start| created < start)
     }
@@ -457,6 +458,12 @@ mod tests {
         assert!(!schedule.is_new_session(created, at("20261119-12:00:00")));
         assert!(!schedule.is_new_session(created, at("20261120-18:00:00")));
         assert!(schedule.is_new_session(created, at("20261121-08:00:00")));
+        // Back over an opening, and once more to it.
+        let whole = daily("00:00:00", "00:00:00", FixedOffset(0));
+        let created = at("20261120-00:10:00");
+        assert!(!whole.is_new_session(created, at("20261119-23:10:00")));
+        assert!(!whole.is_new_session(created, at("20261120-00:00:00")));
+        assert!(whole.is_new_session(created, at("20261121-00:00:00")));
     }
 
     #[test]

@@ -162,7 +162,9 @@ impl Driver {
             4 => self
                 .session
                 .refuse_logon(now, &String::from_utf8_lossy(source.bytes())),
-            5 => self.session.reset_sequence(now),
+            5 => {
+                let _ = self.session.reset_sequence(now);
+            }
             6 => {
                 let value = source.bytes();
                 let _ = self.session.send(now, b"B", |body| {

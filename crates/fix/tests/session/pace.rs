@@ -127,6 +127,9 @@ impl<S: MessageStore> One<S> {
                     assert!(expected.contains(&reason));
                     events.push(format!("rejected {ref_seq}"));
                 }
+                Some(Event::WaitingDiscarded { messages }) => {
+                    events.push(format!("{messages} discarded"));
+                }
                 Some(_) => {}
                 None if step.consumed == 0 => return events,
                 None => {}
@@ -308,6 +311,78 @@ fn a_message_that_cannot_be_encoded_leaves_no_queue_behind() {
     one.sent();
     one.receive("1", "112=x|");
     assert_eq!(one.sent(), ["05"], "nothing waits");
+}
+
+#[test]
+fn a_message_that_is_not_written_takes_no_place_of_the_rate() {
+    let mut one = One::new(sending(0), MemoryStore::default());
+    let wrong = one.session.send(one.now, b"D", |order| {
+        order.str(tag::CL_ORD_ID, "");
+    });
+    assert!(matches!(wrong, Err(SendError::Encode(_))), "{wrong:?}");
+    let body = SharedBody::new(b"W", b"55=A\x01").unwrap();
+    let time = SendingTime::new(one.now.utc, Precision::Millis);
+    let mut short = [0; 8];
+    let wrong = one
+        .session
+        .send_shared_into(one.now, &body, &time, &mut short);
+    assert!(matches!(wrong, Err(SendError::Encode(_))), "{wrong:?}");
+    for seq in 2..5 {
+        assert_eq!(one.send(), Ok(seq));
+    }
+    assert!(matches!(one.send(), Err(SendError::Throttled { .. })));
+}
+
+#[test]
+fn a_message_that_is_not_written_leaves_what_waits() {
+    let mut config = config(Version::Fix44);
+    let rate = Rate {
+        messages: 256,
+        interval: 100 * MILLIS,
+    };
+    config.send_limit = Some(SendLimit { rate, queue: 300 });
+    let mut one = One::new(config, MemoryStore::default());
+    for _ in 0..512 {
+        one.send().unwrap();
+    }
+    one.receive("1", "112=x|");
+    assert_eq!(one.sent().len(), 256);
+    // One part has all the orders, and the Heartbeat is due with the next one.
+    one.wait(100 * MILLIS);
+    let wrong = one.session.send(one.now, b"D", |order| {
+        order.str(tag::CL_ORD_ID, "");
+    });
+    assert!(matches!(wrong, Err(SendError::Encode(_))), "{wrong:?}");
+    let sent = one.sent();
+    assert_eq!((sent.len(), sent[256].as_str()), (257, "0514"));
+}
+
+#[test]
+fn a_reset_waits_for_what_waits() {
+    let mut one = One::new(sending(10), MemoryStore::default());
+    for _ in 0..5 {
+        one.send().unwrap();
+    }
+    let refused = Err(SendError::ResendInProgress);
+    assert_eq!(one.session.reset_sequence(one.now), refused);
+    assert_eq!(one.sent(), ["D2", "D3", "D4"]);
+    one.wait(100 * MILLIS);
+    assert_eq!(one.sent(), ["D5", "D6"]);
+    assert_eq!(one.session.reset_sequence(one.now), Ok(()));
+    assert_eq!(one.sent(), ["A1"]);
+}
+
+#[test]
+fn what_a_reset_of_the_counterparty_discards_is_counted() {
+    let mut one = One::new(sending(10), MemoryStore::default());
+    for _ in 0..5 {
+        one.send().unwrap();
+    }
+    assert_eq!(one.sent(), ["D2", "D3", "D4"]);
+    let logon = "98=0|108=600|141=Y|";
+    assert_eq!(one.receive_as("A", 1, logon), ["2 discarded"]);
+    assert_eq!(one.sent(), ["A1"]);
+    assert_eq!(one.receive_as("A", 1, logon), [""; 0]);
 }
 
 #[test]

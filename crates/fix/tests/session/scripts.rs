@@ -206,7 +206,10 @@ impl Runner {
                 }
             }
             "logout" => self.session().logout(now, rest),
-            "reset" => self.session().reset_sequence(now),
+            "reset" => {
+                let reset = self.session().reset_sequence(now);
+                reset.map_err(|error| error.to_string())?;
+            }
             "accept" => self.session().accept_logon(now),
             "refuse" => self.session().refuse_logon(now, rest),
             "numbers" => self.expect_numbers(rest)?,

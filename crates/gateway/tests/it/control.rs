@@ -309,7 +309,7 @@ fn nonsense_is_an_error_and_the_connection_goes_on() {
 }
 
 #[test]
-fn more_connections_than_allowed_are_told_so_and_make_room_when_they_leave() {
+fn more_connections_than_allowed_are_told_so_and_counted_and_make_room_when_they_leave() {
     let plant = plant("many", "");
     let mut held: Vec<Operator> = (0..16).map(|_| Operator::connect(&plant.path)).collect();
     for operator in &mut held {
@@ -321,6 +321,7 @@ fn more_connections_than_allowed_are_told_so_and_make_room_when_they_leave() {
         assert_eq!(answer["error"], "too many connections");
         assert_eq!(one_more.lines.read(&mut [0; 1]).unwrap_or(0), 0);
     }
+    assert_eq!(plant.gateway.count("control_turned_away"), 100);
     held.truncate(8);
     eventually("room", || {
         let mut operator = Operator::connect(&plant.path);

@@ -10,6 +10,7 @@ mod socket;
 use crate::error::OperatorError;
 use crate::operator::Operator;
 use commands::Commands;
+use fanfare_engine::counters::Counter;
 use fanfare_engine::poll::{Interest, Poller, Token, Waker};
 use fanfare_wire::text::Escaped;
 use line::{Line, Lines};
@@ -23,9 +24,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Most connections at a time; one more receives an error and is closed.
+/// Most connections at a time; one more receives an error, is counted and closed.
 const CONNECTIONS: usize = 16;
-/// The interval at which a silent connection is checked for the end of the program.
+/// The interval at which a silent connection is checked for the end of the program, and the pause
+/// after an error of the system.
 const LOOK: Duration = Duration::from_millis(200);
 /// The longest time for which a client may not read a response.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -60,6 +62,8 @@ impl Control {
         let poller = Poller::new(4)?;
         poller.add(socket.listener(), LISTENER, Interest::Read)?;
         let waker = Waker::new(&poller, STOP)?;
+        let what = "connections beyond the limit of the control socket";
+        let turned_away = operator.counters().add("control_turned_away", what);
         let state = Arc::new(State {
             operator,
             connections: AtomicUsize::new(0),
@@ -69,7 +73,7 @@ impl Control {
         let (of_thread, stop) = (Arc::clone(&state), waker.clone());
         let thread = std::thread::Builder::new()
             .name("control".to_owned())
-            .spawn(move || serve(&of_thread, &socket, poller, &stop))?;
+            .spawn(move || serve(&of_thread, &socket, poller, &stop, &turned_away))?;
         Ok(Self {
             state,
             waker,
@@ -92,7 +96,13 @@ impl Drop for Control {
 }
 
 /// Accepts connections until the end.
-fn serve(state: &Arc<State>, socket: &Socket, mut poller: Poller, waker: &Waker) {
+fn serve(
+    state: &Arc<State>,
+    socket: &Socket,
+    mut poller: Poller,
+    waker: &Waker,
+    turned_away: &Counter,
+) {
     while !state.ends.load(Ordering::Acquire) {
         waker.prepare_sleep();
         if state.ends.load(Ordering::Acquire) {
@@ -103,13 +113,21 @@ fn serve(state: &Arc<State>, socket: &Socket, mut poller: Poller, waker: &Waker)
             std::thread::sleep(LOOK);
         }
         waker.awake();
-        while let Ok((stream, _)) = socket.listener().accept() {
-            begin(state, stream);
+        loop {
+            match socket.listener().accept() {
+                Ok((stream, _)) => begin(state, stream, turned_away),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // The connection stays queued, so that the next poll would return at once.
+                Err(_) => {
+                    std::thread::sleep(LOOK);
+                    break;
+                }
+            }
         }
     }
 }
 
-fn begin(state: &Arc<State>, mut stream: UnixStream) {
+fn begin(state: &Arc<State>, mut stream: UnixStream, turned_away: &Counter) {
     let set = stream
         .set_nonblocking(false)
         .and_then(|()| stream.set_read_timeout(Some(LOOK)))
@@ -119,6 +137,7 @@ fn begin(state: &Arc<State>, mut stream: UnixStream) {
     }
     let seat = Seat::take(state);
     if seat.number > CONNECTIONS {
+        turned_away.increment(1);
         let answer = refused(&OperatorError::failed("too many connections"));
         // A client that does not read it sees the end.
         let _ = stream.write_all(format!("{answer}\n").as_bytes());

@@ -63,7 +63,7 @@ impl Operator for HostOperator {
         Self::commands()
     }
 
-    /// Runs a command, and waits for the host for up to 10 s.
+    /// Runs a command, and waits up to 30 s for each answer of the host.
     fn run(&self, ask: &Ask) -> Outcome {
         run(COMMANDS, self, ask)
     }

@@ -6,7 +6,7 @@ use crate::command::{Field, Form};
 use crate::error::{OperatorError, Outcome};
 use crate::row::Row;
 use fanfare_engine::host::{HostError, SessionInfo, Steer};
-use fanfare_fix::session::{MAX_SEQ_NUM, Role, SECOND, SessionId, State, Version};
+use fanfare_fix::session::{Role, SECOND, SessionId, State, Version};
 use fanfare_wire::text::Escaped;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -217,11 +217,6 @@ fn set_seq(operator: &HostOperator, ask: &Ask) -> Outcome {
         let why = "a number is missing: expected `next_sender`, `next_target` or both";
         return Err(OperatorError::usage(why));
     }
-    for number in [sender, target].into_iter().flatten() {
-        if !(1..=MAX_SEQ_NUM).contains(&number) {
-            return Err(OperatorError::usage(HostError::Number(number).to_string()));
-        }
-    }
     let force = ask.flag("force");
     let wish = Steer::SetNumbers {
         sender,
@@ -243,7 +238,7 @@ fn add(operator: &HostOperator, ask: &Ask) -> Outcome {
         ))
     })?;
     match operator.host.make(None, &id).wait_for(PATIENCE) {
-        Ok(_) => Ok(json!({ "session": id.to_string() })),
+        Ok(made) => Ok(json!({ "session": made.to_string() })),
         Err(error) => Err(failed(&error)),
     }
 }
@@ -269,6 +264,7 @@ fn failed(error: &HostError) -> OperatorError {
     let text = error.to_string();
     match error {
         HostError::Unknown(_) => OperatorError::absent(text),
+        HostError::Number(_) => OperatorError::usage(text),
         HostError::Lower { .. } => OperatorError::failed(format!(
             "{text}: stop the session with `sessions stop`, or set `force`"
         )),

@@ -35,7 +35,7 @@ pub(in super::super) enum Command {
     Close(SocketAddr, Arc<Removal>),
     List(usize, Reply<SessionPage>),
     Steer(Box<(SessionId, Steer)>, Reply<()>),
-    Make(Box<(Option<SocketAddr>, SessionId)>, Reply<SessionKey>),
+    Make(Box<(Option<SocketAddr>, SessionId)>, Reply<SessionId>),
 }
 
 impl HostHandle {
@@ -120,8 +120,9 @@ impl HostHandle {
     }
 
     /// Removes a session: logs it out and closes its store. The result is available when the
-    /// session is gone, at the latest after its logout timeout. Requests of handles that wait are
-    /// reported to the application, and further ones refused.
+    /// session is gone, at the latest after its logout timeout; it is [`HostError::Ended`] if the
+    /// host ends before that. Requests of handles that wait are reported to the application, and
+    /// further ones refused.
     pub fn remove(&self, id: &SessionId) -> Pending<()> {
         let id = id.clone();
         self.put(Ok(id), |id, reply| Command::Remove(id, Removal::new(reply)))
@@ -147,8 +148,9 @@ impl HostHandle {
     }
 
     /// Makes a session from a template of the port, or of any port, as a Logon with this identity
-    /// would. The session stays until it is removed.
-    pub fn make(&self, port: Option<SocketAddr>, id: &SessionId) -> Pending<SessionKey> {
+    /// would. The session stays until it is removed. The result is its identity, to which a
+    /// template with [qualifiers](crate::host::Wildcard::qualified) has added one.
+    pub fn make(&self, port: Option<SocketAddr>, id: &SessionId) -> Pending<SessionId> {
         let asked = Box::new((port, id.clone()));
         self.put(Ok(asked), Command::Make)
     }

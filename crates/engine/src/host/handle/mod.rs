@@ -19,7 +19,7 @@ use crate::pad::Padded;
 use crate::poll::{Poller, Token, Waker};
 use crate::ring::{Consumer, Record};
 use fanfare_fix::codec::EncodeError;
-use fanfare_fix::session::{Config, SendError, SessionId};
+use fanfare_fix::session::{Config, MAX_SEQ_NUM, SendError, SessionId};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
@@ -103,7 +103,7 @@ pub enum HandleError {
     #[error("MsgType(35) belongs to the session layer")]
     AdminMessage,
     /// The number is not from 1 to 2^60.
-    #[error("{0} is not a valid MsgSeqNum(34)")]
+    #[error("MsgSeqNum(34): expected 1 to {MAX_SEQ_NUM}, found {0}")]
     Number(u64),
     /// The session was removed, or its host has ended.
     #[error("the session is no longer hosted")]
@@ -133,6 +133,11 @@ impl Request<'_> {
             _ => None,
         }
     }
+}
+
+/// Returns whether a number may be set as MsgSeqNum(34).
+const fn is_seq_num(number: u64) -> bool {
+    matches!(number, 1..=MAX_SEQ_NUM)
 }
 
 /// The state shared by a host and all its handles.

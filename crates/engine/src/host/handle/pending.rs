@@ -22,22 +22,19 @@ impl<T> Pending<T> {
     /// The host's error; [`HostError::Ended`] if the host ends without a response;
     /// [`HostError::OwnThread`] in a call of the host's handler, which would wait for itself.
     pub fn wait(mut self) -> Result<T, HostError> {
-        if let Some(answer) = self.poll() {
-            return answer;
+        match self.at_once() {
+            Some(answer) => answer,
+            None => self.answer.recv().unwrap_or(Err(HostError::Ended)),
         }
-        if self.shared.lock().thread == Some(std::thread::current().id()) {
-            return Err(HostError::OwnThread);
-        }
-        self.answer.recv().unwrap_or(Err(HostError::Ended))
     }
 
     /// Waits for the result, for at most `patience`.
     ///
     /// # Errors
     /// As [`wait`](Self::wait); [`HostError::Late`] if the host has not responded by then.
-    pub fn wait_for(self, patience: Duration) -> Result<T, HostError> {
-        if self.shared.lock().thread == Some(std::thread::current().id()) {
-            return Err(HostError::OwnThread);
+    pub fn wait_for(mut self, patience: Duration) -> Result<T, HostError> {
+        if let Some(answer) = self.at_once() {
+            return answer;
         }
         match self.answer.recv_timeout(patience) {
             Ok(answer) => answer,
@@ -53,6 +50,15 @@ impl<T> Pending<T> {
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => Some(Err(HostError::Ended)),
         }
+    }
+
+    /// Returns the result if it is there, or an error if the host's own thread would wait for it.
+    fn at_once(&mut self) -> Option<Result<T, HostError>> {
+        let answer = self.poll();
+        if answer.is_none() && self.shared.lock().thread == Some(std::thread::current().id()) {
+            return Some(Err(HostError::OwnThread));
+        }
+        answer
     }
 }
 
@@ -72,28 +78,28 @@ impl<T> Reply<T> {
     }
 }
 
-/// Responds when the last session that is removed with others is gone.
-pub(in super::super) struct Removal(Option<Reply<()>>);
+/// A caller that waits until a session is gone, or the last of several. Dropping it, as a host does
+/// that ends before, tells the caller that the host has [ended](HostError::Ended).
+pub(in super::super) struct Removal(Reply<()>);
 
 impl Removal {
     pub(super) fn new(reply: Reply<()>) -> Arc<Self> {
-        Arc::new(Self(Some(reply)))
+        Arc::new(Self(reply))
+    }
+
+    /// Notes that a session is gone. Responds if it is the last one.
+    pub(in super::super) fn done(removal: Arc<Self>) {
+        Self::answer(removal, Ok(()));
     }
 
     /// Responds with an error, as nothing was removed.
     pub(in super::super) fn fail(removal: Arc<Self>, error: HostError) {
-        if let Some(mut removal) = Arc::into_inner(removal)
-            && let Some(reply) = removal.0.take()
-        {
-            reply.send(Err(error));
-        }
+        Self::answer(removal, Err(error));
     }
-}
 
-impl Drop for Removal {
-    fn drop(&mut self) {
-        if let Some(reply) = self.0.take() {
-            reply.send(Ok(()));
+    fn answer(removal: Arc<Self>, answer: Result<(), HostError>) {
+        if let Some(Self(reply)) = Arc::into_inner(removal) {
+            reply.send(answer);
         }
     }
 }

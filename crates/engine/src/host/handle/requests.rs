@@ -46,7 +46,8 @@ impl<H: Handler> Host<H> {
         });
         all.append(&mut self.remote.requests);
         self.remote.requests = all;
-        // Earlier requests come first, so that a session sends its messages before it is removed.
+        // Earlier requests come first, up to `BATCH` of each handle, so that a session sends its
+        // messages before it is removed.
         if let Some(command) = command {
             self.command(command, now);
             work += 1;
@@ -144,7 +145,7 @@ impl<H: Handler> Host<H> {
             Command::Close(address, removal) => self.close_port(address, now, removal),
             Command::List(from, reply) => reply.send(Ok(self.list(from, now))),
             Command::Steer(asked, reply) => reply.send(self.steer(asked.0, asked.1, now)),
-            Command::Make(asked, reply) => reply.send(self.make_at(asked.0, asked.1)),
+            Command::Make(asked, reply) => reply.send(self.make_at(asked.0, asked.1, now)),
         }
     }
 
@@ -198,10 +199,11 @@ impl<H: Handler> Host<H> {
                 self.remove(SessionKey(index), now, Arc::clone(&removal));
             }
         }
+        Removal::done(removal);
     }
 
-    /// Stops taking requests, after executing those that wait, so that the sessions have them
-    /// before their logout.
+    /// Stops taking requests, after executing those of handles that wait, so that the sessions have
+    /// them before their logout. Callers of commands that wait learn that the host has ended.
     pub(in super::super) fn end_requests(&mut self, now: Now) {
         let mut state = self.remote.shared.lock();
         state.ended = true;

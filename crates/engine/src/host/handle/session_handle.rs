@@ -1,10 +1,10 @@
 //! Access to one session from any thread.
 
-use super::{HandleError, Place, Request, Requests, Shared, Ticket};
+use super::{HandleError, Place, Request, Requests, Shared, Ticket, is_seq_num};
 use crate::ring::{Producer, WriteError, spsc};
 use fanfare_fix::codec::{EncodeError, FieldWriter};
 use fanfare_fix::msg_type;
-use fanfare_fix::session::{MAX_SEQ_NUM, SessionId};
+use fanfare_fix::session::SessionId;
 use fanfare_wire::fields::SOH;
 use std::fmt;
 use std::sync::Arc;
@@ -170,7 +170,7 @@ impl SessionHandle {
     }
 
     fn put_number(&mut self, kind: u32, seq: u64) -> Result<Ticket, HandleError> {
-        if !(1..=MAX_SEQ_NUM).contains(&seq) {
+        if !is_seq_num(seq) {
             return Err(HandleError::Number(seq));
         }
         self.put(kind, &seq.to_le_bytes())

@@ -1,13 +1,11 @@
 //! Operators' commands to a host: listing its sessions and steering them.
 
+use super::is_seq_num;
 use crate::host::handler::Handler;
 use crate::host::hosted::Hosted;
-use crate::host::peer::SessionKey;
 use crate::host::store::Store;
 use crate::host::{Host, HostError};
-use fanfare_fix::session::{
-    MAX_SEQ_NUM, MessageStore, Now, Role, Session, SessionId, State, SubIds, Version,
-};
+use fanfare_fix::session::{MessageStore, Now, Role, Session, SessionId, State, SubIds, Version};
 use std::net::SocketAddr;
 
 /// A session of a host, as of one duty cycle.
@@ -59,7 +57,8 @@ pub enum Steer {
     /// End the connection without a Logout(5). An initiator reconnects.
     Disconnect,
     /// Restart both directions at 1: at once without a connection, by a Logon(A) with
-    /// ResetSeqNumFlag(141)=Y while logged on.
+    /// ResetSeqNumFlag(141)=Y while logged on. Refused during a resend and while messages wait for
+    /// their rate, as those that wait would be lost.
     Reset,
     /// Change the sequence numbers. Without a connection, a reset that the counterparty has not
     /// answered is not requested again.
@@ -122,22 +121,23 @@ impl<H: Handler> Host<H> {
             return Err(HostError::Unknown(id));
         };
         let session = &mut hosted.session;
+        let mut done = Ok(());
         match steer {
             Steer::LogOut(_) | Steer::TestRequest | Steer::Disconnect if hosted.link.is_none() => {
                 return Err(HostError::NotConnected(id));
             }
             Steer::TestRequest => {
                 let sent = session.test_request(now, TEST_REQ_ID);
-                sent.map_err(HostError::Send)?;
+                done = sent.map(drop).map_err(HostError::Send);
             }
             Steer::LogOut(text) => session.logout(now, &text),
             Steer::Disconnect => session.close(now),
-            Steer::Reset => reset(session, now)?,
+            Steer::Reset => done = reset(session, now),
             Steer::SetNumbers {
                 sender,
                 target,
                 force,
-            } => set_numbers(session, now, [sender, target], force)?,
+            } => done = set_numbers(session, now, [sender, target], force),
             Steer::Stop(_) if hosted.is_stopped => return Err(HostError::Stopped(id)),
             Steer::Stop(text) => {
                 hosted.is_stopped = true;
@@ -154,15 +154,17 @@ impl<H: Handler> Host<H> {
                 }
             }
         }
+        // Also after an error: a store that fails has ended the session.
         self.write(key, now);
-        Ok(())
+        done
     }
 
     pub(super) fn make_at(
         &mut self,
         port: Option<SocketAddr>,
         id: SessionId,
-    ) -> Result<SessionKey, HostError> {
+        now: Now,
+    ) -> Result<SessionId, HostError> {
         if self.remote.key(&id).is_some() {
             return Err(HostError::Duplicate(id));
         }
@@ -176,14 +178,15 @@ impl<H: Handler> Host<H> {
         let Some((number, wildcard, config)) = self.template_for(port, &plain, &sub) else {
             return Err(HostError::NoTemplate(id));
         };
-        let made = self.make(number, wildcard, config);
+        let made = self.make(number, wildcard, config, now);
         let key = made.map_err(|why| HostError::Refused(Box::new(why)))?;
-        let hosted = self.hosted.get_mut(key.0);
-        if let Some(made) = hosted.and_then(Hosted::made_mut) {
-            // An operator made the session, so it stays even if it never logs on.
-            made.has_logged_on = true;
+        let Some(hosted) = self.hosted.get_mut(key.0) else {
+            return Err(HostError::Unknown(id));
+        };
+        if let Some(made) = hosted.made_mut() {
+            made.is_operators = true;
         }
-        Ok(key)
+        Ok(hosted.session.config().id.clone())
     }
 
     /// Returns the first template that matches, with the number of its port.
@@ -209,8 +212,7 @@ fn reset(session: &mut Session<Store>, now: Now) -> Result<(), HostError> {
     match session.state() {
         State::Idle | State::Ended => session.reset_idle(now).map_err(HostError::Numbers),
         State::LoggedOn if id.version > Version::Fix40 => {
-            session.reset_sequence(now);
-            Ok(())
+            session.reset_sequence(now).map_err(HostError::Send)
         }
         state => Err(HostError::NoReset(id.clone(), state)),
     }
@@ -223,8 +225,8 @@ fn set_numbers(
     numbers: [Option<u64>; 2],
     force: bool,
 ) -> Result<(), HostError> {
-    let is_wrong = |seq: &u64| !(1..=MAX_SEQ_NUM).contains(seq);
-    if let Some(seq) = numbers.into_iter().flatten().find(is_wrong) {
+    let mut given = numbers.into_iter().flatten();
+    if let Some(seq) = given.find(|seq| !is_seq_num(*seq)) {
         return Err(HostError::Number(seq));
     }
     let [sender, target] = numbers;

@@ -163,7 +163,7 @@ impl Hosted {
     ) -> Life {
         let (handler, is_logged) = (&mut bench.handler, bench.log.is_some());
         let told = catch_unwind(AssertUnwindSafe(|| {
-            let peer = &mut self.peer(key, now, is_logged);
+            let peer = &mut self.peer(key, now, is_logged, None);
             handler.handler.on_broken(peer, error);
         }));
         if let Err(panic) = told {
@@ -244,7 +244,7 @@ impl Hosted {
             made.has_logged_on = true;
         }
         let told = catch_unwind(AssertUnwindSafe(|| {
-            let peer = &mut self.peer(key, now, is_logged);
+            let peer = &mut self.peer(key, now, is_logged, None);
             dispatch(peer, &mut handler.handler, event);
         }));
         if let Err(panic) = told {

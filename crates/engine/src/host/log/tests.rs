@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::rotate::Daily;
+use fanfare_fix::session::{SECOND, Version};
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 
 const BEAT: &[u8] = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
 
@@ -19,16 +21,43 @@ fn secrets_are_masked_and_nothing_else() {
     assert_eq!(out, br"8=FIX.4.4|35=B|96=a\n\u{9b}\xff\\c|");
 }
 
+/// Returns the time so many seconds after the start.
+fn at(seconds: u64) -> Now {
+    Now {
+        mono: seconds * SECOND,
+        utc: UtcTimestamp::from_nanos((seconds * SECOND) as i64),
+    }
+}
+
+/// Opens a log with the smallest ring. Returns both ends, and the file.
+fn small(test: &str, lossy: bool) -> (LogTap, MessageLog, PathBuf) {
+    let name = format!("fanfare-log-{test}-{}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let options = LogOptions {
+        ring_bytes: 1 << 20,
+        lossy,
+        ..LogOptions::default()
+    };
+    let (tap, log) = MessageLog::open(&path, options, &Counters::new()).unwrap();
+    (tap, log, path)
+}
+
+/// Returns the lines of a log at its end, without the times of messages. The file is removed.
+fn lines_of(mut log: MessageLog, path: &Path) -> Vec<String> {
+    log.on_close(at(0));
+    let text = std::fs::read_to_string(path).unwrap();
+    std::fs::remove_file(path).unwrap();
+    let cut = |line: &str| match line.starts_with("-- ") {
+        true => line.to_owned(),
+        false => line[28..].to_owned(),
+    };
+    text.lines().map(cut).collect()
+}
+
 #[test]
 fn what_is_left_of_a_connection_has_a_line_of_its_own() {
-    let name = format!("fanfare-log-rest-{}", std::process::id());
-    let path = std::env::temp_dir().join(name);
-    let options = LogOptions::default();
-    let (mut tap, mut log) = MessageLog::open(&path, options, &Counters::new()).unwrap();
-    let now = Now {
-        mono: 0,
-        utc: UtcTimestamp::from_nanos(0),
-    };
+    let (mut tap, log, path) = small("rest", false);
+    let now = at(0);
     tap.bytes(now, 3, Direction::In, BEAT);
     tap.bytes(now, 3, Direction::In, &BEAT[..20]);
     tap.bytes(
@@ -43,17 +72,10 @@ fn what_is_left_of_a_connection_has_a_line_of_its_own() {
     tap.bytes(now, 4, Direction::In, &BEAT[20..]);
     // Another session has the key.
     tap.bytes(now, 4, Direction::Out, &BEAT[..9]);
-    tap.name(
-        4,
-        &SessionId::new(fanfare_fix::session::Version::Fix44, "A", "B"),
-    );
+    tap.name(4, &SessionId::new(Version::Fix44, "A", "B"));
     tap.bytes(now, 4, Direction::Out, &BEAT[..9]);
-    log.on_close(now);
-    let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
-    let lines: Vec<_> = text.lines().map(|line| &line[28..]).collect();
     assert_eq!(
-        lines,
+        lines_of(log, &path),
         [
             "session 3 in  8=FIX.4.4|9=5|35=0|10=163|",
             "session 3 in  8=FIX.4.4|9=5|35=0|1",
@@ -66,12 +88,95 @@ fn what_is_left_of_a_connection_has_a_line_of_its_own() {
     );
 }
 
+#[test]
+fn a_name_without_room_in_the_ring_precedes_the_next_bytes_of_its_session() {
+    let (mut tap, mut log, path) = small("name", true);
+    let id = |sender: &str| SessionId::new(Version::Fix44, sender, "B");
+    let now = at(0);
+    tap.name(3, &id("A"));
+    tap.bytes(now, 3, Direction::In, BEAT);
+    tap.bytes(now, 4, Direction::In, &BEAT[..20]);
+    while tap.ring.push(9 << 1, &[b'x'; TIME + 1]).is_ok() {}
+    // Others take the place of the first session, and another connection of the second begins.
+    tap.name(3, &id("C"));
+    tap.name(3, &id("D"));
+    tap.begins(3);
+    tap.begins(4);
+    assert_eq!((tap.left_out, tap.late.len()), (0, 2));
+    while log.do_work(now).unwrap() > 0 {}
+    tap.bytes(now, 4, Direction::In, BEAT);
+    tap.bytes(now, 3, Direction::In, BEAT);
+    assert!(tap.late.is_empty());
+    let mut lines = lines_of(log, &path);
+    lines.retain(|line| !line.starts_with("session 9 "));
+    assert_eq!(
+        lines,
+        [
+            "FIX.4.4:A->B in  8=FIX.4.4|9=5|35=0|10=163|",
+            "session 4 in  8=FIX.4.4|9=5|35=0|1",
+            "session 4 in  8=FIX.4.4|9=5|35=0|10=163|",
+            "FIX.4.4:D->B in  8=FIX.4.4|9=5|35=0|10=163|",
+        ]
+    );
+}
+
+#[test]
+fn a_log_that_makes_progress_is_waited_for_twice_as_long() {
+    let (mut tap, mut log, path) = small("slow", false);
+    tap.fill(at(0));
+    assert!(tap.holds(at(0)));
+    for seconds in [4, 8] {
+        assert_eq!(log.do_work(at(seconds)).unwrap(), TURN);
+        assert!(tap.holds(at(seconds)), "{seconds} s");
+    }
+    assert!(tap.holds(at(9)));
+    assert!(!tap.holds(at(10)));
+    assert_eq!(tap.leaves_out, Some(NoRoom::Burst));
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_log_that_was_stuck_is_waited_for_again_also_if_nothing_was_left_out() {
+    let (mut tap, mut log, path) = small("waited", false);
+    tap.fill(at(0));
+    assert!(tap.holds(at(0)));
+    assert!(tap.holds(at(4)));
+    assert!(!tap.holds(at(5)));
+    assert_eq!(tap.leaves_out, Some(NoRoom::Stuck));
+    while log.do_work(at(5)).unwrap() > 0 {}
+    assert!(!tap.holds(at(6)));
+    assert_eq!((tap.leaves_out, tap.trouble(|_| None)), (None, None));
+    tap.fill(at(7));
+    assert!(tap.holds(at(7)));
+    assert!(!tap.holds(at(12)));
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn changes_between_two_looks_are_all_reported_up_to_a_limit() {
+    let (mut tap, log, path) = small("untold", false);
+    let changes = [
+        LogTrouble::Kept("one".to_owned()),
+        LogTrouble::Disk("two".to_owned()),
+        LogTrouble::DiskAgain { bytes: 3 },
+    ];
+    let health = &log.lines.health;
+    changes
+        .iter()
+        .for_each(|change| health.report(change.clone()));
+    let mut told = || Vec::from_iter(std::iter::from_fn(|| tap.trouble(|_| None)));
+    assert_eq!(told(), changes);
+    assert_eq!(told(), []);
+    (0..100).for_each(|bytes| health.report(LogTrouble::DiskAgain { bytes }));
+    let newest = told();
+    assert_eq!(newest.len(), Health::MOST);
+    assert_eq!(newest.last(), Some(&LogTrouble::DiskAgain { bytes: 99 }));
+    std::fs::remove_file(&path).unwrap();
+}
+
 /// Logs a message `seconds` after the start. Returns the troubles that the log reports.
 fn beat_at(tap: &mut LogTap, log: &mut MessageLog, seconds: u64) -> Vec<LogTrouble> {
-    let now = Now {
-        mono: seconds * SECOND,
-        utc: UtcTimestamp::from_nanos((seconds * SECOND) as i64),
-    };
+    let now = at(seconds);
     tap.bytes(now, 3, Direction::In, BEAT);
     while log.do_work(now).unwrap() > 0 {}
     std::iter::from_fn(|| tap.trouble(|_| None)).collect()
@@ -214,6 +319,8 @@ fn a_log_that_falls_behind_says_so_and_goes_on() {
         utc: UtcTimestamp::from_nanos(0),
     };
     let flood = vec![b'x'; 8 << 20];
+    // A message whose other bytes come behind the gap, or never.
+    tap.bytes(now, 4, Direction::In, &BEAT[..20]);
     tap.bytes(now, 3, Direction::In, &flood);
     let lost = tap.left_out;
     assert!(lost > 0);
@@ -224,6 +331,8 @@ fn a_log_that_falls_behind_says_so_and_goes_on() {
     // The file was begun again.
     assert!(std::fs::read_dir(&folder).unwrap().count() > 1);
     std::fs::remove_dir_all(&folder).unwrap();
+    let begun = "19700101-00:00:00.000000000 session 4 in  8=FIX.4.4|9=5|35=0|1\n-- ";
+    assert_eq!(text.matches(begun).count(), 1);
     let expected = format!(
         "-- {lost} bytes were left out\n\
          19700101-00:00:00.000000000 session 3 out 8=FIX.4.4|9=5|35=0|10=163|\n"

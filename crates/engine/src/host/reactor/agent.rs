@@ -54,10 +54,13 @@ impl<H: Handler> Agent for Host<H> {
         Ok(work)
     }
 
-    /// Logs every session out and waits for the responses.
+    /// Logs every session out and waits for the responses. No Logon is accepted meanwhile.
     fn on_close(&mut self, now: Now) {
         self.end_requests(now);
         self.closing = true;
+        for number in 0..self.next_port {
+            self.stop_listening(number, now);
+        }
         self.sleeps = true;
         self.watch_as_needed(now);
         self.call_on_close(now);
@@ -114,8 +117,10 @@ impl<H: Handler> Agent for Host<H> {
             return Some(self.next_scan);
         }
         let of_session = |hosted: &Hosted| match &hosted.connector {
-            // A connection attempt under way is polled repeatedly.
-            Some(_) if hosted.link.is_none() && !hosted.is_stopped => Some(self.next_scan),
+            // A connection attempt under way is polled at each scan.
+            Some(connector) if hosted.link.is_none() && !hosted.is_stopped => {
+                Some(connector.due().max(self.next_scan))
+            }
             _ => hosted.session.poll_timeout(),
         };
         let sessions = self.hosted.iter().filter_map(of_session);

@@ -2,6 +2,7 @@
 
 use super::Host;
 use crate::host::HostError;
+use crate::host::handle::Removal;
 use crate::host::handler::{Handler, Verdict};
 use crate::host::hosted::turn::{INTERNAL_ERROR, Workbench};
 use crate::host::hosted::{Access, Hosted, Made, Prepared};
@@ -31,7 +32,7 @@ impl<H: Handler> Host<H> {
             let unknown = Refusal::UnknownSession(id.with_sub_ids(sub));
             let (index, config) = fitting.ok_or(unknown)?;
             self.check_stranger(port, incoming, index, &config, certificate.as_ref(), now)?;
-            return self.make(port, index, config);
+            return self.make(port, index, config, now);
         };
         let Some(hosted) = self.hosted.get(key.0) else {
             return Err(Refusal::UnknownSession(id.with_sub_ids(sub)));
@@ -41,7 +42,7 @@ impl<H: Handler> Host<H> {
             let id = &hosted.session.config().id;
             check_names(&access.names, id, certificate.as_ref())?;
         }
-        if hosted.session.is_connected() {
+        if hosted.link.is_some() {
             return Err(Refusal::AlreadyConnected(id));
         }
         if hosted.is_stopped {
@@ -142,6 +143,7 @@ impl<H: Handler> Host<H> {
         port: usize,
         index: usize,
         mut config: Config,
+        now: Now,
     ) -> Result<SessionKey, Refusal> {
         let Some(wildcard) = self.wildcard(port, index) else {
             return Err(Refusal::UnknownSession(config.id));
@@ -165,10 +167,11 @@ impl<H: Handler> Host<H> {
             wildcard: index,
             fresh: fresh.filter(|folder| !folder.exists()),
             has_logged_on: false,
-            parted: 0,
+            is_operators: false,
+            parted: now.mono,
         };
         let made = Some(made);
-        let (id, now) = (config.id.clone(), self.clock.read());
+        let id = config.id.clone();
         let prepared = Prepared::open(config, &store, now, Session::acceptor);
         let key = prepared.map_err(HostError::from).and_then(|mut prepared| {
             prepared.hosted.access = Some(Access {
@@ -199,7 +202,7 @@ impl<H: Handler> Host<H> {
             let Some(key) = self.remote.key(&id) else {
                 return Qualified::New(id);
             };
-            let is_free = |h: &Hosted| h.is_at(port) && !h.session.is_connected() && !h.is_stopped;
+            let is_free = |h: &Hosted| h.is_at(port) && h.link.is_none() && !h.is_stopped;
             if self.hosted.get(key.0).is_some_and(is_free) {
                 return Qualified::Free(key);
             }
@@ -208,7 +211,7 @@ impl<H: Handler> Host<H> {
     }
 
     /// Makes sure that a wildcard may have another session. At the limit, the session that has been
-    /// without a connection for longest is removed.
+    /// without a connection for longest is removed, except for those that an operator made.
     fn make_place(&mut self, port: usize, wildcard: usize) -> Result<(), Refusal> {
         let Some(settings) = self.wildcard(port, wildcard) else {
             return Ok(());
@@ -227,7 +230,9 @@ impl<H: Handler> Host<H> {
         if settings.store.is_journal() {
             return Err(too_many);
         }
-        let idle = own().filter(|(_, hosted, _)| hosted.link.is_none() && !hosted.is_stopped);
+        let idle = own().filter(|(_, hosted, made)| {
+            hosted.link.is_none() && !hosted.is_stopped && !made.is_operators
+        });
         let oldest = idle.min_by_key(|(_, _, made)| made.parted);
         let key = oldest.map(|(key, ..)| key).ok_or(too_many)?;
         self.give_up(key);
@@ -235,8 +240,8 @@ impl<H: Handler> Host<H> {
     }
 
     /// Notes that the connection of a session has ended. Removes a session that is for one
-    /// connection or to be removed, and one that was made and never logged on, so that unknown
-    /// clients leave nothing behind.
+    /// connection or to be removed, and one that a Logon made and that never logged on, so that
+    /// unknown clients leave nothing behind.
     pub(super) fn leave(&mut self, key: SessionKey, now: Now) {
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return;
@@ -248,7 +253,7 @@ impl<H: Handler> Host<H> {
             return;
         };
         made.parted = now.mono;
-        if !made.has_logged_on {
+        if !made.has_logged_on && !made.is_operators {
             self.give_up(key);
         }
     }
@@ -276,7 +281,7 @@ impl<H: Handler> Host<H> {
         drop((session, received, guard));
         let made = access.and_then(|own| own.made);
         if let Some(folder) = made
-            .filter(|made| !made.has_logged_on)
+            .filter(|made| !made.has_logged_on && !made.is_operators)
             .and_then(|made| made.fresh)
         {
             // A failure leaves an empty store behind.
@@ -285,7 +290,7 @@ impl<H: Handler> Host<H> {
         self.remote.remove(&id);
         let handler = &mut self.bench.handler;
         handler.call(Some(&id), |handler| handler.on_removed(&id));
-        drop(removals);
+        removals.into_iter().for_each(Removal::done);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The last bytes of sessions that have ended.
+//! Sessions that end, and their last bytes.
 
 use super::greetings::of_buy;
 use super::*;
@@ -33,6 +33,59 @@ pub(super) fn a_slow_buyer_logs_out(mut world: World, mut buy: Host<Diary>, mut 
 fn a_session_that_has_ended_sends_what_waits() {
     let (world, buy, sell, _) = pair();
     a_slow_buyer_logs_out(world, buy, sell);
+}
+
+#[test]
+fn a_session_that_its_handler_closes_in_its_turn_loses_its_connection() {
+    let (mut world, mut buy, mut sell, _) = pair();
+    // The handler returns that it has done no work.
+    sell.handler().closes_in_turn = true;
+    world.run(&mut [&mut buy, &mut sell]);
+    assert!(lines(&mut sell).contains(&"BUY: closed by the application".to_owned()));
+    assert!(sell.hosted[0].link.is_none());
+    world.wait(2);
+    world.run(&mut [&mut buy, &mut sell]);
+    assert!(sell.hosted[0].session.is_logged_on());
+    let (open, ports) = (sell.slots.len(), sell.ports.len());
+    assert_eq!(open, ports + 1, "one connection");
+}
+
+#[test]
+fn a_handler_touches_only_what_it_changes() {
+    let (world, _buy, mut sell, _) = pair();
+    let mut peers = handler_peers(&mut sell, world.now);
+    let mut peer = peers.get(SessionKey(0)).unwrap();
+    assert!(peer.is_logged_on() && peer.make_room().is_ok());
+    assert!(peers.logged_on().all(|peer| peer.queued() == 0));
+    assert!(!peers.touched.get());
+    peers.logged_on().for_each(|mut peer| peer.close());
+    assert!(peers.touched.get() && sell.hosted[0].touched);
+}
+
+#[test]
+fn a_host_that_stops_accepts_no_logon() {
+    // In real time, because `on_close` continues with that.
+    let now = crate::clock::Clock::new().read();
+    let mut world = World { now };
+    let session = |name: &str| Config {
+        logout_timeout: SECOND / 10,
+        ..config("SELL", name)
+    };
+    let port = Acceptor::new(LOOPBACK).session(session("A"));
+    let (mut sell, address) = acceptor(port.session(session("B")));
+    let mut a = initiator("A", &[address]);
+    world.run(&mut [&mut a, &mut sell]);
+    let mut b = initiator("B", &[address]);
+    while b.hosted[0].link.is_none() {
+        world.now.mono += 1_000_000;
+        b.do_work(world.now).unwrap();
+    }
+    // The Logon of B has arrived, and A does not answer its Logout.
+    sell.on_close(world.now);
+    let said = lines(&mut sell);
+    assert!(!said.contains(&"B: logged on".to_owned()), "{said:?}");
+    world.run(&mut [&mut b]);
+    assert!(lines(&mut b).contains(&"SELL: connection lost".to_owned()));
 }
 
 #[test]

@@ -266,7 +266,7 @@ fn a_host_that_ends_sends_what_waits_and_takes_no_more() {
         assert_eq!(send(handle, "x"), Err(HandleError::Gone));
     }
     assert_eq!(send(&mut handle.clone(), "x"), Err(HandleError::Gone));
-    assert!(pending.wait().is_ok() || buy.hosted.is_empty());
+    assert!(matches!(pending.wait(), Err(HostError::Ended)));
     let after = hosts.remove(&buy_to_sell());
     assert!(matches!(after.wait(), Err(HostError::Ended)));
     assert!(matches!(
@@ -275,6 +275,32 @@ fn a_host_that_ends_sends_what_waits_and_takes_no_more() {
     ));
     drop(buy);
     assert_eq!(send(&mut idle, "x"), Err(HandleError::Gone));
+}
+
+#[test]
+fn what_a_host_has_not_done_when_it_ends_is_an_error() {
+    let (sell, address) = seller(&["BUY"]);
+    let hosts = sell.handle();
+    let id = SessionId::new(Version::Fix44, "SELL", "BUY");
+    let (removed, closed) = (hosts.remove(&id), hosts.close_port(address));
+    drop(sell);
+    assert!(matches!(removed.wait(), Err(HostError::Ended)));
+    assert!(matches!(closed.wait(), Err(HostError::Ended)));
+}
+
+#[test]
+fn an_answer_that_is_there_is_taken_on_the_hosts_own_thread_too() {
+    let mut world = World::new();
+    let mut buy = initiator("BUY", &[LOOPBACK]);
+    buy.on_start(world.now).unwrap();
+    let (hosts, long) = (buy.handle(), Duration::from_secs(60));
+    let refused = hosts.page(0).wait_for(long);
+    assert!(matches!(refused, Err(HostError::OwnThread)));
+    let (first, second) = (hosts.page(0), hosts.page(0));
+    world.run(&mut [&mut buy]);
+    for page in [first.wait_for(long), second.wait()] {
+        assert_eq!(page.unwrap().sessions.len(), 1);
+    }
 }
 
 /// A handler that counts the messages of each sender, checks their order, and reports removed

@@ -138,7 +138,8 @@ fn a_log_that_does_not_get_on_is_waited_for_only_so_long() {
     logged.burst();
     assert!(logged.run() < 1000);
     let (_, _, others) = logged.written();
-    assert!(others[0].starts_with("-- ") && others[0].ends_with(" bytes were left out"));
+    let is_gap = |line: &String| line.starts_with("-- ") && line.ends_with(" bytes were left out");
+    assert!(others.iter().any(is_gap), "{others:?}");
 }
 
 #[test]

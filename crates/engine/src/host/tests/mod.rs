@@ -5,6 +5,7 @@ mod endings;
 mod greetings;
 mod handles;
 mod hooks;
+mod hours;
 mod logs;
 mod panics;
 mod received;
@@ -25,6 +26,7 @@ use fanfare_fix::session::{
     AppMessage, Config, DisconnectReason, MessageStore, Now, SECOND, SessionId, Version,
 };
 use fanfare_wire::UtcTimestamp;
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -42,6 +44,8 @@ struct Diary {
     /// The ClOrdID of an order that makes it panic; `bomb_in_turn` makes `on_turn` panic.
     bomb: Option<&'static str>,
     bomb_in_turn: bool,
+    /// Whether it closes the first session in its next turn.
+    closes_in_turn: bool,
     /// Whether it checks the password before a session is made.
     asks_strangers: bool,
     /// A message to send in `on_turn`, whose calls are noted until it is sent.
@@ -154,6 +158,11 @@ impl Handler for Diary {
             peers.get(SessionKey(0));
             panic!("in its turn");
         }
+        if std::mem::take(&mut self.closes_in_turn)
+            && let Some(mut peer) = peers.get(SessionKey(0))
+        {
+            peer.close();
+        }
         0
     }
 }
@@ -264,6 +273,7 @@ fn handler_peers(host: &mut Host<Diary>, now: Now) -> Peers<'_> {
         is_logged: host.bench.log.is_some(),
         hosted: &mut host.hosted,
         last: None,
+        touched: Cell::new(false),
     }
 }
 
@@ -707,7 +717,7 @@ fn a_reset_without_an_answer_is_asked_for_again_after_a_restart() {
     world.run(&mut [&mut buy, &mut sell]);
     let mut peers = handler_peers(&mut sell, world.now);
     let mut peer = peers.get(SessionKey(0)).unwrap();
-    peer.session().reset_sequence(world.now);
+    peer.session().reset_sequence(world.now).unwrap();
     drop(sell); // as in a kill, before the Logon is transmitted
     world.run(&mut [&mut buy]);
     lines(&mut buy);

@@ -176,7 +176,8 @@ fn messages_are_kept_after_a_live_reset_that_one_was_under_way_to() {
         .get(SessionKey(0))
         .unwrap()
         .session()
-        .reset_sequence(now);
+        .reset_sequence(now)
+        .unwrap();
     sell.flush_touched(now);
     world.run(&mut [&mut buy, &mut sell]);
     assert!(lines(&mut sell).contains(&"BUY: D under way".to_owned()));

@@ -1,7 +1,7 @@
 //! Operators' commands to a host.
 
 use super::*;
-use fanfare_fix::session::{MAX_SEQ_NUM, Role, State};
+use fanfare_fix::session::{MAX_SEQ_NUM, Role, SendError, State};
 
 fn id(sender: &str, target: &str) -> SessionId {
     SessionId::new(Version::Fix44, sender, target)
@@ -172,6 +172,30 @@ fn numbers_are_changed_both_or_none() {
 }
 
 #[test]
+fn a_session_whose_store_fails_under_a_command_may_connect_again() {
+    let (base, store) = journals("steer");
+    let mut world = World::new();
+    let port = Acceptor::new(LOOPBACK).session_with(config("SELL", "BUY"), store);
+    let (mut sell, address) = acceptor(port);
+    let mut buy = initiator("BUY", &[address]);
+    world.run(&mut [&mut buy, &mut sell]);
+    // A lower number begins a file, which has no folder any more.
+    std::fs::remove_dir_all(&base.0).unwrap();
+    let wish = Steer::SetNumbers {
+        sender: Some(1),
+        target: None,
+        force: true,
+    };
+    let ours = id("SELL", "BUY");
+    let error = steer(&mut world, &mut [&mut sell, &mut buy], &ours, wish).unwrap_err();
+    let is_of_store = matches!(error, HostError::Send(SendError::Store(_)));
+    assert!(is_of_store && sell.hosted[0].link.is_none(), "{error}");
+    world.wait(2);
+    world.run(&mut [&mut buy, &mut sell]);
+    assert!(sell.hosted[0].session.is_logged_on());
+}
+
+#[test]
 fn numbers_set_after_an_unanswered_reset_stay_on_either_side() {
     for is_buyer in [false, true] {
         let (mut world, mut buy, mut sell, _) = pair();
@@ -271,6 +295,25 @@ fn a_template_makes_a_session_at_an_operators_wish() {
     removed.poll().expect("an answer").unwrap();
     let told = "removed FIX.4.4:SELL->OTHER".to_owned();
     assert!(lines(&mut sell).contains(&told));
+}
+
+#[test]
+fn a_session_that_is_made_has_the_qualifier_of_its_template() {
+    let mut world = World::new();
+    let mut wildcard = Wildcard::anybody(&config("-", "-"), StoreKind::NoResend(1 << 16), 2);
+    wildcard.qualified = true;
+    let (mut sell, _) = acceptor(Acceptor::new(LOOPBACK).wildcard(wildcard));
+    let mut pending = sell.handle().make(None, &id("SELL", "A"));
+    world.run(&mut [&mut sell]);
+    let made = pending.poll().expect("an answer").unwrap();
+    assert_eq!(made.to_string(), "FIX.4.4:SELL->A:1");
+    let wish = Steer::SetNumbers {
+        sender: Some(7),
+        target: Some(1),
+        force: false,
+    };
+    steer(&mut world, &mut [&mut sell], &made, wish).unwrap();
+    assert_eq!(numbers(&sell, 0), (7, 1));
 }
 
 #[test]

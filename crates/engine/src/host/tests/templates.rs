@@ -87,6 +87,30 @@ fn one_more_takes_the_place_of_who_has_been_away_for_longest() {
 }
 
 #[test]
+fn a_session_that_an_operator_made_keeps_its_place() {
+    let mut world = World::new();
+    let settings = Acceptor::new(LOOPBACK).wildcard(wildcard("*", in_memory(), 2));
+    let (mut sell, address) = guarded(settings, None);
+    let kept = SessionId::new(Version::Fix44, "SELL", "KEPT");
+    let mut made = sell.handle().make(None, &kept);
+    world.run(&mut [&mut sell]);
+    assert_eq!(made.poll().unwrap().unwrap(), kept);
+    for name in ["A", "B"] {
+        let buyer = call(&mut world, &mut sell, name, address);
+        leave(&mut world, &mut sell, buyer);
+    }
+    let _b = call(&mut world, &mut sell, "B", address);
+    let _c = call(&mut world, &mut sell, "C", address);
+    let said = lines(&mut sell);
+    let removed = said.iter().filter(|line| line.starts_with("removed"));
+    let removed: Vec<_> = removed.collect();
+    assert_eq!(removed, ["removed FIX.4.4:SELL->A"]);
+    let expected = "the limit of 2 sessions made for Logons is reached";
+    assert_eq!(said.last().map(String::as_str), Some(expected));
+    assert!(sell.remote.key(&kept).is_some());
+}
+
+#[test]
 fn strangers_leave_nothing_behind() {
     let mut world = World::new();
     let (base, store) = journals("made");

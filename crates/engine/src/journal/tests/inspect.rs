@@ -299,7 +299,7 @@ fn a_torn_end_is_cut_in_place_and_told() {
         put(&mut journal, &message(seq), APP).unwrap();
     }
     journal.set_next_target(4).unwrap();
-    journal.close().unwrap();
+    drop(journal);
     assert_eq!(repair(&folder.0, false).unwrap(), Outcome::Sound);
     let path = folder.files().remove(0);
     let mut image = std::fs::read(&path).unwrap();
@@ -320,6 +320,50 @@ fn a_torn_end_is_cut_in_place_and_told() {
     let (journal, recovery) = Journal::open(&folder.0, IDENTITY, small(), NOW).unwrap();
     assert!(recovery.is_unremarkable());
     assert_eq!((journal.next_sender(), journal.next_target()), (9, 4));
+}
+
+#[test]
+fn a_number_that_was_on_the_disk_stays_used_when_its_record_is_damaged_or_gone() {
+    let ninth = layout::HEADER_LEN + 8 * layout::ENTRY_LEN;
+    let damaged: [fn(&mut [u8]); 3] = [
+        |entry| entry[28] ^= 1,
+        |entry| entry[0] ^= 1,
+        |entry| entry.fill(0),
+    ];
+    for (damage, is_gone) in damaged.into_iter().zip([false, false, true]) {
+        let folder = Folder::new();
+        let mut options = Options {
+            durability: Durability::Every,
+            ..small()
+        };
+        let mut journal = folder.open(options);
+        put_to(&mut journal, 10);
+        journal.set_next_target(4).unwrap();
+        journal.close().unwrap();
+        let path = folder.files().remove(0);
+        let mut image = std::fs::read(&path).unwrap();
+        damage(&mut image[ninth..ninth + layout::ENTRY_LEN]);
+        std::fs::write(&path, &image).unwrap();
+        let damages = Snapshot::take(&folder.0).unwrap().damages();
+        let told: Vec<_> = damages.iter().map(|d| (d.record, &d.defect)).collect();
+        let defect = match is_gone {
+            true => Defect::Missing { records: 1 },
+            false => Defect::Crc,
+        };
+        assert_eq!(told, [(Some(8), &defect)]);
+        assert_eq!(counts(repair(&folder.0, true).unwrap()), (8, 1, 0, None));
+        let opened = Journal::open(&folder.0, IDENTITY, options, NOW);
+        let Err(OpenError::Lost(loss)) = opened else {
+            panic!("the counterparty may have it");
+        };
+        assert_eq!((loss.from, loss.lost), (9, Lost::Records(1)));
+        options.accept_loss = true;
+        let (journal, recovery) = Journal::open(&folder.0, IDENTITY, options, NOW).unwrap();
+        let _backup = Folder(recovery.backup.unwrap());
+        assert_eq!((journal.next_sender(), journal.next_target()), (10, 4));
+        let whole: Vec<_> = (1..9).map(|seq| (seq, message(seq))).collect();
+        assert_eq!(kept(&journal), whole);
+    }
 }
 
 #[test]

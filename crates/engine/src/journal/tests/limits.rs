@@ -84,7 +84,7 @@ fn a_session_on_a_full_disk_says_so_and_ends_with_nothing_half_written() {
 }
 
 #[test]
-fn beyond_the_limit_the_oldest_segment_is_given_up_unless_it_is_needed() {
+fn beyond_the_limit_the_oldest_segment_is_dropped_unless_it_is_needed() {
     let folder = Folder::new();
     let options = Options {
         max_segments: 3,
@@ -109,7 +109,7 @@ fn beyond_the_limit_the_oldest_segment_is_given_up_unless_it_is_needed() {
 }
 
 #[test]
-fn a_segment_that_waits_for_transmission_is_not_given_up() {
+fn a_segment_that_waits_for_transmission_is_not_dropped() {
     let folder = Folder::new();
     let mut journal = folder.open(Options {
         max_segments: 2,
@@ -139,6 +139,25 @@ fn too_much_unsent_and_too_long_messages_are_refused() {
     journal.drop_unsent();
     assert_eq!(journal.reserve(60_000).unwrap_err(), StoreError::TooLong);
     assert_eq!(journal.next_sender(), 3);
+}
+
+#[test]
+fn the_least_segments_take_the_longest_message() {
+    for (message, least) in [(45_056, 65_536), (45_060, 69_632), (69_632, 94_208)] {
+        assert_eq!(least_segment_bytes(message), least);
+        let (folder, smaller) = (Folder::new(), Folder::new());
+        let with = |segment_bytes| Options {
+            segment_bytes,
+            ..small()
+        };
+        let mut journal = folder.open(with(least));
+        put(&mut journal, &vec![b'x'; message], APP).unwrap();
+        if least > small().segment_bytes {
+            let mut journal = smaller.open(with(least - 4096));
+            let refused = put(&mut journal, &vec![b'x'; message], APP);
+            assert_eq!(refused, Err(StoreError::TooLong));
+        }
+    }
 }
 
 #[test]
@@ -189,6 +208,26 @@ fn under_every_n_the_disk_has_it_after_n_messages() {
     assert_eq!(synced, [0, 0, 3, 3, 3, 6, 6]);
     journal.close().unwrap();
     assert_eq!(folder.open(small()).current.synced(), 7);
+}
+
+#[test]
+fn a_message_behind_which_the_disk_fails_is_kept_and_the_next_one_refused() {
+    let folder = Folder::new();
+    let mut journal = folder.open(Options {
+        durability: Durability::EveryN(2),
+        ..small()
+    });
+    put(&mut journal, b"one", APP).unwrap();
+    journal.current.fail_syncs();
+    put(&mut journal, b"two", APP).unwrap();
+    assert_eq!(journal.next_sender(), 3);
+    let failed = put(&mut journal, b"three", APP).unwrap_err();
+    assert!(matches!(failed, StoreError::Io(_)), "{failed:?}");
+    assert_eq!(drain(&mut journal), b"onetwo");
+    drop(journal);
+    let journal = folder.open(small());
+    let all = [(1, b"one".to_vec()), (2, b"two".to_vec())];
+    assert_eq!(kept(&journal), all);
 }
 
 fn refusal(folder: &Path, identity: &str, options: Options) -> OpenError {

@@ -14,6 +14,7 @@ mod secrets;
 use super::segment::Segment;
 use super::*;
 use fanfare_fix::session::{Again, Entry, Kind, MessageStore};
+use std::fs::File;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 

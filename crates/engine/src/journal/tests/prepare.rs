@@ -29,7 +29,7 @@ fn segments_are_ready_when_they_are_needed() {
 }
 
 #[test]
-fn what_is_given_up_is_gone_in_order_and_at_the_end() {
+fn what_is_dropped_is_gone_in_order_and_at_the_end() {
     let folder = Folder::new();
     let options = two_of(small());
     let journal = written(&folder, options, 3_000, |_| ());

@@ -147,8 +147,10 @@ impl Handler for Application {
     }
 
     fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
-        if let Event::Garbled(why) = event {
-            logs::garbled(peer.id(), why);
+        match event {
+            Event::Garbled(why) => logs::garbled(peer.id(), why),
+            Event::WaitingDiscarded { messages } => logs::discarded(peer.id(), *messages),
+            _ => {}
         }
     }
 

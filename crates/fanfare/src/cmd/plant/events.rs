@@ -10,8 +10,9 @@ use fanfare_engine::agent::{Agent, AgentError, Crew};
 use fanfare_engine::idle::Idle;
 use fanfare_engine::lines::{ends_within_a_line, is_same, write_whole};
 use fanfare_engine::poll::Waker;
+use fanfare_engine::reopen::Reopen;
 use fanfare_engine::stop::{Reload, Stop};
-use fanfare_fix::session::{Now, SECOND};
+use fanfare_fix::session::Now;
 use fanfare_gateway::EventReader;
 use fanfare_market::Delivery;
 use fanfare_market::instruments::Lookup;
@@ -32,9 +33,6 @@ const PIECE: usize = 1 << 16;
 /// The longest sleep of the thread; lines are written before it.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
-/// The interval of attempts to open the file again after a failed one, in nanoseconds.
-const REOPEN: u64 = 60 * SECOND;
-
 /// A file of market events that is being written.
 pub(super) struct EventLog {
     crew: Crew,
@@ -54,15 +52,13 @@ struct Writer {
     events: EventReader,
     out: Output<File>,
     line: String,
-    reload: Reload,
-    /// The monotonic time of the next attempt to open the file again, if the last one failed.
-    reopen_again: Option<u64>,
 }
 
 /// The file, and the lines that it has not taken yet.
 struct Output<W> {
     to: W,
     path: PathBuf,
+    reopen: Reopen,
     lines: Vec<u8>,
     /// The bytes of the first line that the file has taken.
     begun: usize,
@@ -81,7 +77,7 @@ impl EventLog {
     pub(super) fn start(file: &Path, events: EventReader) -> Result<Self> {
         let counts = Arc::new(Counts::default());
         let reload = Reload::new();
-        let mut out = Output::new(open(file)?, file, Arc::clone(&counts));
+        let mut out = Output::new(open(file)?, file, reload.clone(), Arc::clone(&counts));
         if ends_within_a_line(file) {
             out.lines.push(b'\n');
         }
@@ -89,8 +85,6 @@ impl EventLog {
             events,
             out,
             line: String::new(),
-            reload: reload.clone(),
-            reopen_again: None,
         };
         let mut crew = Crew::new(Stop::new());
         crew.spawn(writer, Idle::Wait(LONGEST_SLEEP), None)?;
@@ -129,10 +123,11 @@ fn open(path: &Path) -> Result<File> {
 }
 
 impl<W: Write> Output<W> {
-    fn new(to: W, path: &Path, counts: Arc<Counts>) -> Self {
+    fn new(to: W, path: &Path, reload: Reload, counts: Arc<Counts>) -> Self {
         Self {
             to,
             path: path.to_owned(),
+            reopen: Reopen::new(reload),
             lines: Vec::new(),
             begun: 0,
             ends: Vec::new(),
@@ -204,38 +199,33 @@ impl<W: Write> Output<W> {
 }
 
 impl Output<File> {
-    /// Continues in the file of the name.
-    ///
-    /// # Errors
-    /// The file cannot be opened: events are written to the old one.
-    fn reopen(&mut self) -> Result<()> {
-        self.write();
-        let file = open(&self.path)?;
-        // A new file has the whole line of which the old one took the beginning.
-        if !is_same(&self.to, &file) {
-            self.begun = 0;
+    /// Continues in the file of the name, if that is due at `now`. If it fails, it is reported once
+    /// for each request, and events are written to the old file until a later attempt succeeds.
+    fn look(&mut self, now: u64) {
+        if !self.reopen.is_due(now) {
+            return;
         }
-        self.to = file;
-        Ok(())
+        self.write();
+        match open(&self.path) {
+            Ok(file) => {
+                self.reopen.done();
+                // A new file has the whole line of which the old one took the beginning.
+                if !is_same(&self.to, &file) {
+                    self.begun = 0;
+                }
+                self.to = file;
+            }
+            Err(error) if self.reopen.is_requested() => {
+                tracing::warn!(target: "files", "{error:#}; market events go on in the old file");
+            }
+            Err(_) => {}
+        }
     }
 }
 
 impl Writer {
-    /// Opens the file again. If that fails, it is reported once for each request, and tried again.
-    fn reopen(&mut self, now: u64, is_asked: bool) {
-        let outcome = self.out.reopen();
-        self.reopen_again = outcome.is_err().then(|| now.saturating_add(REOPEN));
-        if let Err(error) = outcome
-            && is_asked
-        {
-            tracing::warn!(target: "files", "{error:#}; market events go on in the old file");
-        }
-    }
-
     fn turn(&mut self) -> usize {
-        let Self {
-            events, out, line, ..
-        } = self;
+        let Self { events, out, line } = self;
         events.read(TURN, |delivery| {
             line.clear();
             match delivery {
@@ -263,10 +253,7 @@ impl Agent for Writer {
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        let is_asked = self.reload.is_due();
-        if is_asked || self.reopen_again.is_some_and(|at| now.mono >= at) {
-            self.reopen(now.mono, is_asked);
-        }
+        self.out.look(now.mono);
         match self.out.is_failing {
             true => Ok(0),
             false => Ok(self.turn()),
@@ -300,6 +287,7 @@ impl Agent for Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
     use std::io;
 
     /// A disk with space for this many bytes.
@@ -330,10 +318,10 @@ mod tests {
             room,
             ..Disk::default()
         };
-        Output::new(disk, Path::new("events"), Arc::default())
+        Output::new(disk, Path::new("events"), Reload::new(), Arc::default())
     }
 
-    fn written(out: &Output<Disk>) -> usize {
+    fn written<W>(out: &Output<W>) -> usize {
         out.counts.written.load(Ordering::Relaxed) as usize
     }
 
@@ -375,5 +363,56 @@ mod tests {
         assert_eq!(out.counts.unwritten.load(Ordering::Relaxed), 2);
         assert!(out.write());
         assert_eq!(out.to.has, b"event 0\neven");
+    }
+
+    fn begin(path: &Path) -> (Output<File>, Reload) {
+        let reload = Reload::new();
+        let out = Output::new(open(path).unwrap(), path, reload.clone(), Arc::default());
+        (out, reload)
+    }
+
+    /// Writes an event at `now`.
+    fn put(out: &mut Output<File>, now: u64, line: &str) {
+        out.look(now);
+        out.add(line, true);
+        assert!(out.write());
+    }
+
+    #[test]
+    fn a_file_that_was_renamed_is_begun_anew() {
+        let scratch = Scratch::new("events-renamed").unwrap();
+        let (path, moved) = (scratch.file("events"), scratch.file("events.1"));
+        let (mut out, reload) = begin(&path);
+        put(&mut out, 0, "one");
+        std::fs::rename(&path, &moved).unwrap();
+        put(&mut out, 0, "two");
+        assert!(!path.exists());
+        reload.request();
+        put(&mut out, 0, "three");
+        let texts = [moved, path].map(|path| std::fs::read_to_string(path).unwrap());
+        assert_eq!(texts, ["one\ntwo\n", "three\n"]);
+        assert_eq!(written(&out), 3);
+    }
+
+    #[test]
+    fn a_file_whose_folder_is_missing_is_tried_again_every_minute() {
+        const MINUTE: u64 = Reopen::INTERVAL;
+        let scratch = Scratch::new("events-missing").unwrap();
+        let (folder, away) = (scratch.file("folder"), scratch.file("away"));
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("events");
+        let (mut out, reload) = begin(&path);
+        std::fs::rename(&folder, &away).unwrap();
+        reload.request();
+        put(&mut out, 0, "one");
+        put(&mut out, MINUTE, "two");
+        std::fs::create_dir(&folder).unwrap();
+        put(&mut out, 2 * MINUTE - 1, "three");
+        assert!(!path.exists());
+        put(&mut out, 2 * MINUTE, "four");
+        let old = away.join("events");
+        let texts = [old, path].map(|path| std::fs::read_to_string(path).unwrap());
+        assert_eq!(texts, ["one\ntwo\nthree\n", "four\n"]);
+        assert!(!out.reopen.is_due(u64::MAX));
     }
 }

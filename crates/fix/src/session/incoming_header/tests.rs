@@ -12,6 +12,8 @@ fn stamp() -> impl Strategy<Value = String> {
         "20261121-10:00:0",
         "20261121 10:00:00.000",
         "00000000-00:00:00.000",
+        "19700101-00:00:00",
+        "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
         "",
     ]);
     let usual = (0..3_u32, 0..1000_u32, 0..1_000_000_u32).prop_map(|(s, ms, us)| match us % 4 {
@@ -118,6 +120,30 @@ fn headers_in_the_usual_orders_are_found_as_by_the_scan() {
             Found::scan(&message, 3),
             "{header}{behind}"
         );
+    }
+}
+
+#[test]
+fn of_a_repeated_field_the_first_counts() {
+    let header = "34=7|49=A|52=20261121-10:00:00.000|56=B|43=N|34=9|49=C|43=Y|11=x|";
+    let mut room = [0; 256];
+    let range = encoded(&mut room, header);
+    let mut decoder = crate::codec::Decoder::new();
+    let message = decoder.decode(&room[range]).unwrap();
+    let found = Found::read(&message, 3);
+    let values = (found.seq, found.sender, found.poss_dup);
+    assert_eq!(values, (Some(&b"7"[..]), Some(&b"A"[..]), Some(&b"N"[..])));
+}
+
+#[test]
+fn text_that_is_no_time_has_none() {
+    let mut last = LastTime::NONE;
+    for text in [
+        &[0_u8; WHOLE][..],
+        b"19700101-00:00:00",
+        b"19700101-00:00:00.007",
+    ] {
+        assert_eq!(last.parse(text), UtcTimestamp::parse(text));
     }
 }
 

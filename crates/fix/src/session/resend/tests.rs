@@ -224,6 +224,28 @@ proptest! {
     }
 }
 
+#[test]
+fn a_user_defined_header_field_stands_once_in_what_is_sent_again() {
+    let mut session = session(VERSION, |config| {
+        config.header_fields = vec![(5001, b"own"[..].into()), (50, b"DESK"[..].into())];
+    });
+    let sent = session.send_with(now(1), b"D", &[(115, &b"C"[..])], |body| {
+        body.str(11, "a");
+    });
+    assert_eq!(sent, Ok(2));
+    let original = drain(&mut session, now(1));
+    let original = String::from_utf8_lossy(&original).replace('\x01', "|");
+    let end = "|56=PEER|115=C|5001=own|11=a|10=";
+    assert!(original.contains(end), "{original}");
+    let request = incoming(VERSION, now(2), "35=2|34=2|7=2|16=0");
+    hear(&mut session, now(2), &request);
+    let again = drain(&mut session, now(2));
+    let again = String::from_utf8_lossy(&again).replace('\x01', "|");
+    let (_, behind) = again.split_once("|56=PEER|115=C|122=").unwrap();
+    let (_, behind) = behind.split_once('|').unwrap();
+    assert!(behind.starts_with("5001=own|11=a|10="), "{again}");
+}
+
 /// Returns a session that has sent messages with the numbers from 2 to `last`.
 fn sender(last: u64) -> Session<MemoryStore> {
     sender_of(MemoryStore::default(), last)

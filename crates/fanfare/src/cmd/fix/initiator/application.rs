@@ -308,6 +308,7 @@ impl Handler for Application {
             }
             Event::LogoutReceived(message) if message.position(58).is_some() => self.print(message),
             Event::Garbled(why) => logs::garbled(peer.id(), why),
+            Event::WaitingDiscarded { messages } => logs::discarded(peer.id(), *messages),
             _ => {}
         }
     }

@@ -52,7 +52,7 @@ pub(super) fn read(path: &Path, stop: Stop) -> Result<Receiver<Result<Outgoing>>
 fn forward(mut input: Pieces, to: &SyncSender<Result<Outgoing>>) -> Result<()> {
     let mut lines = Lines::default();
     while let Some(piece) = input.next_piece()? {
-        lines.pending.extend_from_slice(&piece);
+        lines.push(&piece);
         if !hand_on(&mut lines, false, to)? {
             return Ok(());
         }
@@ -62,9 +62,8 @@ fn forward(mut input: Pieces, to: &SyncSender<Result<Outgoing>>) -> Result<()> {
 
 /// Passes the messages on. Returns false if the receiver is gone.
 fn hand_on(lines: &mut Lines, at_end: bool, to: &SyncSender<Result<Outgoing>>) -> Result<bool> {
-    while let Some(line) = lines.next(at_end)? {
-        let number = lines.number;
-        for message in parse(number, &line).with_context(|| format!("line {number}"))? {
+    while let Some((number, line)) = lines.next(at_end)? {
+        for message in parse(number, line).with_context(|| format!("line {number}"))? {
             if to.send(Ok(message)).is_err() {
                 return Ok(false);
             }
@@ -77,28 +76,47 @@ fn hand_on(lines: &mut Lines, at_end: bool, to: &SyncSender<Result<Outgoing>>) -
 /// CheckSum(10).
 #[derive(Default)]
 struct Lines {
-    pending: Vec<u8>,
+    bytes: Vec<u8>,
+    /// The offset behind the lines that were returned.
+    at: usize,
+    /// The offset up to which the next line has no end.
+    searched: usize,
     number: u64,
 }
 
 impl Lines {
-    /// Returns the next complete line; at the end of the input also one without a line end.
-    fn next(&mut self, at_end: bool) -> Result<Option<Vec<u8>>> {
-        let len = match self.pending.iter().position(|&byte| byte == b'\n') {
-            Some(at) => at + 1,
-            None if at_end => self.pending.len(),
-            None if self.pending.len() >= MAX_LINE / 2 => behind_check_sum(&self.pending),
+    /// Adds bytes, in the place of the lines that were returned.
+    fn push(&mut self, piece: &[u8]) {
+        self.bytes.drain(..self.at);
+        self.searched = self.searched.saturating_sub(self.at);
+        self.at = 0;
+        self.bytes.extend_from_slice(piece);
+    }
+
+    /// Returns the next complete line with its number; at the end of the input also one without a
+    /// line end.
+    fn next(&mut self, at_end: bool) -> Result<Option<(u64, &[u8])>> {
+        let pending = self.bytes.get(self.at..).unwrap_or_default();
+        let known = self.searched.saturating_sub(self.at);
+        let unsearched = pending.get(known..).unwrap_or_default();
+        let len = match unsearched.iter().position(|&byte| byte == b'\n') {
+            Some(at) => known + at + 1,
+            None if at_end => pending.len(),
+            None if pending.len() >= MAX_LINE / 2 => behind_check_sum(pending),
             None => 0,
         };
-        if len > MAX_LINE || (len == 0 && self.pending.len() > MAX_LINE) {
+        if len > MAX_LINE || (len == 0 && pending.len() > MAX_LINE) {
             bail!("line {} is longer than {MAX_LINE} bytes", self.number + 1);
         }
         if len == 0 {
+            self.searched = self.bytes.len();
             return Ok(None);
         }
         self.number += 1;
-        let rest = self.pending.split_off(len);
-        Ok(Some(std::mem::replace(&mut self.pending, rest)))
+        let begin = self.at;
+        self.at += len;
+        let line = self.bytes.get(begin..self.at).unwrap_or_default();
+        Ok(Some((self.number, line)))
     }
 }
 
@@ -317,13 +335,13 @@ mod tests {
             let mut lines = Lines::default();
             let mut all = Vec::new();
             for piece in [&text[..cut], &text[cut..]] {
-                lines.pending.extend_from_slice(piece);
-                while let Some(line) = lines.next(false).unwrap() {
-                    all.push((lines.number, shown(&line)));
+                lines.push(piece);
+                while let Some((number, line)) = lines.next(false).unwrap() {
+                    all.push((number, shown(line)));
                 }
             }
-            let last = lines.next(true).unwrap();
-            assert_eq!(last.as_deref(), Some(&b"last"[..]));
+            assert_eq!(lines.next(true).unwrap(), Some((4, &b"last"[..])));
+            assert_eq!(lines.next(true).unwrap(), None);
             let expected = [(1, "35=D|11=1|\n"), (2, "\n"), (3, "35=D|11=2|\n")];
             assert_eq!(all, expected.map(|(line, text)| (line, text.to_owned())));
         }
@@ -333,14 +351,14 @@ mod tests {
     fn a_stream_without_lines_is_cut_and_a_line_without_end_refused() {
         let message = b"8=FIX.4.4\x019=5\x0135=D\x0111=1\x0110=000\x01";
         let mut lines = Lines::default();
-        while lines.pending.len() < MAX_LINE / 2 {
-            lines.pending.extend_from_slice(message);
-        }
-        lines.pending.extend_from_slice(b"8=FIX");
-        let line = lines.next(false).unwrap().unwrap();
-        assert!(line.len().is_multiple_of(message.len()) && lines.pending == b"8=FIX");
-        assert_eq!(parse(1, &line).unwrap().len(), line.len() / message.len());
-        lines.pending = vec![b'x'; MAX_LINE + 1];
+        let count = (MAX_LINE / 2).div_ceil(message.len());
+        lines.push(&message.repeat(count));
+        lines.push(b"8=FIX");
+        let (_, line) = lines.next(false).unwrap().unwrap();
+        assert_eq!(line.len(), count * message.len());
+        assert_eq!(parse(1, line).unwrap().len(), count);
+        assert_eq!(lines.next(true).unwrap(), Some((2, &b"8=FIX"[..])));
+        lines.push(&vec![b'x'; MAX_LINE + 1]);
         assert!(lines.next(false).is_err());
     }
 }

@@ -63,13 +63,35 @@ impl Missing {
         self.forgotten
     }
 
-    /// Adds a range above all others.
+    /// Adds a range, which is nearly always above all others.
     pub(crate) fn push(&mut self, range: Range<u64>) {
-        match self.ranges.back_mut() {
-            Some(last) if last.end == range.start => last.end = range.end,
-            _ => self.ranges.push_back(range),
+        if self.last_end().is_some_and(|end| range.start < end) {
+            self.insert(range);
+        } else {
+            match self.ranges.back_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => self.ranges.push_back(range),
+            }
         }
         self.bound();
+    }
+
+    /// Adds a range in order, joined with those that it overlaps or touches.
+    #[cold]
+    fn insert(&mut self, range: Range<u64>) {
+        let from = self.ranges.partition_point(|r| r.end < range.start);
+        let to = self.ranges.partition_point(|r| r.start <= range.end);
+        let joined = self.ranges.range(from..to);
+        let joined = joined.fold(range, |all, r| all.start.min(r.start)..all.end.max(r.end));
+        self.ranges.drain(from..to);
+        self.ranges.insert(from, joined);
+        debug_assert!(self.is_in_order());
+    }
+
+    /// Returns whether the ranges are in order and apart.
+    fn is_in_order(&self) -> bool {
+        let behind = self.ranges.iter().skip(1);
+        self.ranges.iter().zip(behind).all(|(a, b)| a.end < b.start)
     }
 
     /// Removes `range`; returns how many of its sequence numbers were missing.
@@ -131,7 +153,47 @@ mod tests {
         assert_eq!(missing.forgotten(), 4);
     }
 
+    #[test]
+    fn a_range_below_others_is_placed_in_order() {
+        let mut missing = Missing::new(3);
+        missing.push(20..25);
+        missing.push(30..31);
+        missing.push(10..12);
+        assert_eq!(
+            missing.ranges().collect::<Vec<_>>(),
+            [10..12, 20..25, 30..31]
+        );
+        assert!(missing.contains(11) && missing.contains(30) && !missing.contains(12));
+        // It joins two of them, then one begins in another.
+        missing.push(12..20);
+        missing.push(24..27);
+        assert_eq!(missing.ranges().collect::<Vec<_>>(), [10..27, 30..31]);
+        // The oldest is forgotten, which may be the new one.
+        missing.push(40..41);
+        missing.push(5..7);
+        assert_eq!(
+            missing.ranges().collect::<Vec<_>>(),
+            [10..27, 30..31, 40..41]
+        );
+        assert_eq!((missing.forgotten(), missing.last_end()), (2, Some(41)));
+    }
+
     proptest! {
+        #[test]
+        fn in_any_order_it_is_a_set(
+            ranges in prop::collection::vec((0u64..300, 1u64..30), 0..60),
+        ) {
+            let mut missing = Missing::new(1_000);
+            let mut oracle = BTreeSet::new();
+            for (from, len) in ranges {
+                missing.push(from..from + len);
+                oracle.extend(from..from + len);
+                prop_assert!(missing.is_in_order());
+                let all: Vec<u64> = missing.ranges().flatten().collect();
+                prop_assert_eq!(&all, &oracle.iter().copied().collect::<Vec<_>>());
+            }
+        }
+
         #[test]
         fn it_is_a_set(
             gaps in prop::collection::vec((1u64..20, 1u64..20), 0..40),

@@ -1,6 +1,7 @@
 //! Sequence numbers that are fields of the messages: MsgSeqNum(34) where datagrams have no
 //! preamble.
 
+use crate::line::REORDER;
 use fanfare_fast::Program;
 use fanfare_fast::program::{Field, FieldId, FieldKind, TemplateProgram};
 use std::fmt;
@@ -84,24 +85,33 @@ pub struct PacketNumbers {
     /// The count of numbers from the first to the last, both included; 0 if there is none.
     pub count: u32,
     /// The next number, if the packet announces it for
-    /// [`Arbiter::announce`](crate::Arbiter::announce): NewSeqNo(36) of a SequenceReset that is the
-    /// last message of its packet.
+    /// [`Arbiter::announce`](crate::Arbiter::announce): NewSeqNo(36) of a SequenceReset that does
+    /// not go on with the number after its own. The first and the count are without the messages
+    /// of the new run that follow it in the packet.
     pub next: Option<u32>,
 }
 
 impl PacketNumbers {
+    /// Adds the numbers of a message. Returns whether its own fits: it is one of those before it in
+    /// the packet, or the next one, or behind a SequenceReset one of the first 1,025 of the new
+    /// run, which does not count. With `slack`, one up to so many further ahead also fits, and
+    /// counts with those in front of it, and one below the first fits, but does not count. If it
+    /// does not fit, nothing is added.
     #[inline]
-    pub(crate) fn add(&mut self, number: Option<u32>, next: Option<u32>) {
-        self.next = next.or(self.next);
-        let Some(number) = number else {
-            return;
-        };
-        let first = *self.first.get_or_insert(number);
-        // A number before the first does not belong to the range.
-        let span = number.wrapping_sub(first).saturating_add(1);
-        if span < 1 << 31 {
-            self.count = self.count.max(span);
+    pub(crate) fn add(&mut self, number: Option<u32>, next: Option<u32>, slack: u32) -> bool {
+        if let Some(number) = number {
+            let place = number.wrapping_sub(*self.first.get_or_insert(number));
+            let begins = |next| u64::from(number.wrapping_sub(next)) <= REORDER;
+            let is_of_new_run = self.count > 0 && self.next.is_some_and(begins);
+            if !is_of_new_run && place <= self.count.saturating_add(slack) {
+                self.count = self.count.max(place.saturating_add(1));
+            } else if !is_of_new_run && (slack == 0 || place < 1 << 31) {
+                return false;
+            }
         }
+        let goes_on = number.map(|number| number.wrapping_add(1));
+        self.next = next.filter(|_| next != goes_on).or(self.next);
+        true
     }
 }
 
@@ -115,6 +125,87 @@ mod tests {
             assert_eq!(text.parse::<SequenceField>().unwrap().to_string(), text);
         }
         assert!("".parse::<SequenceField>().is_err());
+    }
+
+    /// Adds the numbers of messages, each of which fits or not.
+    fn added(slack: u32, messages: &[(Option<u32>, Option<u32>, bool)]) -> PacketNumbers {
+        let mut numbers = PacketNumbers::default();
+        for &(number, next, fits) in messages {
+            let before = numbers;
+            assert_eq!(numbers.add(number, next, slack), fits, "{number:?}");
+            assert!(fits || numbers == before);
+        }
+        numbers
+    }
+
+    #[test]
+    fn numbers_of_a_packet_follow_each_other() {
+        let last = u32::MAX;
+        let numbers = added(
+            0,
+            &[
+                (None, None, true),
+                (Some(last), None, true),
+                (Some(last), None, true),
+                (Some(0), None, true),
+                (Some(2), Some(9), false),
+                (Some(1_000_000), Some(9), false),
+                (Some(last - 1), Some(9), false),
+                (Some(1), Some(500), true),
+                (None, None, true),
+                (Some(last), None, true),
+                // The run that was announced.
+                (Some(500), None, true),
+                (Some(501), None, true),
+                (Some(500 + 1_024), None, true),
+                (Some(500 + 1_025), None, false),
+                (Some(499), None, false),
+            ],
+        );
+        let expected = PacketNumbers {
+            first: Some(last),
+            count: 3,
+            next: Some(500),
+        };
+        assert_eq!(numbers, expected);
+    }
+
+    #[test]
+    fn with_slack_numbers_may_be_left_out_or_go_back() {
+        let numbers = added(
+            1_024,
+            &[
+                (Some(5), None, true),
+                (Some(5 + 1 + 1_025), None, false),
+                (Some(8), None, true),
+                (Some(3), None, true),
+                (Some(1_000_000_000), None, false),
+                (Some(9), None, true),
+                (Some(10 + 1_024), None, true),
+                (Some(u32::MAX), None, true),
+            ],
+        );
+        let expected = PacketNumbers {
+            first: Some(5),
+            count: 1_030,
+            next: None,
+        };
+        assert_eq!(numbers, expected);
+    }
+
+    #[test]
+    fn a_reset_to_the_number_that_is_next_anyway_restarts_nothing() {
+        let messages = [
+            (Some(5), None, true),
+            (Some(6), Some(7), true),
+            (Some(7), None, true),
+        ];
+        let expected = PacketNumbers {
+            first: Some(5),
+            count: 3,
+            next: None,
+        };
+        assert_eq!(added(0, &messages), expected);
     }
 
     #[test]

@@ -692,7 +692,7 @@ fn changes_without_room_are_counted_and_a_picture_behind_them_helps() {
     let stats = recovery.stats();
     assert_eq!((stats.overflows, stats.dropped, stats.held), (1, 3, 1));
     let dropped = ["dropped 10", "dropped 11", "dropped 12"];
-    assert_eq!(client.log[1..4], dropped);
+    assert_eq!(client.log[2..5], dropped);
     recovery
         .snapshot(0, picture(11, Some(11), &item(11)), &mut client)
         .unwrap();
@@ -730,8 +730,50 @@ fn silence_makes_live_books_stale_and_speech_live_again() {
     assert_eq!(recovery.state(0), Some(State::Stale));
     recovery.silence(false, &mut client);
     recovery.close(0, 1, &mut client);
-    let states = ["apply 1", "live", "stale", "live", "closed"];
+    let states = ["clear", "apply 1", "live", "stale", "live", "closed"];
     assert_eq!(client.log, states);
+}
+
+fn told(work: impl FnOnce(&mut Recovery<Item>, &mut Client)) -> Vec<String> {
+    let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
+    let mut client = Client::default();
+    work(&mut recovery, &mut client);
+    client.log
+}
+
+fn take(recovery: &mut Recovery<Item>, client: &mut Client, rpt_seqs: &[u32]) {
+    for &rpt_seq in rpt_seqs {
+        let change = change(rpt_seq, u64::from(rpt_seq));
+        recovery.increment(change, client).unwrap();
+    }
+}
+
+#[test]
+fn a_book_that_is_empty_at_the_start_begins_with_a_clear() {
+    let behind = told(|recovery, client| take(recovery, client, &[3, 4]));
+    assert_eq!(behind, ["clear", "recovering: RptSeq 1 to 2 are missing"]);
+    let empty = told(|recovery, client| {
+        recovery.see(1, client);
+        for _ in 0..2 {
+            let empty = picture(0, Some(1), &[]);
+            recovery.snapshot(0, empty, client).unwrap();
+        }
+        recovery.increment(change(1, 2), client).unwrap();
+    });
+    assert_eq!(empty, ["clear", "live", "apply 1"]);
+    let shown = told(|recovery, client| {
+        recovery.see(3, client);
+        recovery
+            .snapshot(0, picture(3, Some(3), &item(3)), client)
+            .unwrap();
+        take(recovery, client, &[4]);
+    });
+    assert_eq!(shown, ["picture 3", "live", "apply 4"]);
+    let closed = told(|recovery, client| {
+        recovery.close(0, 0, client);
+        take(recovery, client, &[1, 2]);
+    });
+    assert_eq!(closed, ["closed", "clear", "apply 1", "apply 2"]);
 }
 
 #[test]

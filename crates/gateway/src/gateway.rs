@@ -3,7 +3,7 @@
 mod events;
 mod feeds;
 pub(crate) mod handle;
-mod numbering;
+pub(crate) mod numbering;
 pub(crate) mod plan;
 pub(crate) mod reloaded;
 pub(crate) mod start_error;

@@ -65,8 +65,12 @@ impl AsOf {
     ) -> Result<Self, LogError> {
         let (events, lost) = (mem::take(&mut known.events), mem::take(&mut known.lost));
         let (number, time) = (known.number, known.time);
+        let has_lost_others = known.has_lost_others;
         let run = known.run.clone().unwrap_or_default();
-        let from = place::begin(folder)?.number.max(number + 1);
+        let begin = place::begin_header(folder)?;
+        let from = begin.first.max(number + 1);
+        // A log may begin with any number, and nothing precedes it.
+        let is_begin = number == 0 && begin.ordinal == 1 && begin.time == 0;
         let mut books = Self {
             number,
             time,
@@ -81,11 +85,14 @@ impl AsOf {
         for instrument in lost {
             books.view.open(InstrumentId(instrument)).lose();
         }
-        if number + 1 < from {
-            // Nothing can be read of the events between.
-            books.view.lose_all();
+        if has_lost_others {
+            books.view.lose_others();
         }
         books.take_run();
+        if number + 1 < from && !is_begin {
+            // Nothing can be read of the events between, in which books of this run may have begun.
+            books.view.lose_all();
+        }
         Ok(books)
     }
 
@@ -106,9 +113,11 @@ impl AsOf {
     }
 
     /// Returns the instruments whose books are not known until they are shown, as events were lost.
+    /// [`InstrumentId::ALL`] stands for those without events so far.
     pub fn lost(&self) -> impl Iterator<Item = InstrumentId> {
         let is_lost = move |number| self.view.get(number).is_some_and(|seen| seen.is_lost());
-        self.view.numbers().filter(move |number| is_lost(*number))
+        let known = self.view.numbers().filter(move |number| is_lost(*number));
+        known.chain(self.view.has_lost_others().then_some(InstrumentId::ALL))
     }
 
     /// Returns the ordinal of the segment being read.
@@ -133,8 +142,11 @@ impl AsOf {
     fn take_run(&mut self) {
         let run = self.reader.run().filter(|run| **run != self.run).cloned();
         if let Some(run) = run {
-            // The record of the run, or the border to it, could not be read.
-            let is_unsure = self.reader.take_unsure() || run.number == self.run.number;
+            // The record of the run, or the border to it, could not be read, or events were lost
+            // before any run was known.
+            let is_unsure = self.reader.take_unsure()
+                || run.number == self.run.number
+                || self.run.number == 0 && self.view.has_lost_others();
             self.run = run;
             self.view = View::new(self.run.books());
             self.of_all.clear();
@@ -148,9 +160,10 @@ impl AsOf {
     fn lose_known(&mut self) {
         for (number, _) in self.reader.directory().iter() {
             if number.0 < MOST_INSTRUMENTS {
-                self.view.open(number).lose();
+                self.view.open(number);
             }
         }
+        self.view.lose_all();
     }
 
     /// Advances by at most `limit` messages of the log, and returns how many records were read.

@@ -77,6 +77,9 @@ impl Packer<'_> {
             }
             self.flush(BLOCK)?;
         }
+        if known.view.has_lost_others() {
+            self.block.record(Kind::OthersLost, &[], 0);
+        }
         for event in &known.of_all {
             self.block.record(Kind::Events, &event.to_bytes(), 0);
         }

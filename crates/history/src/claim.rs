@@ -47,6 +47,10 @@ impl Claim {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(LogError::io(&path)(error)),
         };
+        if bytes.is_empty() {
+            // The machine has crashed before the first claim, and so before the first event.
+            return Ok(None);
+        }
         let slots = bytes.chunks(PAGE).filter_map(slot);
         let Some((writes, below, boot)) = slots.max_by_key(|slot| slot.0) else {
             return Err(LogError::BadClaim(path));
@@ -204,6 +208,8 @@ mod tests {
             let expected = if is_unused { claim.below() } else { before };
             assert_eq!(left.below(), expected, "byte {at}");
         }
+        fs::write(&path, "").unwrap();
+        assert!(Claim::left(&folder.0).unwrap().is_none());
         fs::write(&path, [0; 2 * PAGE]).unwrap();
         let error = Claim::left(&folder.0).unwrap_err().to_string();
         assert!(error.contains("numbers"), "{error}");

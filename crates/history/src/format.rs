@@ -196,6 +196,9 @@ pub(crate) enum Kind {
     /// message. Fanfare 0.1.0 does not write it: each record of a long message looks like a message
     /// of its own.
     Part = 8,
+    /// In a checkpoint: the books of instruments without events in it are not known, as events were
+    /// lost. Versions up to 0.2.0 do not write it, and ignore it.
+    OthersLost = 9,
 }
 
 impl Kind {
@@ -209,6 +212,7 @@ impl Kind {
             6 => Self::Raw,
             7 => Self::Watermark,
             8 => Self::Part,
+            9 => Self::OthersLost,
             _ => return None,
         })
     }

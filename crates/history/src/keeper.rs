@@ -14,7 +14,7 @@ use fanfare_market::Event;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The configuration of a [`Keeper`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct KeeperStats {
     pub checkpoints: u64,
     /// Segments compacted.
     pub compacted: u64,
-    /// Segments left uncompacted, because they are damaged.
+    /// Segments left uncompacted, because they are damaged, or have records of a later version.
     pub damaged: u64,
     /// Bytes of the segments that were compacted, before and after.
     pub bytes_before: u64,
@@ -66,6 +66,9 @@ const SPACING: u64 = 4;
 
 /// Most messages followed in a call.
 const TURN: usize = 4096;
+
+/// The pause after which old segments are looked for again while nothing is written.
+const PAUSE: Duration = Duration::from_secs(60);
 
 /// Bytes of the records of a compacted block.
 const BLOCK: usize = 1 << 20;
@@ -90,6 +93,8 @@ pub struct Keeper {
     due: u64,
     /// The segment after which the next one was made.
     prepared: Option<u64>,
+    /// The time at which old segments were last looked for.
+    retained: Option<Instant>,
     stats: KeeperStats,
 }
 
@@ -146,6 +151,7 @@ impl Keeper {
             segment: books.segment(),
             due: 0,
             prepared: None,
+            retained: None,
             books,
             stats: KeeperStats::default(),
         })
@@ -195,8 +201,11 @@ impl Keeper {
         let since = self.books.number.saturating_sub(self.last);
         let is_due = since >= spacing || (is_full && since > 0);
         let outcome = self.store(is_due);
-        if is_full || outcome.is_err() {
-            // On a full disk this frees space.
+        // The limits may be others than before, and on a full disk this frees space.
+        let has_limit = self.config.keep_bytes.or(self.config.keep_nanos).is_some();
+        let is_paused = self.retained.is_some_and(|at| at.elapsed() < PAUSE);
+        let is_idle = read == 0 && has_limit && !is_paused;
+        if is_full || is_idle || outcome.is_err() || prepared.is_err() {
             self.retain()?;
         }
         outcome.and(prepared)?;
@@ -274,7 +283,7 @@ impl Keeper {
         match compact(&mut segment, &new, level, Damaged::Refuse) {
             Ok(true) => {}
             Ok(false) => {
-                // The rest of a damaged segment may be worth more than the space.
+                // What cannot be read of a segment may be worth more than the space.
                 self.stats.damaged += 1;
                 return folder::remove(&new);
             }
@@ -328,6 +337,7 @@ impl Keeper {
 
     /// Removes the oldest segments, as long as the log is beyond its limits.
     fn retain(&mut self) -> Result<(), LogError> {
+        self.retained = Some(Instant::now());
         let listing = folder::list(&self.folder)?;
         let all = self.parts(&listing)?;
         let mut bytes: u64 = all.iter().map(|part| part.bytes).sum();
@@ -383,7 +393,8 @@ pub(crate) enum Damaged {
     PassOver,
 }
 
-/// Writes the records of a segment to a file; returns false if not all of them can be read.
+/// Writes the records of a segment to a file; returns false if not all of them can be read. Records
+/// of a later version end the compaction as unreadable bytes do, and else are left out.
 pub(crate) fn compact(
     segment: &mut Segment,
     path: &Path,
@@ -411,6 +422,9 @@ pub(crate) fn compact(
                 if unpacker.records(&header, segment.block(&header), &mut room) {
                     packer.skip_to(&header, &mut out).map_err(io())?;
                     for (kind, bytes) in Records(&room) {
+                        if kind.is_none() && damaged == Damaged::Refuse {
+                            return Ok(false);
+                        }
                         packer.put(kind, bytes, &mut out).map_err(io())?;
                     }
                 } else {
@@ -490,7 +504,7 @@ impl Packer {
                 self.block.record(Kind::Lost, bytes, next);
             }
             Some(kind) => self.block.record(kind, bytes, 0),
-            // A record of a later version, which reads it from the old file.
+            // A record of a later version. A repair keeps it in the file that was damaged.
             None => {}
         }
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! A checkpoint has the bytes of a compacted segment. Its records are the run, the instruments, the
 //! events that make the books, `Lost` with the number of each instrument whose book is not known,
-//! and an `End`.
+//! `OthersLost` if those of instruments without events are not known, and an `End`.
 
 use crate::block::Unpacker;
 use crate::error::LogError;
@@ -26,6 +26,8 @@ pub(crate) struct Known {
     pub(crate) events: Vec<Event>,
     /// Instruments whose books are not known.
     pub(crate) lost: Vec<u32>,
+    /// Whether the books of instruments without events are not known.
+    pub(crate) has_lost_others: bool,
 }
 
 impl Known {
@@ -77,6 +79,7 @@ impl Known {
                     .extend(events.iter().filter_map(Event::from_bytes));
             }
             Some(Kind::Lost) => self.lost.push(u32_at(bytes, 0)),
+            Some(Kind::OthersLost) => self.has_lost_others = true,
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use crate::block::{Unpacker, later};
 use crate::error::LogError;
 use crate::folder;
-use crate::format::{BlockHeader, Kind, Records, u64_at};
+use crate::format::{BlockHeader, Kind, Records, SegmentHeader, u64_at};
 use crate::run::Run;
 use crate::segment::{Found, Segment};
 use fanfare_market::Event;
@@ -113,17 +113,22 @@ impl Tail {
 
 /// Returns the beginning of the log of a folder: its first segment of which something can be read.
 pub(crate) fn begin(folder: &Path) -> Result<Begin, LogError> {
+    let header = begin_header(folder)?;
+    Ok(Begin {
+        number: header.first,
+        time: header.time,
+    })
+}
+
+/// Returns the header of the first segment of a folder of which something can be read.
+pub(crate) fn begin_header(folder: &Path) -> Result<SegmentHeader, LogError> {
     let segments = folder::list(folder)?.segments;
     let Some(&oldest) = segments.keys().next() else {
         return Err(LogError::NoLog(folder.to_owned()));
     };
-    let header = match readable(folder, segments.into_keys()).next() {
+    Ok(match readable(folder, segments.into_keys()).next() {
         Some(segment) => segment?.header,
         None => Segment::open_rest(folder, oldest)?.header,
-    };
-    Ok(Begin {
-        number: header.first,
-        time: header.time,
     })
 }
 

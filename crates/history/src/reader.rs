@@ -316,7 +316,7 @@ impl Reader {
                     (&mut self.next, self.end, &mut self.time),
                     (&mut each, &mut each_raw),
                 ),
-                Some(Kind::End) | None => true,
+                Some(Kind::End | Kind::OthersLost) | None => true,
             };
             if !taken {
                 break;

@@ -5,6 +5,9 @@ use fanfare_market::book::BookKind;
 use fanfare_market::instruments::Directory;
 use fanfare_market::{BookConfig, InstrumentId};
 
+/// The position of the rules of a book in the number of its kind.
+const RULES: u32 = 16;
+
 /// One feed of a run, in the order of [`fanfare_market::Event::source`], from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedInfo {
@@ -77,7 +80,8 @@ impl Run {
         feeds.max_by_key(|feed| feed.base).map(FeedInfo::place)
     }
 
-    /// Writes the run into `out`, which is emptied first.
+    /// Writes the run into `out`, which is emptied first. The rules of books are in the upper half
+    /// of their kind. Versions up to 0.2.0 write zeros there, and read no run with anything else.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.number.to_le_bytes());
@@ -88,6 +92,7 @@ impl Run {
                 BookKind::Prices => 1,
                 BookKind::Orders => 2,
             };
+            let kind = kind | feed.book.rules() << RULES;
             let name = feed.name.as_bytes();
             let (levels, orders) = (feed.book.levels(), feed.book.orders());
             for word in [feed.base, kind, levels, orders, name.len() as u32] {
@@ -113,7 +118,8 @@ impl Run {
             let (fixed, behind) = rest.split_at_checked(20)?;
             let word = |at: usize| u32_at(fixed, 4 * at);
             let (levels, orders) = (word(2), word(3));
-            let book = match word(1) {
+            let (kind, rules) = (word(1) & ((1 << RULES) - 1), word(1) >> RULES);
+            let book = match kind {
                 0 => BookConfig::by_level(levels),
                 1 => BookConfig::by_price(levels),
                 2 => BookConfig::by_order(levels, orders),
@@ -123,7 +129,7 @@ impl Run {
             feeds.push(FeedInfo {
                 name: String::from_utf8_lossy(name).into_owned(),
                 base: word(0),
-                book: book.ok()?,
+                book: book.ok()?.with_rules(rules),
             });
             rest = behind;
         }
@@ -138,6 +144,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fanfare_market::book::Priority;
 
     #[test]
     fn a_run_comes_back() {
@@ -146,13 +153,21 @@ mod tests {
             base,
             book,
         };
+        let levels = BookConfig::by_level(5).unwrap();
+        let orders = BookConfig::by_order(3, 100).unwrap();
+        let priority = Priority {
+            increase_keeps: true,
+            decrease_loses: false,
+        };
         let run = Run {
             number: 3,
             start: 1 << 60,
             feeds: vec![
-                feed("one", 0, BookConfig::by_level(5).unwrap()),
+                feed("one", 0, levels),
                 feed("", 7, BookConfig::by_price(9).unwrap()),
-                feed("drei", 1000, BookConfig::by_order(3, 100).unwrap()),
+                feed("drei", 1000, orders),
+                feed("vier", 2000, orders.priority(priority)),
+                feed("fünf", 3000, levels.may_cross(true)),
             ],
         };
         let mut bytes = Vec::new();

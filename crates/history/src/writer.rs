@@ -22,6 +22,10 @@ const BLOCK: usize = 1 << 18;
 /// The size in bytes of a block that cannot be written, beyond which nothing is appended.
 const FULL: usize = 3 << 20;
 
+/// The most events of a record: a longer message takes several. A block with more events than a
+/// reader takes would be no block.
+const MOST: usize = 1_024;
+
 /// The permitted sizes of a full segment.
 const SIZES: RangeInclusive<u64> = 1 << 16..=16 << 30;
 
@@ -137,6 +141,7 @@ impl Writer {
         if tail.ordinal == 0 {
             tail.next = config.first.max(1);
         }
+        remove_views(folder, tail.next)?;
         let before = tail.run.take().unwrap_or_default();
         let was_there = before.number > 0;
         let run = Run {
@@ -243,7 +248,8 @@ impl Writer {
     /// numbers. Events whose numbers are not above those before are left out.
     ///
     /// # Errors
-    /// The disk takes nothing, and 3 MiB wait for it: nothing was appended. See [`Self::commit`].
+    /// The disk takes nothing, and 3 MiB wait for it: nothing was appended, or of a message of more
+    /// than 1,024 events its beginning. See [`Self::commit`].
     #[inline]
     pub fn events(&mut self, events: &[[u8; Event::SIZE]]) -> Result<(), LogError> {
         self.part(events, false)
@@ -257,6 +263,21 @@ impl Writer {
     /// Those of [`Self::events`].
     #[inline]
     pub fn part(&mut self, events: &[[u8; Event::SIZE]], continues: bool) -> Result<(), LogError> {
+        let mut left = events.len();
+        for events in events.chunks(MOST) {
+            left -= events.len();
+            self.put_events(events, continues || left > 0)?;
+        }
+        Ok(())
+    }
+
+    /// Appends a record of events of one message.
+    #[inline]
+    fn put_events(
+        &mut self,
+        events: &[[u8; Event::SIZE]],
+        continues: bool,
+    ) -> Result<(), LogError> {
         self.make_room(events.len() * Event::SIZE)?;
         let next = self.block.next();
         let number = |event: &[u8; Event::SIZE]| crate::format::u64_at(event, 0);
@@ -446,6 +467,16 @@ impl Writer {
         folder::remove(&folder::next(&self.folder))?;
         self.sync()
     }
+}
+
+/// Removes the checkpoints after events that the log does not have: a crash of the machine may have
+/// left them, and what the log has next does not follow them.
+fn remove_views(folder: &Path, next: u64) -> Result<(), LogError> {
+    let views = folder::list(folder)?.views;
+    for view in views.into_iter().filter(|view| *view >= next) {
+        folder::remove(&folder::view(folder, view))?;
+    }
+    Ok(())
 }
 
 /// Makes a segment that continues after `block`.

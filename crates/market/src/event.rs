@@ -34,7 +34,9 @@ pub enum Kind {
     /// The plant's state of the instrument: `id` is a code of [`crate::state::code`], and `level`,
     /// `rpt_seq` and `size` specify what it lacks ([`crate::state::lack`]).
     State = 7,
-    /// The book is empty from here on. With [`Flags::SNAPSHOT`], a snapshot of it follows.
+    /// The book is empty from here on. With [`Flags::SNAPSHOT`], a snapshot of it follows. Each
+    /// book of a plant begins with one, so that a reader that lost events knows which books it has
+    /// whole.
     Clear = 8,
 }
 
@@ -220,6 +222,12 @@ impl Event {
             ..*event
         };
         essence(self) == essence(other)
+    }
+
+    /// Returns whether a deletion or a change of a trade or a statistic is one of `other`: of its
+    /// MDEntryType(269), and with its number or none.
+    pub const fn is_about(&self, other: &Self) -> bool {
+        self.entry == other.entry && (self.id == 0 || self.id == other.id)
     }
 }
 

@@ -145,11 +145,13 @@ impl Follower {
             channel::Event::Message(message) => {
                 self.course.hear(now, send);
                 let number = message.number.map(|number| number as u32);
+                let at = (message.received, self.course.place(number));
                 let (mapper, table) = (&mut self.mapper, &mut self.table);
-                let mapped = Mapped::fast(mapper, table, message.received, message.record);
+                let mapped = Mapped::fast(mapper, table, at, message.record);
                 let part = Part {
                     is_first: message.index == 0,
                     is_last: message.is_last,
+                    is_converted: false,
                 };
                 self.course.part(now, number, &mapped, part, send);
                 mapped.settle(&mut self.table, &self.course.market);
@@ -192,7 +194,8 @@ impl Follower {
         record: &Record,
         send: &mut impl FnMut(&Event),
     ) {
-        let mapped = Mapped::fast(&mut self.mapper, &mut self.table, received, record);
+        let at = (received, self.course.place(None));
+        let mapped = Mapped::fast(&mut self.mapper, &mut self.table, at, record);
         self.course.snapshot(lines, now, &mapped, send);
         mapped.settle(&mut self.table, &self.course.market);
     }
@@ -221,11 +224,13 @@ impl Follower {
         if !self.course.expects(now, number) {
             return;
         }
-        for (place, record) in records.iter().enumerate() {
-            let mapped = Mapped::fast(&mut self.mapper, &mut self.table, received, record);
+        let at = (received, self.course.place(Some(number)));
+        for (index, record) in records.iter().enumerate() {
+            let mapped = Mapped::fast(&mut self.mapper, &mut self.table, at, record);
             let part = Part {
-                is_first: place == 0,
-                is_last: place + 1 == records.len(),
+                is_first: index == 0,
+                is_last: index + 1 == records.len(),
+                is_converted: false,
             };
             self.course.part(now, Some(number), &mapped, part, send);
             mapped.settle(&mut self.table, &self.course.market);
@@ -246,6 +251,7 @@ impl Follower {
             return;
         };
         if self.course.expects(now, number) {
+            mapper.set_place(self.course.place(Some(number)));
             let mapped = Mapped {
                 outcome: mapper.message(&mut self.table, received, message),
                 events: mapper.events(),

@@ -64,7 +64,7 @@ pub fn fields(
     use Value::{Number, Plain, True};
     each("number", Number(&event.number));
     each("kind", Plain(&event.kind.name()));
-    if matches!(event.kind, Kind::Level | Kind::Order | Kind::Definition) {
+    if has_action(event) {
         each("action", Plain(&action(event.action)));
     }
     match event.instrument {
@@ -110,6 +110,17 @@ pub fn fields(
     }
     if let (Kind::Definition, Some(known)) = (event.kind, known) {
         each("definition", Value::Definition(known));
+    }
+}
+
+/// Returns whether an event is written with its action, as trades and statistics are unless they
+/// are new.
+#[must_use]
+pub const fn has_action(event: &Event) -> bool {
+    match event.kind {
+        Kind::Level | Kind::Order | Kind::Definition => true,
+        Kind::Trade | Kind::Statistic => !matches!(event.action, Action::New),
+        Kind::Status | Kind::State | Kind::Clear => false,
     }
 }
 
@@ -297,6 +308,25 @@ mod tests {
         for own in actions.chain([Action::Fill]) {
             has(action(own));
         }
+    }
+
+    #[test]
+    fn a_trade_that_is_not_new_has_its_action() {
+        let written = |kind, action| {
+            let mut line = String::new();
+            let of = Event {
+                kind,
+                action,
+                ..Event::EMPTY
+            };
+            event(&of, None, &mut line);
+            line
+        };
+        for kind in [Kind::Trade, Kind::Statistic] {
+            assert!(!written(kind, Action::New).contains("action"));
+            assert!(written(kind, Action::Delete).contains(r#""action":"delete""#));
+        }
+        assert!(!written(Kind::Clear, Action::Delete).contains("action"));
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub mod json;
 mod last;
 pub mod mapping;
 pub mod market;
+mod newest;
 mod picture;
 pub mod price;
 mod refresh;

@@ -3,6 +3,7 @@
 
 use crate::book::{Book, BookConfig, BookKind, Books, Fault};
 use crate::event::{Event, Flags, InstrumentId, Kind};
+use crate::newest::Newest;
 use crate::picture;
 use crate::refresh::{self, Refresh};
 use crate::state;
@@ -34,7 +35,8 @@ pub struct MarketStats {
     /// Changes of books without RptSeq(83) in a feed that numbers them. Each counts as a fault.
     pub unnumbered: u64,
     /// Changes that were ignored because a snapshot contained them, because they followed a fault,
-    /// or because they were dropped ([`RecoveryStats::dropped`]). Trades among them were passed on.
+    /// or because they were dropped ([`RecoveryStats::dropped`]), and late statuses and statistics
+    /// that later messages had replaced. Trades among them were passed on.
     pub left_out: u64,
     /// Events of instruments beyond the limit.
     pub refused: u64,
@@ -46,10 +48,12 @@ pub struct MarketStats {
 ///
 /// Events are passed on in the order in which they apply to the book, so that after each call the
 /// books reflect the events so far. A queued change is passed on when it is in sequence. The
-/// numbers of all events are without gaps.
+/// numbers of all events are without gaps. Every book begins with a [`Kind::Clear`].
 ///
-/// Allocates for new instruments and books, and for queued changes beyond the most queued before.
-/// Changes in sequence do not allocate.
+/// Allocates for new instruments and books, for queued changes beyond the most queued before, and
+/// while messages are missing that may come late ([`Self::expect_late`]) for the first status of an
+/// instrument, and for the first value of each of its statistics without RptSeq(83). Changes in
+/// sequence do not allocate.
 #[derive(Debug)]
 pub struct Market {
     recovery: Recovery<Event>,
@@ -73,6 +77,11 @@ struct Out {
     /// The instruments whose books had a fault in the current message, each with the number below
     /// which a message has a change that cannot be used; 0 if none has.
     faulty: Vec<(InstrumentId, u64)>,
+    /// The instrument whose snapshot is being applied, and the MDEntryTypes(269) of its statistics.
+    pictured: Option<(u32, u128)>,
+    /// Whether messages that are missing may come late.
+    expects_late: bool,
+    newest: Newest,
     stats: MarketStats,
 }
 
@@ -101,9 +110,18 @@ impl Market {
                 source: config.source,
                 ts_recv: Event::NO_TIME,
                 faulty: Vec::new(),
+                pictured: None,
+                expects_late: false,
+                newest: Newest::default(),
                 stats: MarketStats::default(),
             },
         }
+    }
+
+    /// Expects messages that are missing to come late, as by a replay: from then on, a status or a
+    /// statistic without RptSeq(83) is left out if a later message has replaced it.
+    pub const fn expect_late(&mut self) {
+        self.out.expects_late = true;
     }
 
     /// Returns the number of the next event.
@@ -224,6 +242,7 @@ impl Market {
             {
                 to.out.stats.refreshed += 1;
             }
+            to.out.pictured = None;
         }
     }
 
@@ -267,6 +286,7 @@ impl Market {
         if self.recovery.snapshot(now, snapshot, &mut to).is_err() {
             to.out.stats.refused += 1;
         }
+        to.out.pictured = None;
         self.end(send);
     }
 
@@ -373,26 +393,19 @@ impl Market {
     pub fn pass_on(&mut self, ts_recv: u64, event: &Event, send: &mut impl FnMut(&Event)) {
         self.out.ts_recv = ts_recv;
         let next = self.recovery.next();
-        self.with(send, |recovery, to| pass(recovery, to, event, next));
+        self.with(send, |recovery, to| match event.kind {
+            // It may only repeat an earlier one, which the table of instruments knows.
+            Kind::Status => to.emit(event),
+            _ => pass(recovery, to, event, next),
+        });
     }
 
     /// Passes on the state of an instrument again: a snapshot of its book, and its state. It serves
     /// readers that lost events, or join late, and adds nothing for the others. A book that only a
-    /// snapshot of the feed can restore is left out. An instrument without a state has at most the
-    /// empty book that its first change applies to. Allocates nothing.
+    /// snapshot of the feed can restore is left out, and so is an instrument without a state, whose
+    /// book is yet to begin. Allocates nothing.
     pub fn show(&mut self, ts_recv: u64, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
         let Some(state) = self.recovery.state(instrument.0) else {
-            if self.recovery.begins_with_a_book() {
-                // Its first change comes without a Clear.
-                let empty = Event {
-                    instrument,
-                    ts_recv,
-                    flags: Flags::SNAPSHOT.with(Flags::LAST),
-                    ..Event::EMPTY
-                };
-                let out = &mut self.out;
-                To { out, send }.emit(&empty);
-            }
             return;
         };
         let (mut next, source) = (self.out.next, self.out.source);
@@ -422,20 +435,14 @@ impl Market {
             true => self.position(instrument).unwrap_or_default(),
             false => 0,
         };
-        let mut last = Event {
+        let clear = Event {
             flags: Flags::SNAPSHOT,
             instrument,
+            rpt_seq,
             source: self.out.source,
             ..Event::EMPTY
         };
-        if let Some(book) = self.out.books.get(instrument) {
-            picture::of_book(book, instrument, &mut |event| {
-                send(&Event { rpt_seq, ..last });
-                last = *event;
-            });
-        }
-        last.flags = last.flags.with(Flags::LAST);
-        send(&Event { rpt_seq, ..last });
+        picture::snapshot(&clear, self.out.books.get(instrument), send);
     }
 
     fn with<F: FnMut(&Event)>(
@@ -456,7 +463,8 @@ impl Market {
 
 /// Passes on an event that is not queued, of the message with this number. The end of an instrument
 /// is passed on as its state, and a definition opens an instrument that was closed, unless a later
-/// message closed or opened it: the state of one that stays closed follows its definition.
+/// message closed or opened it: the state of one that stays closed follows its definition. A status
+/// or a statistic that a later message has replaced is left out.
 fn pass<F: FnMut(&Event)>(
     recovery: &mut Recovery<Event>,
     to: &mut To<'_, F>,
@@ -465,6 +473,13 @@ fn pass<F: FnMut(&Event)>(
 ) {
     if state::closes(event) {
         return recovery.close(event.instrument.0, sequence, to);
+    }
+    if matches!(event.kind, Kind::Status | Kind::Statistic) {
+        let is_whole = !to.out.expects_late || recovery.missing().is_empty();
+        if !to.out.newest.take(event, sequence, is_whole) {
+            to.out.stats.left_out += 1;
+            return;
+        }
     }
     to.emit(event);
     if event.kind == Kind::Definition {
@@ -496,6 +511,20 @@ impl<F: FnMut(&Event)> To<'_, F> {
         }
     }
 
+    /// Returns whether the book of an instrument had a fault in the current message.
+    #[inline]
+    fn is_faulty(&self, instrument: InstrumentId) -> bool {
+        let mut faulty = self.out.faulty.iter();
+        faulty.any(|(own, _)| *own == instrument)
+    }
+
+    /// Returns whether a statistic is contained in the snapshot that is being applied to its
+    /// instrument, which has no value of its type.
+    fn is_beside_picture(&self, instrument: u32, event: &Event) -> bool {
+        let pictured = self.out.pictured.filter(|(own, _)| *own == instrument);
+        pictured.is_some_and(|(_, entries)| entries & bit(event.entry) == 0)
+    }
+
     #[cold]
     fn refused(&mut self, event: &Event, fault: Fault) {
         self.out.stats.faults += 1;
@@ -514,8 +543,7 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
         if event.is_bare_number() {
             return;
         }
-        let is_faulty = |(instrument, _): &(InstrumentId, u64)| *instrument == event.instrument;
-        if self.out.faulty.iter().any(is_faulty) && event.kind.is_of_book() {
+        if self.is_faulty(event.instrument) && event.kind.is_of_book() {
             // After a fault, no change applies to the book until a snapshot arrives.
             self.out.stats.left_out += 1;
             return;
@@ -523,10 +551,12 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
         self.apply_to_book(event);
     }
 
-    fn superseded(&mut self, _: u32, event: &Event) {
+    fn superseded(&mut self, instrument: u32, event: &Event) {
         match event.kind {
             Kind::Trade => self.emit(event),
             _ if event.is_bare_number() => {}
+            // Snapshots of many feeds have levels alone.
+            Kind::Statistic if self.is_beside_picture(instrument, event) => self.emit(event),
             _ => self.out.stats.left_out += 1,
         }
     }
@@ -535,7 +565,10 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
         self.superseded(instrument, event);
     }
 
-    fn picture(&mut self, _: u32, events: &[Event]) {
+    fn picture(&mut self, instrument: u32, events: &[Event]) {
+        let statistics = events.iter().filter(|event| event.kind == Kind::Statistic);
+        let entries = statistics.fold(0, |all, event| all | bit(event.entry));
+        self.out.pictured = Some((instrument, entries));
         for event in events {
             self.apply_to_book(event);
         }
@@ -552,6 +585,10 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
     }
 
     fn state(&mut self, instrument: u32, state: State) {
+        if state::has_book(state) && self.is_faulty(InstrumentId(instrument)) {
+            // Its book is cleared at the end of the message, and its next state passed on then.
+            return;
+        }
         let event = Event {
             instrument: InstrumentId(instrument),
             ts_recv: self.out.ts_recv,
@@ -560,4 +597,9 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
         };
         self.emit(&event);
     }
+}
+
+/// Returns the bit of an MDEntryType(269).
+const fn bit(entry: u8) -> u128 {
+    1 << (entry & 127)
 }

@@ -31,6 +31,25 @@ pub(crate) fn of_book(book: &Book, instrument: InstrumentId, send: &mut impl FnM
     }
 }
 
+/// Calls `send` with a snapshot of a book: a Clear and, with its RptSeq(83), feed and time of
+/// arrival, the events of [`of_book`]. The last one has [`Flags::LAST`]. Allocates nothing.
+pub(crate) fn snapshot(clear: &Event, book: Option<&Book>, send: &mut impl FnMut(&Event)) {
+    let mut last = *clear;
+    if let Some(book) = book {
+        of_book(book, clear.instrument, &mut |event| {
+            send(&last);
+            last = Event {
+                rpt_seq: clear.rpt_seq,
+                source: clear.source,
+                ts_recv: clear.ts_recv,
+                ..*event
+            };
+        });
+    }
+    last.flags = last.flags.with(Flags::LAST);
+    send(&last);
+}
+
 fn of_level(event: &Event, level: &Level) -> Event {
     Event {
         kind: Kind::Level,

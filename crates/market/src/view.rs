@@ -6,6 +6,9 @@ use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::{Book, LastValues, picture, state};
 use fanfare_feed::recovery::{Lack, State};
 
+/// The state of a book that is not known.
+const UNKNOWN: State = State::Recovering(Lack::Picture);
+
 /// The state of an instrument, with a value of the reader.
 #[derive(Debug)]
 pub struct Seen<T = ()> {
@@ -13,6 +16,8 @@ pub struct Seen<T = ()> {
     pub book: Option<Book>,
     /// The state, which shows whether the book is reliable.
     pub state: State,
+    /// The state in the last event. A book that was lost does not have it until it is shown.
+    told: State,
     /// Whether events were lost, and it has not been shown since.
     is_lost: bool,
     /// The last event of the trading status.
@@ -27,7 +32,8 @@ impl<T: Default> Default for Seen<T> {
     fn default() -> Self {
         Self {
             book: None,
-            state: State::Recovering(Lack::Picture),
+            state: UNKNOWN,
+            told: UNKNOWN,
             is_lost: false,
             status: None,
             last: LastValues::default(),
@@ -46,7 +52,7 @@ impl<T> Seen<T> {
     /// Records that events were lost, so that the book, the values and the status are unknown until
     /// they are shown again.
     pub fn lose(&mut self) {
-        self.state = State::Recovering(Lack::Picture);
+        (self.state, self.told) = (UNKNOWN, UNKNOWN);
         self.is_lost = true;
         self.book = None;
         self.status = None;
@@ -100,6 +106,8 @@ pub struct View<T = ()> {
     /// The books of each feed.
     books: Vec<BookConfig>,
     seen: Vec<Option<Box<Seen<T>>>>,
+    /// Whether events were lost, so that the books of other instruments may have begun in them.
+    is_lost: bool,
 }
 
 impl<T: Default> View<T> {
@@ -109,6 +117,7 @@ impl<T: Default> View<T> {
         Self {
             books,
             seen: Vec::new(),
+            is_lost: false,
         }
     }
 
@@ -132,9 +141,10 @@ impl<T: Default> View<T> {
         self.seen.get_mut(instrument.0 as usize)?.as_deref_mut()
     }
 
-    /// Returns the state of an instrument, which is created if absent. Allocates for a new one.
+    /// Returns the state of an instrument, which is created if absent. Allocates for a new one. If
+    /// events were lost, it is lost, too.
     pub fn open(&mut self, instrument: InstrumentId) -> &mut Seen<T> {
-        open(&mut self.seen, instrument)
+        open(&mut self.seen, instrument, self.is_lost)
     }
 
     /// Returns the numbers of all instruments with a state.
@@ -146,8 +156,10 @@ impl<T: Default> View<T> {
     /// Applies an event of one instrument. Allocates for an instrument's first event, book and
     /// values.
     pub fn apply(&mut self, event: &Event) {
-        let seen = open(&mut self.seen, event.instrument);
+        let seen = open(&mut self.seen, event.instrument, self.is_lost);
         match event.kind {
+            // Without its beginning, the book would be a part of the real one.
+            Kind::Level | Kind::Order if seen.is_lost => {}
             Kind::Level | Kind::Order => {
                 let book = match &mut seen.book {
                     Some(book) => book,
@@ -164,6 +176,7 @@ impl<T: Default> View<T> {
             }
             Kind::Clear => {
                 seen.is_lost = false;
+                seen.state = seen.told;
                 if let Some(book) = &mut seen.book {
                     let _ = book.apply(event);
                 }
@@ -172,7 +185,11 @@ impl<T: Default> View<T> {
             Kind::Status => seen.status = Some(*event),
             Kind::State => {
                 if let Some(state) = state::of_event(event) {
-                    seen.state = state;
+                    seen.told = state;
+                    seen.state = match seen.is_lost && state::has_book(state) {
+                        true => UNKNOWN,
+                        false => state,
+                    };
                 }
             }
             Kind::Definition => {}
@@ -181,29 +198,50 @@ impl<T: Default> View<T> {
 
     /// Records a restart of the plant: no book is known, until later events show it.
     pub fn restart(&mut self) {
+        self.is_lost = false;
         for seen in self.seen.iter_mut().flatten() {
             seen.lose();
             seen.is_lost = false;
         }
     }
 
-    /// Records that events were lost, so that no book is known until it is shown again.
+    /// Records that events were lost, so that no book is known until it is shown again, also of an
+    /// instrument that is not among them yet.
     pub fn lose_all(&mut self) {
+        self.lose_others();
         for seen in self.seen.iter_mut().flatten() {
             seen.lose();
         }
+    }
+
+    /// Records that events of instruments that are not among them yet were lost: their books are
+    /// not known until they are shown.
+    pub const fn lose_others(&mut self) {
+        self.is_lost = true;
+    }
+
+    /// Returns whether the books of instruments that are not among them yet are not known until
+    /// they are shown.
+    pub const fn has_lost_others(&self) -> bool {
+        self.is_lost
     }
 }
 
 fn open<T: Default>(
     seen: &mut Vec<Option<Box<Seen<T>>>>,
     instrument: InstrumentId,
+    is_lost: bool,
 ) -> &mut Seen<T> {
     let place = instrument.0 as usize;
     if place >= seen.len() {
         seen.resize_with(place + 1, || None);
     }
-    seen[place].get_or_insert_default()
+    seen[place].get_or_insert_with(|| {
+        Box::new(Seen {
+            is_lost,
+            ..Seen::default()
+        })
+    })
 }
 
 #[cfg(test)]
@@ -273,5 +311,51 @@ mod tests {
         assert!(!has_picture(&view));
         view.apply(&live);
         assert!(has_picture(&view), "a plant that starts says all there is");
+    }
+
+    #[test]
+    fn a_book_that_began_in_lost_events_is_unknown_until_it_is_shown() {
+        let mut view: View = View::new(vec![BookConfig::by_price(4).unwrap()]);
+        let event = |number, kind, price| Event {
+            kind,
+            entry: entry::BID,
+            price: Price::from_units(price),
+            size: 3,
+            instrument: InstrumentId(number),
+            source: 1,
+            ..Event::EMPTY
+        };
+        let live = |number| Event {
+            instrument: InstrumentId(number),
+            ..state::to_event(State::Live)
+        };
+        let known = |view: &View, number| {
+            let seen = view.get(InstrumentId(number)).unwrap();
+            let is_empty = seen.book.as_ref().is_none_or(Book::is_empty);
+            (seen.state, seen.has_picture(), is_empty)
+        };
+        view.lose_all();
+        // Its beginning is missing, and another one begins.
+        view.apply(&event(1, Kind::Level, 5));
+        view.apply(&event(2, Kind::Clear, 0));
+        view.apply(&event(2, Kind::Level, 5));
+        for number in [1, 2] {
+            view.apply(&live(number));
+        }
+        assert_eq!(known(&view, 1), (UNKNOWN, false, true));
+        assert_eq!(known(&view, 2), (State::Live, true, false));
+        // Its state came before.
+        view.apply(&event(1, Kind::Clear, 0));
+        view.apply(&event(1, Kind::Level, 6));
+        assert_eq!(known(&view, 1), (State::Live, true, false));
+        assert!(view.open(InstrumentId(3)).is_lost());
+        assert!(view.has_lost_others());
+        view.restart();
+        view.apply(&event(4, Kind::Level, 5));
+        view.apply(&live(4));
+        assert_eq!(known(&view, 4), (State::Live, true, false));
+        view.lose_others();
+        assert!(view.open(InstrumentId(5)).is_lost());
+        assert_eq!(known(&view, 4), (State::Live, true, false));
     }
 }

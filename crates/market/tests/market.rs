@@ -60,6 +60,13 @@ fn picture(rpt_seq: u32, price: i64) -> [Event; 2] {
     [clear, bid]
 }
 
+fn statistic(rpt_seq: u32, entry: u8, price: i64) -> Event {
+    Event {
+        kind: Kind::Statistic,
+        ..level(rpt_seq, entry, 0, price)
+    }
+}
+
 /// Events in a short form, each numbered from 100 without a gap.
 #[derive(Default)]
 struct Log(Vec<String>);
@@ -93,6 +100,7 @@ fn trades_that_a_picture_contains_are_passed_on_and_its_levels_are_not() {
     assert_eq!(
         log.0,
         [
+            "Clear 0 9223372036854775807",
             "recovering: RptSeq 1 to 6 are missing",
             "Clear 8 9223372036854775807",
             "Level 8 65",
@@ -108,6 +116,103 @@ fn trades_that_a_picture_contains_are_passed_on_and_its_levels_are_not() {
 }
 
 #[test]
+fn statistics_that_wait_are_passed_on_if_the_picture_has_none_of_their_type() {
+    let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
+    changes(&mut market, &mut log, 50, &[level(7, entry::BID, 1, 70)]);
+    changes(&mut market, &mut log, 51, &[statistic(8, b'4', 71)]);
+    changes(&mut market, &mut log, 52, &[statistic(9, b'7', 72)]);
+    let opening = Event {
+        flags: Flags::SNAPSHOT,
+        ..statistic(9, b'4', 80)
+    };
+    let [clear, bid] = picture(9, 65);
+    snapshot(&mut market, &mut log, 52, &[clear, opening, bid]);
+    assert_eq!(
+        log.0,
+        [
+            "Clear 0 9223372036854775807",
+            "recovering: RptSeq 1 to 6 are missing",
+            "Clear 9 9223372036854775807",
+            "Statistic 9 80",
+            "Level 9 65",
+            "Statistic 9 72",
+            "live",
+        ]
+    );
+    assert_eq!(market.stats().left_out, 2);
+    // One that comes again later may be older than the last one.
+    market.gap(0, 53..54, &mut |event| log.add(event));
+    changes(&mut market, &mut log, 54, &[level(10, entry::OFFER, 1, 90)]);
+    changes(&mut market, &mut log, 53, &[statistic(9, b'7', 72)]);
+    assert_eq!(market.stats().left_out, 3);
+}
+
+#[test]
+fn late_values_without_a_number_do_not_follow_newer_ones() {
+    let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
+    let status = |id, price| Event {
+        kind: Kind::Status,
+        id,
+        ..level(0, 0, 0, price)
+    };
+    market.expect_late();
+    let first = [statistic(0, b'4', 70), status(17, 1)];
+    changes(&mut market, &mut log, 1, &first);
+    market.gap(0, 2..3, &mut |event| log.add(event));
+    let newer = [statistic(0, b'4', 72), status(17, 3)];
+    changes(&mut market, &mut log, 3, &newer);
+    let late = [
+        statistic(0, b'4', 71),
+        status(18, 2),
+        statistic(0, b'7', 60),
+        trade(0, 61),
+    ];
+    changes(&mut market, &mut log, 2, &late);
+    market.replayed(2..3, &mut |event| log.add(event));
+    assert_eq!(
+        log.0,
+        [
+            "Statistic 0 70",
+            "Status 0 1",
+            "Statistic 0 72",
+            "Status 0 3",
+            "Statistic 0 60",
+            "Trade 0 61",
+        ]
+    );
+    assert_eq!(market.stats().left_out, 2);
+}
+
+#[test]
+fn a_picture_with_a_fault_is_never_told_as_live() {
+    let mut market = market(Numbering::Instrument);
+    let [clear, bid] = picture(8, 65);
+    let offer = Event {
+        flags: Flags::SNAPSHOT.with(Flags::LAST),
+        ..level(8, entry::OFFER, 1, 60)
+    };
+    let bid = Event {
+        flags: Flags::SNAPSHOT,
+        ..bid
+    };
+    for last in [50, 51] {
+        let mut log = Vec::new();
+        market.see(last.into(), &mut |event| panic!("{event:?}"));
+        market.snapshot((0, 0), Some(last), &[clear, bid, offer], &mut |event| {
+            log.push(match event.kind {
+                Kind::State => state::of_event(event).unwrap().to_string(),
+                kind => format!("{kind:?} {}", event.rpt_seq),
+            });
+        });
+        let recovering = "recovering: a snapshot is missing, after a fault";
+        let expected = ["Clear 8", "Level 8", "Level 8", "Clear 0", recovering];
+        assert_eq!(log, expected);
+    }
+    market.snapshot((0, 0), Some(51), &picture(8, 65), &mut |_| {});
+    assert_eq!(market.state(RIU3), Some(State::Live));
+}
+
+#[test]
 fn trades_that_wait_when_the_channel_begins_anew_are_passed_on() {
     let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
     changes(&mut market, &mut log, 50, &[level(7, entry::BID, 1, 70)]);
@@ -116,6 +221,7 @@ fn trades_that_wait_when_the_channel_begins_anew_are_passed_on() {
     assert_eq!(
         log.0,
         [
+            "Clear 0 9223372036854775807",
             "recovering: RptSeq 1 to 6 are missing",
             "Trade 8 71",
             "Clear 0 9223372036854775807",
@@ -141,6 +247,7 @@ fn a_book_that_is_crossed_is_cleared_and_recovers_with_a_picture() {
     assert_eq!(
         log.0,
         [
+            "Clear 0 9223372036854775807",
             "Level 1 70",
             "live",
             "Level 2 60",
@@ -168,7 +275,7 @@ fn what_a_book_refuses_is_not_passed_on_and_trades_behind_it_are() {
     assert_eq!(
         log.0,
         [
-            "live",
+            "Clear 0 9223372036854775807",
             "Trade 2 71",
             "Clear 0 9223372036854775807",
             "recovering: a snapshot is missing, after a fault",
@@ -233,6 +340,7 @@ fn a_gap_a_silence_and_a_reset_are_told() {
     assert_eq!(
         log.0,
         [
+            "Clear 0 9223372036854775807",
             "Level 1 70",
             "live",
             "recovering: changes may have been lost below MsgSeqNum 4",
@@ -286,23 +394,48 @@ fn knows(view: &View, market: &Market) -> (bool, bool) {
 
 #[test]
 fn a_reader_that_lost_events_before_the_first_change_knows_the_book() {
-    let [mut market, mut other] = [Numbering::Instrument, Numbering::Channel].map(market);
+    for is_open in [true, false] {
+        let [mut market, mut other] = [Numbering::Instrument, Numbering::Channel].map(market);
+        let mut view: View = View::new(vec![BookConfig::by_level(5).unwrap(); 7]);
+        if is_open {
+            view.open(RIU3);
+        }
+        view.lose_all();
+        for market in [&mut market, &mut other] {
+            // Nothing of it has arrived.
+            market.show(1, RIU3, &mut |event| panic!("{event:?}"));
+        }
+        market.changes(0, 1, &[level(1, entry::BID, 1, 60)], &mut |event| {
+            view.apply(event);
+        });
+        assert_eq!(knows(&view, &market), (true, true));
+        // Without numbers of its own, only a snapshot of the feed shows its book.
+        view.lose_all();
+        other.changes(0, 1, &[level(0, entry::BID, 1, 60)], &mut |event| {
+            view.apply(event);
+        });
+        assert!(!knows(&view, &other).0);
+    }
+}
+
+#[test]
+fn a_reader_that_lost_the_beginning_of_a_book_does_not_show_the_rest_of_it() {
+    let mut market = market(Numbering::Instrument);
     let mut view: View = View::new(vec![BookConfig::by_level(5).unwrap(); 7]);
-    view.open(RIU3);
+    market.changes(0, 1, &[level(1, entry::BID, 1, 60)], &mut |_| {});
     view.lose_all();
-    market.show(1, RIU3, &mut |event| {
-        assert_eq!((event.number, event.source, event.ts_recv), (100, 7, 1));
+    market.changes(0, 2, &[level(2, entry::BID, 2, 59)], &mut |event| {
         view.apply(event);
     });
-    assert_eq!(market.state(RIU3), None);
-    assert_eq!(knows(&view, &market), (false, true));
-    market.changes(0, 1, &[level(1, entry::BID, 1, 60)], &mut |event| {
-        assert!(event.number > 100);
-        view.apply(event);
-    });
+    // Silent lines are heard again, and nothing else comes.
+    for is_silent in [true, false] {
+        market.silence(is_silent, &mut |event| view.apply(event));
+        assert_eq!(knows(&view, &market), (false, false));
+        let state = view.get(RIU3).unwrap().state;
+        assert_eq!(state, State::Recovering(Lack::Picture));
+    }
+    market.show(1, RIU3, &mut |event| view.apply(event));
     assert_eq!(knows(&view, &market), (true, true));
-    // Without numbers of its own, only a snapshot of the feed shows its book.
-    other.show(1, RIU3, &mut |event| panic!("{event:?}"));
 }
 
 #[test]

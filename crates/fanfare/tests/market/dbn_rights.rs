@@ -321,6 +321,9 @@ fn a_file_of_dbn_is_a_feed_beside_a_live_one() {
     let of_file = said.iter().filter(|event| event["symbol"].is_string());
     let of_file: Vec<Value> = of_file.cloned().map(plain).collect();
     assert_eq!(of_file, expected);
+    // Each book begins with a Clear.
+    let clears = of_file.iter().filter(|event| event["kind"] == "clear");
+    assert_eq!(clears.count(), 3);
     // Instruments of the second feed follow the numbers of the first one.
     let book = run(&["history", "book", &log, "--symbol", "BETA", "--json"])
         .succeeded()

@@ -92,13 +92,13 @@ fn a_gateway_keeps_the_books_of_a_feed() {
     gateway.tells("of 1 instrument, 1 live");
     let said = gateway.stop();
     let all = events(&folder);
-    let expected = "state2 clear2 level2 level2 level3 level4 level5 state1";
+    let expected = "clear state2 clear2 level2 level2 level3 level4 level5 state1";
     assert_eq!(kinds(&all), expected);
     has(
         &said,
-        "market: 8 events of 1 instrument; 1 live, 0 recovering",
+        "market: 9 events of 1 instrument; 1 live, 0 recovering",
     );
-    has(&said, "events: 8 events written");
+    has(&said, "events: 9 events written");
 }
 
 #[test]

@@ -11,7 +11,7 @@ const MAX_GAP: u32 = 1 << 24;
 pub(super) struct Suspect {
     sequence: u32,
     count: u32,
-    line: Line,
+    pub(super) line: Line,
 }
 
 /// The reason why a unit is doubtful.
@@ -56,7 +56,8 @@ impl Arbiter {
         self.old_end != 0 && self.pending.is_empty() && dead.contains(&start)
     }
 
-    /// Judges a doubtful unit, which is accepted if the last such unit agrees with it.
+    /// Judges a doubtful unit, which is accepted if the last such unit agrees with it, and the line
+    /// of that one has brought nothing else since.
     pub(super) fn suspect(&mut self, line: Line, unit: Unit<'_>, doubt: Doubt) -> Verdict {
         if let Some(other) = self.suspect
             && let distance = unit.sequence.wrapping_sub(other.sequence) as i32

@@ -11,7 +11,8 @@
 //! A unit is compared with its own line first: a line that runs seconds behind the other brings
 //! duplicates, while a line that falls behind *itself* (by more than 1,024), or jumps ahead by more
 //! than `max_jump`, is a suspect. A second suspect that agrees with the first makes it a gap, if it
-//! leads ahead by less than 2^24, or otherwise a reset.
+//! leads ahead by less than 2^24, or otherwise a reset. A suspect is dropped when its line brings
+//! another number.
 //!
 //! A restart that is not so far back looks like duplicates. It is recognized if the feed announces
 //! it ([`Arbiter::announce`]: SequenceReset messages, as snapshot channels have them at the end of
@@ -37,7 +38,7 @@ use crate::serial::extend;
 use std::collections::VecDeque;
 
 /// The most sequence numbers in one unit.
-const MAX_COUNT: u32 = 65_536;
+pub(crate) const MAX_COUNT: u32 = 65_536;
 /// Most resets that wait for units before them.
 const MAX_PENDING: usize = 8;
 /// Arrivals remembered to measure lateness.
@@ -240,6 +241,9 @@ impl Arbiter {
         let verdict = self.arbitrate(line, span, unit.bytes);
         let is_new = !matches!(verdict, Verdict::Duplicate | Verdict::Refused(_));
         self.paused &= !is_new;
+        if self.suspect.is_some_and(|suspect| suspect.line == line) {
+            self.drop_suspect();
+        }
         verdict
     }
 

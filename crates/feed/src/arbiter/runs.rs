@@ -23,6 +23,8 @@ pub(super) struct Ended {
     at: u64,
     /// Whether the end is not known, only that it was over when the next one arrived.
     pub(super) is_inferred: bool,
+    /// Whether the feed announced the end.
+    is_announced: bool,
 }
 
 impl Ended {
@@ -79,8 +81,18 @@ impl Arbiter {
             self.run_length = end - self.epoch_start;
         }
         self.end_run(end, next, false);
+        if let Some(ended) = self.ended.back_mut() {
+            ended.is_announced = true;
+        }
         self.begin_at_once();
         true
+    }
+
+    /// Returns whether the feed has announced the run that begins with the next number: to be
+    /// called at once after [`Event::Reset`](super::Event::Reset).
+    pub fn is_announced(&self) -> bool {
+        let mut ended = self.ended.iter();
+        ended.any(|ended| ended.next == self.next && ended.is_announced)
     }
 
     /// Returns whether `end` is that of the run that was assumed to be over.
@@ -91,6 +103,7 @@ impl Arbiter {
         };
         self.run_length = end - ended.begin;
         (ended.end, ended.is_inferred) = (end, false);
+        ended.is_announced = true;
         let ended = *ended;
         self.pass_end(ended);
         self.begin_at_once();
@@ -130,6 +143,7 @@ impl Arbiter {
             next: begin,
             at: self.now,
             is_inferred,
+            is_announced: false,
         };
         self.ended.push_back(ended);
         self.pass_end(ended);

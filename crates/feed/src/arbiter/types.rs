@@ -110,6 +110,9 @@ pub enum Refusal {
     Full,
     /// The number is from before the last reset, beyond those delivered then.
     Stale,
+    /// The number of a message does not follow those before it in the packet. Only the messages in
+    /// front of it are delivered. See [`ChannelConfig`](crate::ChannelConfig).
+    Order,
 }
 
 impl fmt::Display for Refusal {
@@ -119,6 +122,7 @@ impl fmt::Display for Refusal {
             Self::TooLong => "longer than the limit of a packet",
             Self::Full => "too many packets are held back",
             Self::Stale => "numbered from before the last reset",
+            Self::Order => "the number of a message does not follow those before it in the packet",
         })
     }
 }

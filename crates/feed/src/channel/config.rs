@@ -32,6 +32,13 @@ pub struct ChannelConfig {
     /// Whether, with one line, every packet is delivered when it arrives, even if its number is not
     /// new. Missing numbers are reported at once, as no other line can bring them, and numbers far
     /// from all before are a restart.
+    ///
+    /// With one line, unless `keep_dictionary` is set and this is not, a packet ends in front of a
+    /// message whose number is more than 1,024 further ahead than the next one
+    /// ([`Refusal::Order`]); numbers that are left out within a packet are not reported, but show
+    /// in those of its messages. Otherwise a packet ends in front of a message whose number is
+    /// neither one of those before it in the packet nor the next one, except behind a SequenceReset
+    /// (see [`PacketNumbers`](crate::PacketNumbers)).
     pub as_it_comes: bool,
     /// When a packet without a number is delivered.
     pub unnumbered: Unnumbered,
@@ -56,6 +63,17 @@ impl ChannelConfig {
             stopwatch: None,
             arbiter: ArbiterConfig::default(),
         }
+    }
+
+    /// Returns whether all packets are delivered, even if their numbers are not new.
+    pub(super) const fn passes(&self) -> bool {
+        self.as_it_comes && self.lines == 1
+    }
+
+    /// Returns whether the messages of a packet may leave out numbers or go back. Of several lines,
+    /// another one may have what one leaves out.
+    pub(super) const fn has_slack(&self) -> bool {
+        self.lines == 1 && (self.as_it_comes || !self.keep_dictionary)
     }
 
     /// Checks that lines with these templates can be arbitrated; returns the fields with sequence
@@ -223,7 +241,7 @@ pub enum Fault {
     Frame(FrameErrorKind),
     /// In the preamble.
     Preamble(TooShort),
-    /// In its numbers, which the arbiter cannot use.
+    /// In its numbers, or those of its messages, which the arbiter cannot use.
     Refused(Refusal),
     /// In a packet of its line before it, whose previous values it builds on
     /// ([`ChannelConfig::keep_dictionary`]).

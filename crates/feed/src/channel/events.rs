@@ -178,7 +178,11 @@ enum Step {
     Bad(BadPacket),
     Gap(Gap),
     Recover(Gap),
-    Reset { expected: u32, next: u32 },
+    Reset {
+        expected: u32,
+        next: u32,
+        announced: bool,
+    },
 }
 
 impl<'c, 'b> Events<'c, 'b> {
@@ -212,8 +216,8 @@ impl<'c, 'b> Events<'c, 'b> {
         self.next_step()
     }
 
-    /// Calls `take` with each event until it returns [`ControlFlow::Break`]. The remaining events
-    /// are then lost, but counted as delivered.
+    /// Calls `take` with each event until it returns [`ControlFlow::Break`] or an error. The
+    /// remaining events are then lost, but counted as delivered.
     ///
     /// # Errors
     /// Those of `take`.
@@ -223,16 +227,19 @@ impl<'c, 'b> Events<'c, 'b> {
         mut take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<ControlFlow<()>, E> {
         loop {
-            if self.channel.hand.is_delivering && self.deliver(&mut take)?.is_break() {
-                self.end_packet();
-                return Ok(ControlFlow::Break(()));
+            let mut flow = Ok(ControlFlow::Continue(()));
+            if self.channel.hand.is_delivering {
+                flow = self.deliver(&mut take);
             }
-            let Some(event) = self.next_step() else {
-                return Ok(ControlFlow::Continue(()));
-            };
-            if take(event)?.is_break() {
+            if matches!(flow, Ok(ControlFlow::Continue(()))) {
+                let Some(event) = self.next_step() else {
+                    return flow;
+                };
+                flow = take(event);
+            }
+            if !matches!(flow, Ok(ControlFlow::Continue(()))) {
                 self.end_packet();
-                return Ok(ControlFlow::Break(()));
+                return flow;
             }
         }
     }
@@ -291,10 +298,14 @@ impl<'c, 'b> Events<'c, 'b> {
             Step::Bad(bad) => Event::Bad(bad),
             Step::Gap(gap) => Event::Gap(gap),
             Step::Recover(gap) => Event::Recover(gap),
-            Step::Reset { expected, next } => Event::Reset {
+            Step::Reset {
                 expected,
                 next,
-                announced: channel.announced == Some(next),
+                announced,
+            } => Event::Reset {
+                expected,
+                next,
+                announced,
             },
             Step::Message(index) => Event::Message(channel.lend(index)?),
         })
@@ -490,7 +501,11 @@ impl Channel {
         match arbiter.poll_event()? {
             arbiter::Event::Gap(gap) => Some(Step::Gap(gap)),
             arbiter::Event::Recover(gap) => Some(Step::Recover(gap)),
-            arbiter::Event::Reset { expected, next } => Some(Step::Reset { expected, next }),
+            arbiter::Event::Reset { expected, next } => Some(Step::Reset {
+                expected,
+                next,
+                announced: arbiter.is_announced(),
+            }),
             arbiter::Event::Unit(unit) => {
                 let is_kept = kept.take(unit.ticket, &mut hand.packet);
                 let is_whole = is_kept || config.keep_dictionary;

@@ -48,7 +48,7 @@ pub use config::{
 };
 pub use events::Events;
 
-use crate::arbiter::{Arbiter, Unit, Verdict};
+use crate::arbiter::{Arbiter, MAX_COUNT, Unit, Verdict};
 use crate::line::Line;
 use crate::numbers::{PacketNumbers, new_numbers};
 use crate::preamble::TooShort;
@@ -85,8 +85,6 @@ pub struct Channel {
     unnumbered: VecDeque<(Line, u64, Vec<u8>)>,
     /// The time at which a line last brought a packet.
     last_received: u64,
-    /// The number announced last.
-    announced: Option<u32>,
     stats: ChannelStats,
 }
 
@@ -118,7 +116,6 @@ impl Channel {
             hand: Delivery::default(),
             unnumbered: VecDeque::new(),
             last_received: 0,
-            announced: None,
             stats: ChannelStats::default(),
             config,
         })
@@ -339,7 +336,7 @@ impl Channel {
             bytes,
         };
         let mut verdict = self.arbiter.receive_stamped(now, received, line, unit);
-        if self.passes() {
+        if self.config.passes() {
             verdict = match verdict {
                 Verdict::Suspect => {
                     self.arbiter.reset(sequence);
@@ -371,39 +368,36 @@ impl Channel {
                     fault: Fault::Refused(why),
                 });
             }
+            // Messages are delivered in order, which consumers rely on. One that can use late ones
+            // still misses these, whatever the arbiter does, and asks its replay for them.
             Verdict::Duplicate | Verdict::Late { .. } => {}
         }
     }
 
     fn announce(&mut self, numbers: PacketNumbers) {
-        if let Some(next) = numbers.next
-            && self.arbiter.announce(next)
-        {
-            self.announced = Some(next);
+        if let Some(next) = numbers.next {
+            self.arbiter.announce(next);
         }
     }
 
-    /// Passes a packet that was in order, and is delivered, to the arbiter.
+    /// Passes a packet that was in order, and is delivered, to the arbiter: in several units if it
+    /// has more numbers than one may have.
     fn arbitrate_in_hand(&mut self, datagram: Datagram<'_>, numbers: PacketNumbers) {
-        let unit = Unit {
-            sequence: numbers.first.unwrap_or_default(),
-            count: numbers.count,
-            bytes: datagram.bytes,
-        };
         let (now, received, line) = (datagram.now, datagram.received, datagram.line);
-        let verdict = self.arbiter.receive_stamped(now, received, line, unit);
-        if let Verdict::Refused(_) = verdict {
-            // The packet has more numbers than a unit may have: they are delivered, and the feed
-            // continues there.
-            let behind = unit.sequence.wrapping_add(unit.count);
-            self.arbiter.resume(behind);
+        let mut sequence = numbers.first.unwrap_or_default();
+        let mut left = numbers.count;
+        while left > 0 {
+            let unit = Unit {
+                sequence,
+                count: left.min(MAX_COUNT),
+                bytes: datagram.bytes,
+            };
+            // In order, it is not refused.
+            self.arbiter.receive_stamped(now, received, line, unit);
+            sequence = sequence.wrapping_add(unit.count);
+            left -= unit.count;
         }
         self.announce(numbers);
-    }
-
-    /// Returns whether all packets are delivered, even if their numbers are not new.
-    const fn passes(&self) -> bool {
-        self.config.as_it_comes && self.config.lines == 1
     }
 
     /// Keeps the packet in hand until it is in order.

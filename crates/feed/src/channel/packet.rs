@@ -1,6 +1,8 @@
 //! Packets, decoded: their messages and the sequence numbers in them.
 
 use super::config::{ChannelConfig, Fault, Loss, Stopwatch};
+use crate::arbiter::Refusal;
+use crate::line::REORDER;
 use crate::numbers::{PacketNumbers, new_numbers};
 use fanfare_fast::program::{FieldId, FieldKind, Place, RESET_ID, Reading, Reset, TemplateProgram};
 use fanfare_fast::{Cell, CodecError, Decoder, Fields, Program, Record, Value};
@@ -71,7 +73,7 @@ impl Packet {
     }
 
     /// Returns why the packet could not be decoded to its end, or is left out: the error of a
-    /// message, whose offset counts from the first one, or the loss that it builds on.
+    /// message, whose offset counts from the first one, its number, or the loss that it builds on.
     pub(super) const fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
@@ -176,6 +178,8 @@ pub(super) struct PacketReader {
     wanted: Vec<FieldId>,
     /// Whether previous values outlive the packet.
     keep_dictionary: bool,
+    /// How many numbers may be left out in front of a message of a packet.
+    slack: u32,
     /// The loss that has made them unknown, until a message clears them.
     lost: Option<Loss>,
     /// The number of the next packet of the line, if they do and a packet has had a number.
@@ -263,6 +267,11 @@ impl PacketReader {
             fields,
             wanted: number.to_vec(),
             keep_dictionary: config.keep_dictionary,
+            slack: if config.has_slack() {
+                REORDER as u32
+            } else {
+                0
+            },
             lost: None,
             next: None,
             stopwatch: config.stopwatch,
@@ -408,7 +417,12 @@ impl PacketReader {
                 return false;
             }
         }
-        packet.took(len, is_reset, (number, next));
+        let (own, announced) = (number.map(|n| n as u32), next.map(|n| n as u32));
+        if !packet.numbers.add(own, announced, self.slack) {
+            self.refuse(packet);
+            return false;
+        }
+        packet.took(len, is_reset, number);
         packet.is_at_end = len == rest.len();
         true
     }
@@ -465,6 +479,19 @@ impl PacketReader {
         }
     }
 
+    /// Ends a packet in front of a message whose number does not follow those before it: all that
+    /// the arbiter knows of a packet is a range of numbers, and one far ahead makes all numbers in
+    /// front of it missing. If previous values outlive the packet, those that the message has set
+    /// are not trusted.
+    #[cold]
+    fn refuse(&mut self, packet: &mut Packet) {
+        packet.fault = Some(Fault::Refused(Refusal::Order));
+        self.decoder.reset();
+        if self.keep_dictionary {
+            self.lost = Some(Loss::Gap);
+        }
+    }
+
     /// Ends a packet that builds on a loss; none of its messages is kept.
     #[cold]
     fn leave_out(&mut self, loss: Loss, packet: &mut Packet) {
@@ -484,9 +511,9 @@ fn next_reset(bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 impl Packet {
-    /// Notes that a message was decoded into its place.
+    /// Notes that a message with this number was decoded into its place.
     #[inline]
-    fn took(&mut self, len: usize, is_reset: bool, (number, next): (Option<u64>, Option<u64>)) {
+    fn took(&mut self, len: usize, is_reset: bool, number: Option<u64>) {
         self.has_contents |= !is_reset;
         let index = match self.last {
             Some((same, index)) if Some(same) == number => index + 1,
@@ -499,8 +526,6 @@ impl Packet {
             self.last = Some((number, index));
         }
         self.used += 1;
-        self.numbers
-            .add(number.map(|n| n as u32), next.map(|n| n as u32));
         self.at += len;
     }
 }

@@ -61,6 +61,12 @@ impl Instrument {
         }
     }
 
+    /// Returns whether the book is the empty one at the start, and nothing of it has arrived.
+    pub(super) const fn is_new(&self) -> bool {
+        let is_told = !matches!(self.state, None | Some(State::Closed));
+        self.has_book && self.seen == 0 && self.known_end == 0 && !is_told
+    }
+
     /// Notes that a change with this key, of this message, was applied.
     #[inline(always)]
     pub(super) const fn advance(&mut self, key: u64, sequence: u64) {

@@ -18,6 +18,10 @@
 //! Changes that wait, or arrive later, and are contained in a snapshot are passed to
 //! [`Sink::superseded`]: a book must not apply them, but a trade among them did happen.
 //!
+//! Every book begins with [`Sink::clear`] or [`Sink::picture`]: one that is empty at the start is
+//! cleared in front of its first change, whatever RptSeq(83) that has. A reader that has missed
+//! something knows by them which books it has whole.
+//!
 //! The module is sans-I/O and sans-clock; `T` is the caller's type of a change.
 //!
 //! ```
@@ -122,7 +126,7 @@ pub trait Sink<T> {
     /// Replaces the book by this snapshot.
     fn picture(&mut self, instrument: u32, items: &[T]);
 
-    /// Empties the book.
+    /// Empties the book, also one that is empty at the start, in front of its first change.
     fn clear(&mut self, instrument: u32);
 
     /// Handles a change in the state of the instrument.
@@ -198,11 +202,6 @@ impl<T: Copy> Recovery<T> {
         Some(known.applied)
     }
 
-    /// Returns whether an instrument has a book before any of its messages arrived.
-    pub fn begins_with_a_book(&self) -> bool {
-        self.config.begins_with_a_book()
-    }
-
     /// Returns the number after the highest message of the channel, or 0 before the first.
     pub fn next(&self) -> u64 {
         self.next.unwrap_or_default()
@@ -260,6 +259,9 @@ impl<T: Copy> Recovery<T> {
         self.see(sequence, sink);
         let is_numbered = self.config.numbering == Numbering::Instrument;
         let known = self.instrument(id)?;
+        if known.is_new() {
+            sink.clear(id);
+        }
         if is_numbered && known.is_back(key, sequence) {
             self.jumped_back(id, sequence, sink);
         }
@@ -463,6 +465,10 @@ impl<T: Copy> Recovery<T> {
             false => unseen.max(known.lost_end),
         };
         if is_old || known_end < needed_end || key < known.floor {
+            if known.is_new() {
+                // The snapshot is empty, too.
+                sink.clear(id);
+            }
             if known.has_book && key == known.applied {
                 // Its content is the same, and may be known to be as new as later messages.
                 known.known_end = known.known_end.max(known_end);

@@ -13,7 +13,7 @@ use std::ops::Range;
 pub struct ReplayConfig {
     /// Most messages in a request.
     pub most: u64,
-    /// The timeout of a response, from the request or its last message on, in nanoseconds.
+    /// The timeout of a response, from the request or the last missing message on, in nanoseconds.
     pub timeout: u64,
     /// Most requests of the same messages.
     pub attempts: u32,
@@ -52,7 +52,7 @@ pub struct ReplayStats {
 #[derive(Debug, Clone)]
 struct Request {
     range: Range<u64>,
-    /// The time at which the request is given up, unless a message arrives.
+    /// The time at which the request is given up, unless a missing message arrives.
     deadline: u64,
 }
 
@@ -65,7 +65,7 @@ pub struct Replay {
     last: Range<u64>,
     attempts: u32,
     refusals: u32,
-    /// The time before which no request is made.
+    /// The time before which no request is made; 0 without a pause.
     not_before: u64,
     /// The number below which messages are no longer requested.
     given_up_below: u64,
@@ -105,6 +105,7 @@ impl Replay {
             }
             if self.attempts < self.config.attempts {
                 self.attempts += 1;
+                self.not_before = 0;
                 self.stats.requests += 1;
                 self.under_way = Some(Request {
                     range: range.clone(),
@@ -126,16 +127,16 @@ impl Replay {
     }
 
     /// Returns whether a message was requested and is still missing; others are not to be
-    /// delivered. Notes that the response continues.
+    /// delivered, and do not extend the time for the response.
     pub fn expects(&mut self, now: u64, sequence: u64, missing: &Missing) -> bool {
         let Some(request) = &mut self.under_way else {
             return false;
         };
-        if !request.range.contains(&sequence) {
-            return false;
+        let is_expected = request.range.contains(&sequence) && missing.contains(sequence);
+        if is_expected {
+            request.deadline = now.saturating_add(self.config.timeout);
         }
-        request.deadline = now.saturating_add(self.config.timeout);
-        missing.has(sequence..sequence + 1)
+        is_expected
     }
 
     /// Notes that the response is complete: messages that it did not bring may be requested again.
@@ -163,14 +164,21 @@ impl Replay {
 
     /// Returns when to call [`Self::handle_timeout`], in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
-        self.under_way.as_ref().map(|request| request.deadline)
+        match &self.under_way {
+            Some(request) => Some(request.deadline),
+            None => Some(self.not_before).filter(|end| *end > 0),
+        }
     }
 
-    /// Gives up a request whose response takes too long.
+    /// Gives up a request whose response takes too long, and ends a pause: a request may be due.
     pub fn handle_timeout(&mut self, now: u64) {
-        if self.poll_timeout().is_some_and(|deadline| now >= deadline) {
+        let is_late = |request: &Request| now >= request.deadline;
+        if self.under_way.as_ref().is_some_and(is_late) {
             self.under_way = None;
             self.stats.unanswered += 1;
+        }
+        if now >= self.not_before {
+            self.not_before = 0;
         }
     }
 
@@ -247,8 +255,30 @@ mod tests {
             assert_eq!(replay.poll_request(now, &missing), Some(5..8));
             replay.refused(now);
             assert_eq!(replay.poll_request(now + pause - 1, &missing), None);
+            assert_eq!(replay.poll_timeout(), Some(now + pause));
             now += pause;
         }
+        replay.handle_timeout(now);
+        assert_eq!(replay.poll_timeout(), None, "nothing need be missing");
+        assert_eq!(replay.poll_request(now, &missing), Some(5..8));
+        assert_eq!(replay.poll_timeout(), Some(now + 100));
+    }
+
+    #[test]
+    fn a_response_that_repeats_itself_is_given_up() {
+        let mut missing = missing(&[(5, 8)]);
+        let mut replay = Replay::new(CONFIG);
+        replay.poll_request(0, &missing);
+        assert!(replay.expects(60, 5, &missing));
+        missing.take(5..6);
+        assert_eq!(replay.poll_timeout(), Some(160));
+        for now in [90, 120, 150] {
+            assert!(!replay.expects(now, 5, &missing));
+        }
+        assert_eq!(replay.poll_timeout(), Some(160));
+        replay.handle_timeout(160);
+        assert_eq!(replay.stats().unanswered, 1);
+        assert_eq!(replay.poll_request(160, &missing), Some(6..8));
     }
 
     #[test]

@@ -146,6 +146,26 @@ fn one_wild_number_is_ignored() {
 }
 
 #[test]
+fn wild_numbers_agree_only_if_their_line_brings_nothing_in_between() {
+    let mut s = scene();
+    let base = 2_000_000;
+    s.packet(Line::A, base);
+    for (wild, next) in [(7, base + 1), (8, base + 2)] {
+        assert_eq!(s.packet(Line::A, wild), Verdict::Suspect);
+        assert_eq!(s.packet(Line::A, next), DELIVER);
+    }
+    // A slower line brings duplicates.
+    for (wild, next) in [(9, base + 1), (10, base + 2)] {
+        assert_eq!(s.packet(Line::B, wild), Verdict::Suspect);
+        assert_eq!(s.packet(Line::B, next), Verdict::Duplicate);
+    }
+    assert_eq!(s.out(), got(base..=base + 2));
+    for line in [Line::A, Line::B] {
+        assert_eq!(s.arbiter.line(line).refused, 2);
+    }
+}
+
+#[test]
 fn a_jump_by_half_the_range_that_is_confirmed_is_a_reset() {
     let mut s = scene();
     s.packet(Line::A, 5);

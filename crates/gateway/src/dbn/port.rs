@@ -283,7 +283,7 @@ impl DbnAgent {
             user: user.map_or_else(Arc::default, |user| Arc::clone(&user.name)),
             peer: client.wire.peer(),
             since: UtcTimestamp::from_nanos(self.times.utc.cast_signed()),
-            client: auth.client,
+            client: auth.client.into(),
         };
         let seat = DbnSeat::new(logon, self.bell.clone());
         match self.roster.take_dbn(seat, most) {

@@ -13,7 +13,7 @@ use super::restarts::Restarts;
 use super::threads::Threads;
 use crate::users::grant::Grant;
 use fanfare_history::moment::utc;
-use fanfare_history::{At, Log, LogError, SegmentInfo, Start};
+use fanfare_history::{AsOf, At, Log, LogError, SegmentInfo, Start};
 use fanfare_market::dbn::live::{Batch, Encoder, ErrorCode, LiveSchemas, SystemCode, Tag};
 use fanfare_market::dbn::{DbnConfig, Schemas};
 use fanfare_market::instruments::{Directory, Lookup};
@@ -346,8 +346,13 @@ impl Player {
     fn seed(&self, log: &Log, encoder: &mut Encoder) -> Result<Start, Ended> {
         if self.start == 0 {
             let segments = log.readable_segments()?;
-            let begin = self.past.begin(log, &segments)?;
-            return Ok(begin.map_or(Start::First, |begin| Start::Number(begin.first)));
+            let first = match self.past.begin(log, &segments)? {
+                Some(begin) => begin.first,
+                None => log.begins()?.number,
+            };
+            // Retention may have removed the beginning of the books.
+            seed_books(&log.as_of(At::Before(first))?, encoder);
+            return Ok(Start::Number(first));
         }
         let time = Start::Time(self.start);
         log.begins()?.check(time)?;
@@ -363,9 +368,7 @@ impl Player {
                 return Err(Ended::OtherFeeds(begin.clone()));
             }
         }
-        // A run that begins here has no books yet.
-        before.show(|event| encoder.seed(event));
-        before.lost().for_each(|lost| encoder.seed_lost(lost));
+        seed_books(&before, encoder);
         Ok(Start::Number(first))
     }
 
@@ -408,6 +411,12 @@ impl Player {
         let is_wanted = is_wanted.is_none_or(|all| all.contains(&tag.instrument));
         *sees && is_wanted && (tag.entry == 0 || grant.entries.has(tag.entry))
     }
+}
+
+/// Passes the books before a start to the encoder. A run that begins there has none yet.
+fn seed_books(before: &AsOf, encoder: &mut Encoder) {
+    before.show(|event| encoder.seed(event));
+    before.lost().for_each(|lost| encoder.seed_lost(lost));
 }
 
 #[cfg(test)]

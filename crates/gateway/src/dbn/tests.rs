@@ -1,6 +1,6 @@
 //! Turns of an agent with one client.
 
-use super::client::tests::{Remote, pair};
+use super::client::tests::pair;
 use super::*;
 use crate::market::ring::EventRing;
 use crate::notice;
@@ -11,6 +11,7 @@ use fanfare_engine::counters::Counters;
 use fanfare_engine::poll::Waker;
 use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::LiveSchema;
+use std::net::TcpStream;
 
 /// A request that is answered with an error.
 const REQUEST: &str = "schema=none|symbols=A\n";
@@ -21,12 +22,12 @@ fn ring() -> EventRing {
 }
 
 /// Returns an agent with a client, some lines of which have been received.
-fn agent(phase: Phase, lines: &str) -> (DbnAgent, Token, Remote) {
+fn agent(phase: Phase, lines: &str) -> (DbnAgent, Token, TcpStream) {
     agent_of(&mut ring(), phase, lines)
 }
 
 /// Returns an agent as `agent` does, which reads this ring.
-fn agent_of(ring: &mut EventRing, phase: Phase, lines: &str) -> (DbnAgent, Token, Remote) {
+fn agent_of(ring: &mut EventRing, phase: Phase, lines: &str) -> (DbnAgent, Token, TcpStream) {
     let events = ring.reader(Waker::detached().unwrap());
     let (notices, _) = notice::channel();
     let mut agent = DbnAgent::open(Parts {

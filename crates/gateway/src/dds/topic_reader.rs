@@ -56,13 +56,23 @@ impl TopicReader {
                     closed.increment(1);
                     let why = error.to_string();
                     self.notices.send(Notice::DdsClosed { why });
-                    self.samples.clear();
-                    self.reader = None;
+                    self.close();
                 }
                 Err(error) => return Err(error),
             }
         }
         Ok(&self.samples)
+    }
+
+    /// Closes the reader, which has no samples from then on.
+    pub(crate) fn close(&mut self) {
+        self.samples.clear();
+        self.reader = None;
+    }
+
+    /// Returns whether the reader was closed.
+    pub(crate) const fn is_closed(&self) -> bool {
+        self.reader.is_none()
     }
 
     /// Returns the samples taken last.

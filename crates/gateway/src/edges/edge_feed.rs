@@ -36,6 +36,15 @@ pub(crate) struct EdgeFeed {
     notices: Notices,
 }
 
+/// The state that an edge begins with.
+pub(crate) struct EdgeStart {
+    pub(crate) config: EdgeConfig,
+    /// The instruments known in advance, with the limit.
+    pub(crate) table: Instruments,
+    /// The plant's number of the feed's first instrument.
+    pub(crate) base: u32,
+}
+
 /// The state that samples are applied to.
 struct Follower {
     edge: Edge,
@@ -60,12 +69,10 @@ struct Follower {
 }
 
 impl EdgeFeed {
-    /// Opens the topics. `table` has the instruments known in advance, and `base` is the plant's
-    /// number of the feed's first instrument. Samples wake `waker`.
+    /// Opens the topics. Samples wake `waker`.
     pub(crate) fn open(
         settings: &EdgeSettings,
-        config: EdgeConfig,
-        (table, base): (Instruments, u32),
+        start: EdgeStart,
         waker: &Waker,
         plan: Plan<'_>,
     ) -> Result<Self, DdsError> {
@@ -79,7 +86,7 @@ impl EdgeFeed {
             pictures: open("Pictures", sample::pictures_type(), settings.pictures_qos())?,
             steps: open("Steps", sample::steps_type(), settings.steps_qos())?,
             follower: Follower {
-                edge: Edge::new(config, table),
+                edge: Edge::new(start.config, start.table),
                 channel: settings.channel.clone().into_bytes(),
                 book: book_kind(&settings.book),
                 origins: HashMap::new(),
@@ -92,7 +99,8 @@ impl EdgeFeed {
                 ended: Vec::new(),
                 told: 0,
             },
-            outlet: MarketOutlet::new(settings.channel.as_str().into(), base, plan).with_values(),
+            outlet: MarketOutlet::new(settings.channel.as_str().into(), start.base, plan)
+                .with_values(),
             stages: plan.stages.source(&format!("edge {}", settings.channel)),
             notices: plan.notices.clone(),
         })
@@ -125,11 +133,21 @@ impl EdgeFeed {
                 stages.end_decode(ring.end_mark());
             }
         }
-        if !follower.ended.is_empty() {
+        let work = pictures.len() + steps.len();
+        // A closed topic does not show the end of its gateways. Without steps, snapshots bring
+        // nothing.
+        if self.steps.is_closed() {
+            self.pictures.close();
+            follower.ended.extend(follower.origins.keys());
+        }
+        if self.pictures.is_closed() {
+            follower.ended.extend(follower.heralds.keys());
+        }
+        let has_ended = !follower.ended.is_empty();
+        if has_ended {
             follower.end(now.mono, outlet);
             outlet.pass_on(follower.edge.instruments(), ring);
         }
-        let work = pictures.len() + steps.len();
         if follower
             .edge
             .poll_timeout()
@@ -141,7 +159,7 @@ impl EdgeFeed {
                 .handle_timeout(now.mono, &mut |event| brought.take(event));
             outlet.pass_on(follower.edge.instruments(), ring);
         }
-        if work > 0 {
+        if work > 0 || has_ended {
             follower.count();
             follower.describe(&self.notices);
         }
@@ -362,8 +380,9 @@ fn decode<const N: usize, T>(
 mod tests {
     use super::*;
     use crate::Config;
-    use crate::edges::sample::{PictureSample, Source};
-    use crate::notice;
+    use crate::counts::total;
+    use crate::edges::sample::{PictureSample, Source, StepsSample};
+    use crate::notice::{self, NoticeReceiver};
     use fanfare_dds::Writer;
     use fanfare_dds::cdr::CdrBuffer;
     use fanfare_engine::clock::Clock;
@@ -415,27 +434,106 @@ mod tests {
         writer
     }
 
-    #[test]
-    fn a_gateway_that_ends_before_its_first_steps_is_gone() {
-        let (settings, counters, stop) = (settings(), Counters::new(), Stop::new());
-        let (notices, _received) = notice::channel();
-        let plan = Plan::of_a_test(&counters, &notices, &stop);
-        let (waker, mut clock) = (Waker::detached().unwrap(), Clock::new());
-        let mut ring = EventRing::new(1 << 16, 1, waker.clone(), 1);
-        let (config, table) = (settings.follower(1).unwrap(), Instruments::new(10));
-        let mut edge = EdgeFeed::open(&settings, config, (table, 0), &waker, plan).unwrap();
-        let mut wait_for = |plants: usize| {
+    /// Returns a writer of the steps of up to 100 gateways.
+    fn steps_writer(settings: &EdgeSettings) -> Writer {
+        let domain = settings.member().open().unwrap();
+        let (t, qos) = (sample::steps_type(), settings.steps_qos().instances(100));
+        let topic = domain.topic("Market_Steps", &t, &qos).unwrap();
+        topic.writer(&qos).open().unwrap()
+    }
+
+    /// Writes steps of a gateway.
+    fn write_steps(writer: &Writer, settings: &EdgeSettings, origin: u64) {
+        let sample = StepsSample {
+            source: Source {
+                channel: b"one",
+                origin,
+            },
+            number: 1,
+            book: book_kind(&settings.book),
+            instruments: &[],
+            steps: &[Step::position(5).to_bytes()],
+            events: &[],
+        };
+        let mut buffer = CdrBuffer::with_capacity(4_096);
+        // One that finds no room is written again.
+        let _ = writer.write(sample.write(&mut buffer).unwrap());
+    }
+
+    /// An edge with the ring of its thread.
+    struct Running {
+        edge: EdgeFeed,
+        ring: EventRing,
+        clock: Clock,
+        counters: Counters,
+        received: NoticeReceiver,
+    }
+
+    impl Running {
+        fn open(settings: &EdgeSettings) -> Self {
+            let (counters, stop) = (Counters::new(), Stop::new());
+            let (notices, received) = notice::channel();
+            let plan = Plan::of_a_test(&counters, &notices, &stop);
+            let waker = Waker::detached().unwrap();
+            let start = EdgeStart {
+                config: settings.follower(1).unwrap(),
+                table: Instruments::new(10),
+                base: 0,
+            };
+            Self {
+                edge: EdgeFeed::open(settings, start, &waker, plan).unwrap(),
+                ring: EventRing::new(1 << 16, 1, waker, 1),
+                clock: Clock::new(),
+                counters,
+                received,
+            }
+        }
+
+        /// Turns it until it has this many gateways, and calls `write` before each turn.
+        fn wait_for(&mut self, plants: usize, mut write: impl FnMut()) {
             let until = Instant::now() + Duration::from_secs(60);
-            while edge.follower.edge.plants() != plants {
+            while self.edge.follower.edge.plants() != plants {
                 assert!(Instant::now() < until, "the gateways are not {plants}");
-                edge.turn(clock.read(), &mut ring).unwrap();
+                write();
+                self.edge.turn(self.clock.read(), &mut self.ring).unwrap();
                 std::thread::yield_now();
             }
-        };
+        }
+    }
+
+    #[test]
+    fn a_gateway_that_ends_before_its_first_steps_is_gone() {
+        let settings = settings();
+        let mut running = Running::open(&settings);
         let writer = gateway(&settings);
-        wait_for(1);
+        running.wait_for(1, || {});
         drop(writer);
-        wait_for(0);
-        assert!(edge.follower.heralds.is_empty());
+        running.wait_for(0, || {});
+        assert!(running.edge.follower.heralds.is_empty());
+    }
+
+    #[test]
+    fn gateways_are_gone_when_the_topic_of_their_steps_is_closed() {
+        let settings = EdgeSettings {
+            instances: 2,
+            ..settings()
+        };
+        let mut running = Running::open(&settings);
+        let writer = steps_writer(&settings);
+        running.wait_for(1, || write_steps(&writer, &settings, 7));
+        assert_eq!(total(&running.counters, "edge_plants"), 1);
+        let mut origins = (8..12).cycle();
+        running.wait_for(0, || {
+            let origin = origins.next().unwrap();
+            write_steps(&writer, &settings, origin);
+        });
+        let edge = &running.edge;
+        assert!(edge.steps.is_closed() && edge.pictures.is_closed());
+        assert!(edge.follower.origins.is_empty());
+        assert_eq!(total(&running.counters, "edge_topics_left"), 1);
+        assert_eq!(total(&running.counters, "edge_plants"), 0);
+        let told: Vec<_> = running.received.iter().map(|n| n.to_string()).collect();
+        let expected = "feed one: no gateway publishes it";
+        assert!(told.iter().any(|line| line == expected), "{told:?}");
     }
 }

@@ -13,39 +13,23 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// All feeds, which share one ring of market events.
 pub(crate) struct Feeds {
-    feeds: Vec<FeedSource>,
+    /// The feeds that this gateway receives itself.
+    pub(crate) feeds: Vec<FeedSource>,
     /// The feeds that other gateways receive.
-    edges: Vec<EdgeFeed>,
+    pub(crate) edges: Vec<EdgeFeed>,
     /// The feeds that are files.
-    files: Vec<FileMarket>,
+    pub(crate) files: Vec<FileMarket>,
     /// The log that replaces them.
-    replay: Option<ReplaySource>,
-    events: Option<EventRing>,
+    pub(crate) replay: Option<ReplaySource>,
+    /// The ring of market events, if one of them is a market.
+    pub(crate) events: Option<EventRing>,
     /// The waker of their thread, for edges, files, replays, reloads and readers of the ring.
-    waker: Waker,
-    watermarks: Option<Watermarks>,
+    pub(crate) waker: Waker,
+    /// The watermarks that are written to the ring, if its readers need them.
+    pub(crate) watermarks: Option<Watermarks>,
 }
 
 impl Feeds {
-    /// Collects the feeds, with `events` if one of them is a market, and the waker of their thread.
-    pub(crate) fn new(
-        feeds: Vec<FeedSource>,
-        (edges, files, replay): (Vec<EdgeFeed>, Vec<FileMarket>, Option<ReplaySource>),
-        events: Option<EventRing>,
-        waker: Waker,
-        has_watermarks: bool,
-    ) -> Self {
-        Self {
-            watermarks: has_watermarks.then(|| Watermarks::new(!edges.is_empty())),
-            feeds,
-            edges,
-            files,
-            replay,
-            events,
-            waker,
-        }
-    }
-
     /// Shows instruments again, as requested by a reader of market events that has lost some.
     fn show(&mut self, now: Now) -> usize {
         let Some(ring) = &mut self.events else {

@@ -25,6 +25,7 @@ pub(crate) use files::{check, mapping, read, templates};
 pub(crate) use fix::Tally;
 pub(crate) use source::{FeedSource, Outlets};
 use std::io;
+pub(crate) use watermarks::Watermarks;
 
 /// The reason why a feed could not be opened.
 #[derive(Debug, thiserror::Error)]

@@ -17,7 +17,7 @@ const RETRY: u64 = 1_000_000;
 /// arrived by then is in the ring.
 ///
 /// Messages that wait for the recovery of their instrument are not waited for.
-pub(super) struct Watermarks {
+pub(crate) struct Watermarks {
     delay: u64,
     /// The end of the current second, in nanoseconds since 1970.
     end: u64,
@@ -27,7 +27,7 @@ pub(super) struct Watermarks {
 
 impl Watermarks {
     /// Creates the watermarks of feeds. `has_edges` is set if other gateways receive some of them.
-    pub(super) const fn new(has_edges: bool) -> Self {
+    pub(crate) const fn new(has_edges: bool) -> Self {
         let delay = if has_edges { FROM_GATEWAY } else { IN_KERNEL };
         Self {
             delay,

@@ -4,7 +4,7 @@ use super::Builder;
 use crate::counts::DbnCounts;
 use crate::dbn::{self, DbnAgent};
 use crate::gateway::start_error::StartError;
-use crate::history::{self, KnownInstruments, LogThreads, OpenLog};
+use crate::history::{self, KnownInstruments, LogPlan, LogThreads, OpenLog};
 use crate::market::ring::EventRing;
 use crate::replay::OpenReplay;
 use crate::service::{Service, ServiceConfig};
@@ -87,10 +87,16 @@ impl Builder<'_> {
         let mut history = Vec::new();
         if let (Some(log), Some(settings)) = (log, &config.history) {
             let Events { ring, books, .. } = &mut events;
-            let plan = (config, settings, &**books);
-            let told = (&self.notices, self.rolling.order());
-            let threads = log.start(plan, ring, self.counters, told, self.stop);
-            (history, events.known) = threads?;
+            let plan = LogPlan {
+                config,
+                history: settings,
+                books,
+                counters: self.counters,
+                notices: &self.notices,
+                order: self.rolling.order(),
+                stop: self.stop,
+            };
+            (history, events.known) = log.start(plan, ring)?;
         }
         Ok((Some(events), history))
     }

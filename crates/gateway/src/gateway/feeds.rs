@@ -1,13 +1,13 @@
 //! The feeds of a gateway: its sources, edges, files and replay.
 
 use super::{Builder, Events};
-use crate::edges::edge_feed::EdgeFeed;
+use crate::edges::edge_feed::{EdgeFeed, EdgeStart};
 use crate::edges::publish::{self, EdgesPublisher};
 use crate::edges::relay::Relay;
 use crate::fanout::rings::Rings;
 use crate::feed::config::Feed;
 use crate::feed::publish::{SampleRing, TopicsPublisher};
-use crate::feed::{self, FeedError, FeedSource, Feeds, Outlets};
+use crate::feed::{self, FeedError, FeedSource, Feeds, Outlets, Watermarks};
 use crate::gateway::plan::Plan;
 use crate::gateway::start_error::StartError;
 use crate::history::KnownInstruments;
@@ -48,11 +48,11 @@ impl Builder<'_> {
                     let (relay, publisher) = self.relay(feed, &waker, plan)?;
                     alone.extend(publisher.map(|agent| Box::new(agent) as Box<dyn Agent>));
                     let held = Held {
+                        waker: &waker,
                         mappings: &self.mappings,
                         known: &known,
                     };
-                    let place = (place.source, place.base);
-                    let market = MarketFeed::open(feed, &program, place, &waker, held, relay, plan);
+                    let market = MarketFeed::open(feed, &program, place, held, relay, plan);
                     Some(market.map_err(FeedError::from)?)
                 }
                 None => None,
@@ -78,16 +78,17 @@ impl Builder<'_> {
             Some((settings, part)) => Some(ReplaySource::open(settings, part, &waker, plan)?),
             None => None,
         };
-        let others = (edges, files, replay);
         // A log that is replayed has watermarks of its own.
         let has_watermarks = self.config.dbn.is_some() && self.config.replay.is_none();
-        Ok(Some(Feeds::new(
-            sources,
-            others,
-            ring,
+        Ok(Some(Feeds {
+            watermarks: has_watermarks.then(|| Watermarks::new(!edges.is_empty())),
+            feeds: sources,
+            edges,
+            files,
+            replay,
+            events: ring,
             waker,
-            has_watermarks,
-        )))
+        }))
     }
 
     /// Opens the feeds that other gateways receive. Instruments in a log keep their numbers.
@@ -103,8 +104,12 @@ impl Builder<'_> {
             let config = config.map_err(FeedError::from)?;
             let mut table = Instruments::new(edge.book.most_instruments as usize);
             known.define(&edge.channel, &mut table);
-            let table = (table, place.base);
-            edges.push(EdgeFeed::open(edge, config, table, waker, plan)?);
+            let start = EdgeStart {
+                config,
+                table,
+                base: place.base,
+            };
+            edges.push(EdgeFeed::open(edge, start, waker, plan)?);
         }
         Ok(edges)
     }

@@ -220,7 +220,9 @@ impl GatewayHandle {
         let users = self.0.users.read();
         // Those that have authenticated between the two.
         let later = self.dbn_sessions(|seat| {
-            let is_known = of_dbn.iter().any(|own| own.session == seat.session);
+            let is_known = of_dbn
+                .iter()
+                .any(|own| own.logon.session == seat.logon.session);
             !is_known && !users.admits_dbn(seat, is_open)
         });
         of_dbn.extend(later);

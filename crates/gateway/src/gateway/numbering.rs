@@ -5,18 +5,10 @@ use crate::feed::FeedError;
 use crate::gateway::start_error::StartError;
 use crate::market::config::FeedBook;
 use crate::market::error::MarketError;
+use crate::market::place::Place;
 use crate::replay;
 use fanfare_history::FeedInfo;
 use fanfare_market::book::BookConfig;
-
-/// The numbers of a feed that is a market.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// The number of the feed, from 1.
-    pub(crate) source: u16,
-    /// The number of its first instrument.
-    pub(crate) base: u32,
-}
 
 /// The feeds of a configuration that are markets, with their numbers.
 pub(crate) struct Numbering {

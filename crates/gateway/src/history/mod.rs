@@ -53,6 +53,21 @@ const KEEPER_SLEEP: Duration = Duration::from_millis(10);
 /// The agents that have threads of their own, and the sleep of each when idle.
 pub(crate) type LogThreads = Vec<(Box<dyn Agent>, Duration)>;
 
+/// The parts of a gateway that its log uses.
+pub(crate) struct LogPlan<'a> {
+    pub(crate) config: &'a Config,
+    /// The settings of the log, which are of `config`.
+    pub(crate) history: &'a History,
+    /// The books of the feeds that are markets.
+    pub(crate) books: &'a [BookConfig],
+    pub(crate) counters: &'a Counters,
+    pub(crate) notices: &'a Notices,
+    /// The requests to end a segment.
+    pub(crate) order: RollOrder,
+    /// The flag that ends the gateway. The feeds do not wait for the log once it is raised.
+    pub(crate) stop: &'a Stop,
+}
+
 /// A log that was opened, before its threads start.
 pub(crate) struct OpenLog {
     writer: Writer,
@@ -70,20 +85,24 @@ impl OpenLog {
     }
 
     /// Subscribes to the ring. Returns the agents that write and keep the log and copy it to Kafka,
-    /// and the instruments in the log. The feeds do not wait for the log once `stop` is raised.
+    /// and the instruments in the log.
     pub(crate) fn start(
         self,
-        (config, history, books): (&Config, &History, &[BookConfig]),
+        plan: LogPlan<'_>,
         ring: &mut EventRing,
-        counters: &Counters,
-        (notices, order): (&Notices, RollOrder),
-        stop: &Stop,
     ) -> Result<(LogThreads, KnownInstruments), StartError> {
+        let LogPlan {
+            config,
+            history,
+            counters,
+            notices,
+            ..
+        } = plan;
         // The thread is not woken, because that would cost the feeds' thread a system call.
         let records = ring.record_reader(Waker::detached()?);
         let records = records.ok_or(StartError::Ring)?;
         if history.when_behind == WhenBehind::Wait {
-            ring.wait_for(self.writer.committed(), stop.clone());
+            ring.wait_for(self.writer.committed(), plan.stop.clone());
         }
         let counts = KeeperCounts::new(counters, "");
         let keeper = KeeperAgent::open(history, Some(counts), notices.clone());
@@ -107,12 +126,13 @@ impl OpenLog {
             written: self.writer.committed(),
             writer: Arc::downgrade(&open),
         };
-        let sinks = kafka::sinks(config, &log, books, counters, notices);
+        let sinks = kafka::sinks(config, &log, plan.books, counters, notices);
         let parts = LogParts {
             writer: self.writer,
             claim,
             ring: records,
-            order,
+            number: ring.number(),
+            order: plan.order,
             notices: notices.clone(),
             counts,
             stages,

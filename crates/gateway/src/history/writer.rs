@@ -13,12 +13,15 @@ use fanfare_fix::session::Now;
 use fanfare_history::{Claim, LogError, Writer};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The components of the agent.
 pub(super) struct LogParts {
     pub(super) writer: Writer,
     pub(super) claim: Claim,
     pub(super) ring: RecordReader,
+    /// The number of the next event of the ring.
+    pub(super) number: Arc<AtomicU64>,
     pub(super) order: RollOrder,
     pub(super) notices: Notices,
     pub(super) counts: HistoryCounts,
@@ -37,6 +40,8 @@ pub(crate) struct LogAgent {
     writer: Option<Writer>,
     /// The claimed numbers, or `None` once the log was closed.
     claim: Option<Claim>,
+    /// The number of the next event of the ring, which outlets may have sent.
+    number: Arc<AtomicU64>,
     roll: Roll,
     /// The file of the ring.
     ring_file: PathBuf,
@@ -55,6 +60,7 @@ impl LogAgent {
     pub(super) fn new(history: &History, parts: LogParts) -> Self {
         Self {
             ring: parts.ring,
+            number: parts.number,
             roll: Roll::new(history.calendar(), parts.order),
             ring_file: history.ring_file(),
             patience: Patience::new(&history.folder, parts.notices),
@@ -73,6 +79,10 @@ impl LogAgent {
         let Some(writer) = &mut self.writer else {
             return Ok(0);
         };
+        // While the disk is full, the numbers of the ring go on.
+        let next = self.number.load(Ordering::Relaxed).max(writer.next());
+        let claim = self.claim.as_mut();
+        let claimed = claim.map_or(Ok(()), |claim| claim.extend(next));
         // Records that could not be written before come first.
         writer.commit()?;
         let (mut failed, mut seen) = (None, 0);
@@ -98,9 +108,7 @@ impl LogAgent {
             self.ring.release();
             self.counts.commits.increment(1);
         }
-        if let Some(claim) = &mut self.claim {
-            claim.extend(writer.next())?;
-        }
+        claimed?;
         self.roll.turn(now, writer)?;
         Ok(read)
     }

@@ -63,6 +63,8 @@ pub(crate) struct KafkaSink<T> {
     /// The number of the first event that the topic may lack. With `begin = "now"`, an empty topic
     /// begins with it.
     unsent: u64,
+    /// The missing events of a transaction whose commit has failed, which may have taken place.
+    unsure: Gone,
     /// The time at which the log is polled next.
     next: u64,
     /// Whether the notice that the topic is written is still to be sent.
@@ -81,8 +83,25 @@ struct Running {
     /// The number of messages in the transaction, and the time of its first.
     pending: u64,
     since: u64,
-    /// The number of events that the transaction reports as missing.
-    gone: u64,
+    /// The events that the transaction reports as missing.
+    gone: Gone,
+}
+
+/// The events that a transaction reports as missing.
+#[derive(Default)]
+struct Gone {
+    /// How many events are missing.
+    count: u64,
+    /// The number of the last one.
+    last: u64,
+}
+
+impl Gone {
+    /// Adds the events with these numbers, which are above those so far.
+    const fn add(&mut self, first: u64, last: u64) {
+        self.count += last - first + 1;
+        self.last = last;
+    }
 }
 
 impl<T: Topic> KafkaSink<T> {
@@ -95,6 +114,7 @@ impl<T: Topic> KafkaSink<T> {
             running: None,
             retry: Retry::new(PATIENCE),
             unsent,
+            unsure: Gone::default(),
             next: 0,
             is_silent: true,
             counts,
@@ -109,6 +129,11 @@ impl<T: Topic> KafkaSink<T> {
     /// Connects, and finds the position in the log.
     fn connect(&mut self) -> Result<Running, SinkError> {
         let held = self.topic.open()?;
+        let unsure = mem::take(&mut self.unsure);
+        // A transaction is whole in the topic, or not at all.
+        if held.last.is_some_and(|last| last >= unsure.last) {
+            self.counts.gone.increment(unsure.count);
+        }
         if held.is_emptied {
             let from = match self.config.begin {
                 KafkaBegin::First => "again from the start",
@@ -151,7 +176,7 @@ impl<T: Topic> KafkaSink<T> {
             held,
             pending: 0,
             since: 0,
-            gone: 0,
+            gone: Gone::default(),
         };
         if mem::take(&mut self.is_silent) {
             let from = held.last.unwrap_or(running.seen) + 1;
@@ -202,7 +227,7 @@ impl<T: Topic> KafkaSink<T> {
             form,
             held,
             pending,
-            gone: count,
+            gone: missing,
             ..
         } = running;
         if gone.is_empty() {
@@ -213,7 +238,7 @@ impl<T: Topic> KafkaSink<T> {
             return Ok(());
         }
         self.tell(format!("events {first} to {last} are no longer in the log"));
-        *count += last - first + 1;
+        missing.add(first, last);
         form.lost(first, last, &mut putter(&mut self.topic, pending))?;
         Ok(())
     }
@@ -230,9 +255,13 @@ impl<T: Topic> KafkaSink<T> {
         }
         let is_due = now.saturating_sub(running.since) >= self.config.commit_ms * 1_000_000;
         if running.pending > 0 && (is_due || running.pending >= MOST || is_end && read == 0) {
-            self.topic.commit()?;
+            let gone = mem::take(&mut running.gone);
+            if let Err(error) = self.topic.commit() {
+                self.unsure = gone;
+                return Err(error.into());
+            }
             self.counts.sent.increment(mem::take(&mut running.pending));
-            self.counts.gone.increment(mem::take(&mut running.gone));
+            self.counts.gone.increment(gone.count);
         }
         if running.pending == 0 {
             self.unsent = running.seen + 1;
@@ -291,7 +320,7 @@ impl Running {
                 Delivery::Lost { first, last: until } => {
                     *seen = until;
                     let first = first.max(last + 1);
-                    *gone += until - first + 1;
+                    gone.add(first, until);
                     form.lost(first, until, &mut put)
                 }
                 Delivery::Restart if *seen == last && held.restarts > 0 => {

@@ -339,6 +339,22 @@ fn missing_events_are_counted_once_however_often_they_are_sent() {
 }
 
 #[test]
+fn missing_events_are_counted_if_the_answer_to_their_commit_is_lost() {
+    let folder = Scratch::new("unanswered");
+    let topic = Fake::default();
+    write(&folder, (1..10).chain(20..30), 1);
+    let (mut sink, _told, counters) = sink(config(), &folder, &topic, &Arc::default());
+    // The call after these commits the transaction of 20 messages, and fails nevertheless.
+    topic.broker.lock().unwrap().fails = vec![23];
+    for turn in 1..9 {
+        sink.do_work(at(turn)).unwrap();
+    }
+    assert_eq!(numbers(&topic, What::Lost), [19]);
+    assert_eq!(value(&counters, "events_kafka_errors"), 1);
+    assert_eq!(value(&counters, "events_kafka_gone"), 10);
+}
+
+#[test]
 fn what_retention_has_removed_is_said_in_the_topic() {
     let folder = Scratch::new("gone");
     let topic = Fake::default();

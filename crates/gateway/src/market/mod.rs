@@ -7,6 +7,7 @@ pub(crate) mod error;
 mod files;
 pub(crate) mod mappings;
 pub(crate) mod outlet;
+pub(crate) mod place;
 pub(crate) mod ring;
 pub(crate) mod states;
 
@@ -31,6 +32,7 @@ use fanfare_market::{Event, Follower};
 pub(crate) use files::check;
 use mappings::{InForce, Mappings, Slot};
 use outlet::{MarketOutlet, SHOWN};
+use place::Place;
 use ring::EventRing;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
@@ -72,6 +74,8 @@ pub(crate) struct MarketFeed {
 /// The state that all feeds of a plant share.
 #[derive(Clone, Copy)]
 pub(crate) struct Held<'a> {
+    /// The waker of their thread.
+    pub(crate) waker: &'a Waker,
     /// The mappings in force, for reloads.
     pub(crate) mappings: &'a Mappings,
     /// The instruments in the log.
@@ -79,19 +83,17 @@ pub(crate) struct Held<'a> {
 }
 
 impl MarketFeed {
-    /// Joins the lines with snapshots, and starts the replay, which wakes the feed's thread by
-    /// `waker`. `source` is the number of the feed among those that are markets, and `base` the
-    /// plant's number of its first instrument. The slot of its mapping is added to `held`, which
-    /// also has the instruments in the log.
+    /// Joins the lines with snapshots, and starts the replay, which wakes the feed's thread. The
+    /// slot of its mapping is added to the mappings in force.
     pub(crate) fn open(
         feed: &Feed,
         program: &Arc<Program>,
-        (source, base): (u16, u32),
-        waker: &Waker,
+        place: Place,
         held: Held<'_>,
         relay: Option<Relay>,
         plan: Plan<'_>,
     ) -> Result<Self, MarketError> {
+        let Place { source, base } = place;
         let mapping = files::mapping(feed, program)?;
         let mappers = files::mappers(feed, &mapping, program, source)?;
         let mut follower = files::follower(feed, mappers, source, held.known)?;
@@ -109,7 +111,7 @@ impl MarketFeed {
             plan.notices.send(Notice::SmallBuffer(small));
         }
         let replay = match &feed.replay {
-            Some(replay) => Some(files::replayer(feed, replay, program, waker)?),
+            Some(replay) => Some(files::replayer(feed, replay, program, held.waker)?),
             None => None,
         };
         let slot = Slot::default();
@@ -119,7 +121,7 @@ impl MarketFeed {
             program: Arc::clone(program),
             source,
             slot: slot.clone(),
-            waker: waker.clone(),
+            waker: held.waker.clone(),
         });
         let channel: Arc<str> = feed.channel().into();
         Ok(Self {

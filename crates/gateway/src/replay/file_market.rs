@@ -167,7 +167,7 @@ impl FileMarket {
             let (seen, source) = (self.view.get(*instrument), self.source);
             let events = &mut self.outlet.brought.events;
             if seen.is_none_or(|seen| seen.book.is_none()) {
-                // Its first change may come without a Clear.
+                // An empty book has no event that shows it.
                 events.push(empty(*instrument, source));
             }
             if let Some(seen) = seen {

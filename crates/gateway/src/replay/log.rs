@@ -12,7 +12,6 @@ use fanfare_market::instruments::Directory;
 use fanfare_market::state::to_event;
 use fanfare_market::view::Seen;
 use fanfare_market::{Delivery, Event, Flags, InstrumentId, Kind};
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 
@@ -42,9 +41,11 @@ enum Source {
 struct Known {
     instruments: Vec<Box<[u8]>>,
     events: Vec<Vec<Event>>,
-    /// The number of the first `events` that are of instruments whose books damage hides. Behind
-    /// them the numbers jump, so that readers lose these books.
+    /// The number of the first `events` that are of instruments whose books damage hides.
     hidden: usize,
+    /// Whether the numbers jump behind them, so that readers lose these books, and those of the
+    /// instruments that they do not know yet.
+    jumps: bool,
     time: u64,
 }
 
@@ -135,11 +136,7 @@ impl OpenReplay {
 
     /// Starts the thread, which wakes the thread of the feeds by `waker`.
     pub(super) fn start(self, pieces: SyncSender<Step>, waker: Waker) -> std::io::Result<()> {
-        let known = self.known.events.iter().flatten();
         let player = Player {
-            firsts: known.map(|event| (event.instrument, 0)).collect(),
-            is_repeated: false,
-            has_jumped: false,
             part: self,
             pieces,
             waker,
@@ -185,8 +182,11 @@ impl Known {
             return Ok(known);
         }
         for instrument in before.lost() {
-            let source = before.source_of(instrument);
-            known.events.push(vec![unknown(instrument, source)]);
+            known.jumps = true;
+            if instrument != InstrumentId::ALL {
+                let source = before.source_of(instrument);
+                known.events.push(vec![unknown(instrument, source)]);
+            }
         }
         known.hidden = known.events.len();
         for instrument in before.view.numbers() {
@@ -219,7 +219,7 @@ impl Known {
     /// Adds the events that show an instrument, without a book if that is hidden.
     fn show(&mut self, seen: &Seen, instrument: InstrumentId, source: u16) {
         let mut events = Vec::new();
-        if self.hidden > 0 && !seen.is_lost() && seen.book.is_none() {
+        if self.jumps && !seen.is_lost() && seen.book.is_none() {
             // After the jump, an empty book has to be shown, too.
             events.push(empty(instrument, source));
         }
@@ -233,9 +233,8 @@ impl Known {
 
     /// Assigns numbers from `number` on.
     fn number_from(&mut self, mut number: u64) {
-        let hidden = self.hidden;
         for (at, events) in self.events.iter_mut().enumerate() {
-            if hidden > 0 && at == hidden {
+            if self.jumps && at == self.hidden {
                 number += 1;
             }
             for event in events {
@@ -248,7 +247,7 @@ impl Known {
     /// Returns how many numbers the events take, with the jump.
     fn count(&self) -> u64 {
         let events = self.events.iter().map(|events| events.len() as u64);
-        events.sum::<u64>() + u64::from(self.hidden > 0)
+        events.sum::<u64>() + u64::from(self.jumps)
     }
 }
 
@@ -285,13 +284,6 @@ struct Player {
     pieces: SyncSender<Step>,
     waker: Waker,
     piece: Piece,
-    /// The instruments of the first turn, if there are more, each with the number of its first
-    /// event in the log, or 0 if it is before the part.
-    firsts: HashMap<InstrumentId, u64>,
-    /// Whether this turn is not the first.
-    is_repeated: bool,
-    /// Whether events of this turn are missing so far.
-    has_jumped: bool,
     /// The latest time of arrival so far.
     clock: u64,
     /// The number after the last event.
@@ -345,7 +337,6 @@ impl Player {
                 self.piece.marks.push(Mark::Again);
                 self.piece.marks.push(Mark::Restart(0));
             }
-            self.is_repeated = turn > 0;
             self.clock = self.part.known.time;
             self.show();
             match &self.part.source {
@@ -374,7 +365,6 @@ impl Player {
             // Due with the first event.
             self.piece.message(0, events, false);
         }
-        self.has_jumped = known.hidden > 0;
         self.next = self.part.first + self.part.shift;
     }
 
@@ -432,61 +422,22 @@ impl Player {
     fn put(&mut self, events: &mut [Event], continues: bool) {
         let mut from = 0;
         for at in 0..events.len() {
-            let Some(Event {
-                number,
-                instrument,
-                rpt_seq,
-                ..
-            }) = events.get(at).copied()
-            else {
+            let Some(number) = events.get(at).map(|event| event.number + self.part.shift) else {
                 break;
             };
-            // Events may be missing within a message, too.
-            let has_gap = number + self.part.shift > self.next;
-            self.has_jumped |= has_gap;
-            // A higher RptSeq(83) shows that its first changes are among the missing events.
-            let begins = self.begins(instrument, number) && rpt_seq <= 1;
-            if has_gap || begins {
+            if number > self.next {
+                // Events may be missing within a message, too.
                 let before = events.get(from..at).unwrap_or_default();
                 self.piece.message(self.clock, before, true);
                 from = at;
             }
-            if begins {
-                self.show_empty(instrument, number);
-            }
+            self.next = number + 1;
             if let Some(event) = events.get_mut(at) {
-                event.number += self.part.shift;
-                self.next = event.number + 1;
+                event.number = number;
             }
         }
         let rest = events.get(from..).unwrap_or_default();
         self.piece.message(self.clock, rest, continues);
-    }
-
-    /// Returns whether an event, with this number in the log, is the first one of an instrument,
-    /// and missing events before it have hidden the instrument, which readers know from an earlier
-    /// turn.
-    fn begins(&mut self, instrument: InstrumentId, number: u64) -> bool {
-        if self.part.turns.0 < 2 || instrument == InstrumentId::ALL {
-            return false;
-        }
-        if !self.is_repeated {
-            self.firsts.entry(instrument).or_insert(number);
-            return false;
-        }
-        self.has_jumped && self.firsts.get(&instrument) == Some(&number)
-    }
-
-    /// Adds an empty, unknown book of an instrument in front of the event with this number in the
-    /// log. Without it, the instrument would stay hidden until a Clear.
-    fn show_empty(&mut self, instrument: InstrumentId, number: u64) {
-        let source = self.part.run.source_of(instrument);
-        let mut events = [empty(instrument, source), unknown(instrument, source)];
-        for event in &mut events {
-            (event.number, event.ts_recv) = (number + self.part.shift, self.clock);
-            self.part.shift += 1;
-        }
-        self.piece.message(self.clock, &events, true);
     }
 
     /// Reads one record: events of one message, of which others may follow, or an instrument.
@@ -553,8 +504,8 @@ mod tests {
         writer
     }
 
-    /// Replays a log `turns` times, from an event to its end.
-    fn pieces_of(folder: &Scratch, from: Option<u64>, turns: u64) -> Vec<Piece> {
+    /// Opens a log to be replayed `turns` times, from an event to its end.
+    fn part_of(folder: &Scratch, from: Option<u64>, turns: u64) -> OpenReplay {
         let replay = Replay {
             log: Some(folder.to_path_buf()),
             dbn: None,
@@ -563,8 +514,13 @@ mod tests {
             to: None,
             turns: Turns(turns),
         };
+        OpenReplay::open(&replay, None).unwrap()
+    }
+
+    /// Replays a log `turns` times, from an event to its end.
+    fn pieces_of(folder: &Scratch, from: Option<u64>, turns: u64) -> Vec<Piece> {
         let (sender, pieces) = piece::channel();
-        let part = OpenReplay::open(&replay, None).unwrap();
+        let part = part_of(folder, from, turns);
         part.start(sender, Waker::detached().unwrap()).unwrap();
         let mut all = Vec::new();
         for step in pieces {
@@ -652,7 +608,7 @@ mod tests {
     }
 
     /// Writes events of four instruments, of which damage hides the book of the first one. The last
-    /// one is named behind event 10, and its book begins without a Clear.
+    /// one is named behind event 12, where its book begins.
     fn write_hidden(writer: &mut Writer) {
         for (number, symbol) in (0..).zip(["hidden", "shown", "empty"]) {
             let known = instrument(number, named(symbol));
@@ -668,13 +624,15 @@ mod tests {
             (6, 1, Event::EMPTY),
             (7, 1, LEVEL),
             (8, 1, live),
-            (9, 2, live),
-            (10, 0, live),
-            (11, 0, Event::EMPTY),
-            (12, 3, LEVEL),
-            (13, 3, live),
+            (9, 2, Event::EMPTY),
+            (10, 2, live),
+            (11, 0, live),
+            (12, 0, Event::EMPTY),
+            (13, 3, Event::EMPTY),
+            (14, 3, LEVEL),
+            (15, 3, live),
         ] {
-            if number == 12 {
+            if number == 13 {
                 writer.instrument(&instrument(3, named("new"))).unwrap();
             }
             writer.events(&[numbered((number, at, event))]).unwrap();
@@ -717,7 +675,7 @@ mod tests {
         write_hidden(&mut writer);
         writer.close().unwrap();
         let mut view: View = View::new(vec![BookConfig::by_price(5).unwrap()]);
-        let turns = pictures(&pieces_of(&folder, Some(10), 2), &mut view);
+        let turns = pictures(&pieces_of(&folder, Some(11), 2), &mut view);
         assert_eq!(turns.len(), 2);
         for mut all in turns {
             // After the events that show what is known, and after those of the part.
@@ -732,22 +690,48 @@ mod tests {
     }
 
     #[test]
-    fn books_that_begin_behind_missing_events_begin_in_every_turn() {
+    fn a_log_whose_beginning_is_gone_begins_behind_a_number_that_is_left_out() {
+        let folder = Scratch::new("parts-gone");
+        let mut writer = begin(&folder);
+        for number in [1, 2] {
+            writer.events(&[numbered((number, 0, LEVEL))]).unwrap();
+            writer.roll().unwrap();
+        }
+        writer.close().unwrap();
+        std::fs::remove_file(folder.join("0000000001.log")).unwrap();
+        let part = part_of(&folder, None, 1);
+        assert_eq!((part.first, part.number()), (2, 1));
+        assert_eq!((part.known.jumps, part.known.count()), (true, 1));
+    }
+
+    #[test]
+    fn books_are_hidden_by_missing_events_until_a_clear_in_every_turn() {
         let folder = Scratch::new("parts-begun");
         let mut writer = begin(&folder);
         for (number, symbol) in (0..).zip(["seen", "later", "last"]) {
             let known = instrument(number, named(symbol));
             writer.instrument(&known).unwrap();
         }
-        let live = to_event(State::Live);
-        // Number 3 is left out, and within a message an event has no kind.
-        for event in [(1, 0, LEVEL), (2, 0, live), (4, 1, LEVEL), (5, 1, live)] {
+        let (clear, live) = (Event::EMPTY, to_event(State::Live));
+        // Number 4 is left out, and within a message an event has no kind.
+        for event in [
+            (1, 0, clear),
+            (2, 0, LEVEL),
+            (3, 0, live),
+            (5, 1, clear),
+            (6, 1, LEVEL),
+            (7, 1, live),
+        ] {
             writer.events(&[numbered(event)]).unwrap();
         }
-        let mut message = [(6, 0, Event::EMPTY), (7, 0, LEVEL), (8, 2, LEVEL)].map(numbered);
+        let message = [(8, 0, clear), (9, 0, LEVEL), (10, 2, clear), (11, 2, LEVEL)];
+        let mut message = message.map(numbered);
         message[1][56] = 0;
         writer.events(&message).unwrap();
-        writer.events(&[numbered((9, 2, live))]).unwrap();
+        // The last one begins without a Clear.
+        for event in [(12, 2, live), (13, 3, LEVEL), (14, 3, live)] {
+            writer.events(&[numbered(event)]).unwrap();
+        }
         writer.close().unwrap();
         let pieces = pieces_of(&folder, None, 3);
         let mut view: View = View::new(vec![BookConfig::by_price(5).unwrap()]);

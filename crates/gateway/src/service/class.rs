@@ -89,7 +89,8 @@ pub(crate) struct Class {
     /// Whether its next update is scheduled.
     pub(crate) is_due: bool,
     /// Whether the book was cleared since the last update, which no entry of an order expresses, or
-    /// a class of orders exceeded its capacity. It holds no orders until a snapshot has them.
+    /// is shown after a loss, or a class of orders exceeded its capacity. It holds no orders until
+    /// a snapshot has them.
     pub(crate) is_cleared: bool,
 }
 

@@ -35,7 +35,7 @@ impl Core {
         let seen = self.view.get(event.instrument);
         let is_wanted = seen.is_some_and(|seen| !seen.own.classes.is_empty());
         // Later subscriptions begin with the state.
-        if !is_wanted && event.kind != Kind::State {
+        if !is_wanted && !matches!(event.kind, Kind::State | Kind::Clear) {
             return;
         }
         match event.kind {
@@ -46,7 +46,7 @@ impl Core {
             Kind::Trade | Kind::Statistic | Kind::Order => self.hold(event),
             Kind::State => self.state(event, directory),
             Kind::Status => self.tell(event, Untold::Status(event.instrument), directory),
-            Kind::Clear => self.clear(event.instrument),
+            Kind::Clear => self.clear(event, directory),
             Kind::Level | Kind::Definition => {}
         }
         if event.flags.has(Flags::LAST) && event.kind != Kind::State {
@@ -113,14 +113,25 @@ impl Core {
         self.pending.push(*event);
     }
 
-    /// Clears a book of orders, whose subscribers need a snapshot.
-    fn clear(&mut self, instrument: InstrumentId) {
-        let Some(seen) = self.view.get(instrument) else {
+    /// Clears a book of orders, whose subscribers need a snapshot, as those of a lost book that is
+    /// shown from here on.
+    fn clear(&mut self, event: &Event, directory: &Directory) {
+        let Some(seen) = self.view.get(event.instrument) else {
+            return;
+        };
+        let is_back = seen.has_picture() && !seen.own.has_picture;
+        if is_back {
+            // Its state came before.
+            self.state(event, directory);
+        }
+        let Some(seen) = self.view.get(event.instrument) else {
             return;
         };
         for number in &seen.own.classes {
             if let Some(class) = self.classes.get_mut(*number) {
                 class.clear_orders();
+                // The snapshot is one of the book that follows.
+                class.is_cleared |= is_back;
             }
         }
     }

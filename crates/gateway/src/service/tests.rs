@@ -518,6 +518,66 @@ fn an_instrument_whose_state_precedes_its_lost_book_comes_back() {
 }
 
 #[test]
+fn a_lost_book_whose_state_came_before_comes_back_when_it_is_shown() {
+    for (by_order, interval) in [(false, 0), (false, 1_000), (true, 0), (true, 1_000)] {
+        let (book, shown) = match by_order {
+            true => (
+                BookConfig::by_order(8, 8),
+                order(Action::New, 5, entry::BID, 3),
+            ),
+            false => (BookConfig::by_price(8), level(3)),
+        };
+        let (mut ring, mut service) = service(book.unwrap());
+        let session = log_on(&mut service);
+        take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+        let spec = Spec {
+            by_order,
+            interval,
+            ..EVERYTHING
+        };
+        join_served(&mut service, session, spec);
+        service.core.lose_all();
+        let told = take(&mut ring, &mut service, &mut [in_state(State::Live)]).concat();
+        assert!(told.contains("|58=state=recovering "), "{told}");
+        // No state follows the book.
+        let told = take(&mut ring, &mut service, &mut [clear(), shown]);
+        assert!(told.concat().contains("|58=state=live|"), "{told:?}");
+        assert_eq!(told.len(), 1, "no change precedes the snapshot");
+        let Service { events, core, .. } = &mut service;
+        let is_due = interval != 0;
+        let class = core.classes.get(0).unwrap();
+        assert_eq!((class.is_due, class.is_cleared), (is_due, is_due));
+        if let Some(due) = core.classes.next_due() {
+            core.now = due;
+            core.flush_due(events.directory());
+        }
+        assert!(is_queued(&service));
+        let Service { events, core, .. } = &mut service;
+        let picture = core.picture(0, VERSION, events.directory()).unwrap();
+        let (_, body) = core.bodies.get(picture).unwrap();
+        let text = String::from_utf8_lossy(body.fields()).replace('\x01', "|");
+        assert!(
+            text.contains("|268=1|") && text.contains("|271=3|"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_book_that_comes_back_without_subscribers_is_no_news_to_the_next_one() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    let session = log_on(&mut service);
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    service.core.lose_all();
+    let mut back = [in_state(State::Live), clear(), level(3)];
+    take(&mut ring, &mut service, &mut back);
+    join_served(&mut service, session, EVERYTHING);
+    let told = take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    assert_eq!(told, [""; 0]);
+    assert!(!is_queued(&service), "it has its snapshot");
+}
+
+#[test]
 fn what_was_to_be_told_when_events_were_lost_is_told() {
     let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
     let session = log_on(&mut service);

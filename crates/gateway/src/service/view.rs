@@ -14,7 +14,7 @@ pub(crate) type View = view::View<Own>;
 pub(crate) struct Own {
     /// The state that subscribers were sent last.
     pub(crate) told: Option<State>,
-    /// Whether it could be shown as of its last state, and no events were lost after it.
+    /// Whether it could be shown as of its last state or Clear, and no events were lost after it.
     pub(crate) has_picture: bool,
     /// The last event of its trading status.
     pub(crate) status: Option<Event>,

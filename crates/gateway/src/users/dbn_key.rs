@@ -15,7 +15,7 @@ const HASH: usize = 64;
 const OTHERS: u32 = 0o077;
 
 /// A user's key.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct DbnKey([u8; KEY]);
 
 /// Hides the key.

@@ -11,6 +11,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A session of DBN. The numbers are those of its thread's last update.
 pub(crate) struct DbnSeat {
+    /// The session, as it was when it logged on.
+    pub(crate) logon: DbnLogon,
+    reading: Numbers,
+    end: Mutex<Option<DbnEnd>>,
+    bell: Bell,
+}
+
+/// The session that takes a place.
+pub(crate) struct DbnLogon {
     /// The number of the session.
     pub(crate) session: u64,
     /// The key that the client has used, if it has a user.
@@ -21,23 +30,6 @@ pub(crate) struct DbnSeat {
     pub(crate) since: UtcTimestamp,
     /// The value of `client` in the request to authenticate, or an empty text.
     pub(crate) client: Box<str>,
-    reading: Numbers,
-    end: Mutex<Option<DbnEnd>>,
-    bell: Bell,
-}
-
-/// The session that takes a place.
-pub(crate) struct DbnLogon<'a> {
-    /// The number of the session.
-    pub(crate) session: u64,
-    /// The key that the client has used, if it has a user.
-    pub(crate) key: Option<DbnKey>,
-    /// The user's name, or an empty text if it has no user.
-    pub(crate) user: Arc<str>,
-    pub(crate) peer: SocketAddr,
-    pub(crate) since: UtcTimestamp,
-    /// The value of `client` in the request to authenticate, or an empty text.
-    pub(crate) client: &'a str,
 }
 
 /// The way in which an operator ends a session.
@@ -96,14 +88,9 @@ impl Bell {
 }
 
 impl DbnSeat {
-    pub(crate) fn new(logon: DbnLogon<'_>, bell: Bell) -> Self {
+    pub(crate) fn new(logon: DbnLogon, bell: Bell) -> Self {
         Self {
-            session: logon.session,
-            key: logon.key,
-            user: logon.user,
-            peer: logon.peer,
-            since: logon.since,
-            client: logon.client.into(),
+            logon,
             reading: Numbers::default(),
             end: Mutex::new(None),
             bell,
@@ -112,7 +99,7 @@ impl DbnSeat {
 
     /// Returns whether an operator has selected it.
     pub(crate) fn is(&self, which: &Which) -> bool {
-        which.is_of_dbn(self.session, &self.user)
+        which.is_of_dbn(self.logon.session, &self.logon.user)
     }
 
     /// Records the state of the session.

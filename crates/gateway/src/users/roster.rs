@@ -159,9 +159,9 @@ impl Roster {
     /// Returns an error if the session is stopped, or the user has as many sessions as allowed.
     pub(crate) fn take_dbn(&self, seat: DbnSeat, most: usize) -> Result<DbnSeated, Denied> {
         let mut state = self.lock();
-        state.join(|which| seat.is(which), &seat.user, most)?;
+        state.join(|which| seat.is(which), &seat.logon.user, most)?;
         let seat = Arc::new(seat);
-        state.dbn.insert(seat.session, Arc::clone(&seat));
+        state.dbn.insert(seat.logon.session, Arc::clone(&seat));
         drop(state);
         let roster = self.clone();
         Ok(DbnSeated { roster, seat })
@@ -176,7 +176,7 @@ impl Roster {
 
     /// Returns whether the session of a place of DBN is still connected.
     pub(crate) fn has_dbn(&self, seat: &DbnSeat) -> bool {
-        self.lock().dbn.contains_key(&seat.session)
+        self.lock().dbn.contains_key(&seat.logon.session)
     }
 
     /// Returns the place of a session.
@@ -227,8 +227,9 @@ impl DbnSeated {
 impl Drop for DbnSeated {
     fn drop(&mut self) {
         let mut state = self.roster.lock();
-        state.dbn.remove(&self.seat.session);
-        state.leave(&self.seat.user);
+        let logon = &self.seat.logon;
+        state.dbn.remove(&logon.session);
+        state.leave(&logon.user);
     }
 }
 
@@ -348,7 +349,7 @@ mod tests {
                 user: "desk".into(),
                 peer: "127.0.0.1:1".parse().unwrap(),
                 since: UtcTimestamp::from_nanos(0),
-                client: "",
+                client: "".into(),
             };
             DbnSeat::new(logon, bell.clone())
         };

@@ -96,6 +96,7 @@ impl UserSet {
 
     /// Reads the files with the users' keys.
     fn read_keys(&mut self) -> Result<(), UsersError> {
+        let mut owners = HashMap::new();
         for user in &self.users {
             let Some(file) = &user.dbn_key_file else {
                 continue;
@@ -106,7 +107,7 @@ impl UserSet {
                 Fault::new(None, why).error(&Origin::default())
             };
             let key = DbnKey::read(file).map_err(fault)?;
-            if let Some((_, other)) = self.keys.iter().find(|(own, _)| *own == key) {
+            if let Some(other) = owners.insert(key.clone(), user) {
                 let other = Quoted(&other.name);
                 return Err(fault(format!("has the same key as user {other}")));
             }
@@ -131,8 +132,9 @@ impl UserSet {
     /// Returns whether a connected session of DBN is still permitted, at a port that takes clients
     /// without a user or does not.
     pub(crate) fn admits_dbn(&self, seat: &DbnSeat, takes_strangers: bool) -> bool {
-        match &seat.key {
-            Some(key) => self.of_key(key, &seat.user, seat.peer.ip()).is_some(),
+        let logon = &seat.logon;
+        match &logon.key {
+            Some(key) => self.of_key(key, &logon.user, logon.peer.ip()).is_some(),
             None => takes_strangers,
         }
     }

@@ -4,6 +4,7 @@ use crate::{Config, StartError};
 use fanfare_fix::session::Version;
 use fanfare_peers::Scratch;
 use proptest::prelude::*;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 const HASH: &str = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHRzb21lc2FsdA$\
@@ -320,6 +321,27 @@ fn users_and_lists_may_be_in_a_file_of_their_own() {
         load(&text).unwrap().grant(&id("ANY"), PortName::Consumers),
         None
     );
+}
+
+#[test]
+fn of_users_with_the_same_key_the_later_one_is_refused() {
+    let all = [("one", "x"), ("two", "y"), ("three", "x"), ("four", "y")].map(|(name, key)| {
+        let file = Scratch::new(name);
+        file.write(key.repeat(32));
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let table = format!(
+            "[[user]]\nname = \"{name}\"\ndbn_key_file = \"{}\"\ninstruments = [\"*\"]\n",
+            file.display()
+        );
+        (file, table)
+    });
+    let text = |count: usize| all.iter().take(count).map(|(_, table)| &**table);
+    let users = load(&text(2).collect::<String>()).unwrap();
+    assert!(users.with_keys().all(|(_, key)| key.is_some()));
+    let told = load(&text(4).collect::<String>()).unwrap_err();
+    let file = all[2].0.display();
+    let why = format!("user `three`: `dbn_key_file`: {file} has the same key as user `one`");
+    assert!(told.contains(&why), "{told}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::market::ring::EventReader;
 use fanfare_engine::counters::Counters;
 use fanfare_feed::recovery::State;
 use fanfare_history::FeedInfo;
-use fanfare_market::event::{Event, InstrumentId, Kind};
+use fanfare_market::event::{Action, Event, InstrumentId, Kind};
 use fanfare_market::instruments::Directory;
 use fanfare_market::view::{Seen, View};
 use fanfare_market::{Delivery, Flags};
@@ -36,6 +36,29 @@ pub(super) struct Own {
     pub(super) trades: VecDeque<Event>,
     /// Whether its state was reported.
     is_told: bool,
+}
+
+impl Own {
+    /// Adds a trade, or removes or changes an earlier one, unless it is too old to be known.
+    fn trade(&mut self, event: &Event) {
+        let mut known = self.trades.iter();
+        let place = known.position(|own| event.is_about(own));
+        match (event.action, place) {
+            (Action::Change, place) => {
+                let known = place.and_then(|place| self.trades.get_mut(place));
+                if let Some(known) = known {
+                    *known = *event;
+                }
+            }
+            (Action::Delete | Action::DeleteThru | Action::DeleteFrom, place) => {
+                _ = place.and_then(|place| self.trades.remove(place));
+            }
+            _ => {
+                self.trades.push_front(*event);
+                self.trades.truncate(TRADES);
+            }
+        }
+    }
 }
 
 /// The reading end of the ring, and the market built from it.
@@ -153,10 +176,11 @@ fn take(view: &mut View<Own>, event: &Event) -> Option<Option<State>> {
         own.rpt_seq = event.rpt_seq;
     }
     if event.kind == Kind::Trade && !event.flags.has(Flags::SNAPSHOT) {
-        own.trades.push_front(*event);
-        own.trades.truncate(TRADES);
+        own.trade(event);
     }
-    if event.kind != Kind::State {
+    // The state of a lost book that is shown from a Clear on came before.
+    let may_show = event.kind == Kind::Clear && own.is_told;
+    if event.kind != Kind::State && !may_show {
         return None;
     }
     let before = before.filter(|_| own.is_told);
@@ -248,6 +272,63 @@ mod tests {
         assert_eq!((seen.len(), seen[0].kind), (1, "instruments"));
         assert!(seen[0].data.contains("\"count\":50"), "{}", seen[0].data);
         assert_eq!(market.number(), 500);
+    }
+
+    #[test]
+    fn a_lost_book_whose_state_came_before_is_told_as_live_when_it_is_shown() {
+        let mut ring = EventRing::new(1 << 20, 1, Waker::detached().unwrap(), 1);
+        let changes = Changes::default();
+        let (mut market, begun) = (market(&mut ring, &changes), Instant::now());
+        let clear = Event {
+            source: 1,
+            ..Event::EMPTY
+        };
+        ring.put(&mut [clear, state_of(0, State::Live)]);
+        while market.read(begun) {}
+        market.view.lose_all();
+        for event in [state_of(0, State::Live), clear, clear] {
+            ring.put(&mut [event]);
+        }
+        while market.read(begun) {}
+        let told = changes.since(0, 9).changes;
+        assert_eq!(told.len(), 2, "{told:?}");
+        for (change, before) in told.iter().zip(["null", "\"recovering\""]) {
+            let data = &change.data;
+            assert!(data.contains("\"state\":\"live\""), "{data}");
+            assert!(data.contains(&format!("\"before\":{before}")), "{data}");
+        }
+    }
+
+    #[test]
+    fn a_trade_that_is_deleted_is_no_longer_shown() {
+        let mut ring = EventRing::new(1 << 20, 1, Waker::detached().unwrap(), 1);
+        let (mut market, begun) = (market(&mut ring, &Changes::default()), Instant::now());
+        let trade = |action, id, size| Event {
+            kind: Kind::Trade,
+            action,
+            id,
+            size,
+            source: 1,
+            entry: b'2',
+            flags: Flags::LAST,
+            ..Event::EMPTY
+        };
+        for event in [
+            trade(Action::New, 1, 5),
+            trade(Action::New, 2, 6),
+            trade(Action::New, 3, 7),
+            trade(Action::Delete, 2, 6),
+            trade(Action::Change, 1, 8),
+            trade(Action::Change, 9, 9),
+            trade(Action::Delete, 9, 9),
+        ] {
+            ring.put(&mut [event]);
+        }
+        while market.read(begun) {}
+        let seen = market.view.get(InstrumentId(0)).unwrap();
+        let shown: Vec<_> = seen.own.trades.iter().map(|own| own.size).collect();
+        assert_eq!(shown, [7, 8]);
+        assert_eq!(seen.last.iter().next().map(|own| own.size), Some(7));
     }
 
     #[test]

@@ -117,6 +117,7 @@ fn a_segment_that_lost_its_beginning_has_no_books_of_the_run_before() {
         let number = last + 500;
         let found = log.as_of(At::Number(number)).unwrap();
         let mut expected = View::new(vec![feeds()[0].book]);
+        expected.lose_all();
         let until = after.iter().take_while(|event| event.number <= number);
         until.for_each(|event| expected.apply(event));
         assert_eq!(books(&found.view), books(&expected));
@@ -302,8 +303,50 @@ fn a_segment_within_a_run_is_of_that_run() {
         assert_eq!((found.number, found.run.number), (end, 1));
         let seen = found.view.get(InstrumentId(3)).unwrap();
         assert_eq!((seen.is_lost(), seen.has_picture()), (is_lost, !is_lost));
-        assert_eq!(found.lost().count(), usize::from(is_lost));
+        let lost: Vec<_> = found.lost().collect();
+        let all = [InstrumentId(3), InstrumentId::ALL];
+        assert_eq!(lost, if is_lost { &all[..] } else { &[] });
     }
+}
+
+#[test]
+fn books_that_began_in_front_of_a_log_are_unknown_until_they_are_shown() {
+    let folder = Folder::new();
+    stale_then_live(&folder.0);
+    // Retention has removed it, and its checkpoint cannot be read.
+    std::fs::remove_file(folder::segment(&folder.0, 1, false)).unwrap();
+    let log = Log::open(&folder.0).unwrap();
+    for _ in 0..2 {
+        let found = log.as_of(At::End).unwrap();
+        assert_eq!((found.number, found.run.number), (6, 1));
+        let seen = found.view.get(InstrumentId(3)).unwrap();
+        assert!(!seen.has_picture() && seen.book.is_none());
+        assert!(found.lost().eq([InstrumentId(3), InstrumentId::ALL]));
+        // A checkpoint of them says so, too.
+        keep(&folder.0, OFTEN).checkpoint().unwrap();
+        assert_eq!(log.checkpoints().unwrap().last(), Some(&6));
+    }
+    let (mut writer, _) = open(&folder.0);
+    put(&mut writer, 7, level());
+    put(&mut writer, 8, state(code::LIVE));
+    let found = log.as_of(At::End).unwrap();
+    assert!(found.view.get(InstrumentId(3)).unwrap().has_picture());
+    assert_eq!((found.run.number, found.lost().count()), (2, 0));
+}
+
+#[test]
+fn nothing_precedes_a_log_that_begins_with_any_number() {
+    let folder = Folder::new();
+    let config = WriterConfig {
+        first: 100,
+        ..SMALL
+    };
+    let (mut writer, _) = Writer::open(&folder.0, config, feeds(), 1).unwrap();
+    put(&mut writer, 100, level());
+    put(&mut writer, 101, state(code::LIVE));
+    let found = Log::open(&folder.0).unwrap().as_of(At::End).unwrap();
+    assert!(found.view.get(InstrumentId(3)).unwrap().has_picture());
+    assert_eq!((found.number, found.lost().count()), (101, 0));
 }
 
 #[test]

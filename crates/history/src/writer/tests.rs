@@ -69,6 +69,57 @@ fn what_the_disk_does_not_take_waits_up_to_a_limit_and_then_is_lost() {
 }
 
 #[test]
+fn a_message_of_any_length_is_read_back_as_one() {
+    const COUNT: u64 = 70_000;
+    let folder = Folder::new();
+    let open = || Writer::open(&folder.0, WriterConfig::default(), Vec::new(), 1);
+    let (mut writer, _) = open().unwrap();
+    let events: Vec<_> = (1..=COUNT).map(event).collect();
+    writer.events(&events).unwrap();
+    writer.roll().unwrap();
+    for is_compacted in [false, true] {
+        if is_compacted {
+            let mut keeper = Keeper::open(&folder.0, KeeperConfig::default()).unwrap();
+            while keeper.work().unwrap() > 0 {}
+            assert_eq!(keeper.stats().compacted, 1);
+        }
+        let (mut numbers, mut ends) = (Vec::new(), 0);
+        let mut reader = Log::open(&folder.0).unwrap().reader(Start::First).unwrap();
+        let mut take = |delivery: Delivery<'_>| match delivery {
+            Delivery::Event(event, _) => numbers.push(event.number),
+            Delivery::End(_) => ends += 1,
+            other => panic!("{other:?}"),
+        };
+        while reader.read(100, &mut take).unwrap() > 0 {}
+        assert!(numbers.into_iter().eq(1..=COUNT) && ends == 1, "{ends}");
+    }
+    drop(writer);
+    assert_eq!(open().unwrap().1.next, COUNT + 1);
+}
+
+#[test]
+fn checkpoints_of_events_that_a_crash_took_are_removed() {
+    let folder = Folder::new();
+    let open = || Writer::open(&folder.0, WriterConfig::default(), Vec::new(), 1);
+    let (mut writer, _) = open().unwrap();
+    let mut keeper = Keeper::open(&folder.0, KeeperConfig::default()).unwrap();
+    let mut lens = Vec::new();
+    for number in [1, 2] {
+        writer.events(&[event(number)]).unwrap();
+        writer.commit().unwrap();
+        lens.push(writer.end);
+        while keeper.work().unwrap() > 0 {}
+        keeper.checkpoint().unwrap();
+    }
+    let views = || folder::list(&folder.0).unwrap().views;
+    assert_eq!(views(), [1, 2]);
+    writer.file.set_len(lens[0]).unwrap();
+    drop(writer);
+    assert_eq!(open().unwrap().1.next, 2);
+    assert_eq!(views(), [1]);
+}
+
+#[test]
 fn a_run_that_cannot_begin_yet_begins_later_and_nothing_comes_in_front_of_it() {
     let folder = Folder::new();
     let (mut writer, _) = Writer::open(&folder.0, WriterConfig::default(), Vec::new(), 1).unwrap();

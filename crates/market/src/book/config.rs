@@ -149,4 +149,25 @@ impl BookConfig {
     pub const fn orders(&self) -> u32 {
         self.orders
     }
+
+    /// Returns the rules that differ between venues, as bits of a number below 8, for
+    /// [`Self::with_rules`].
+    pub const fn rules(&self) -> u32 {
+        let Priority {
+            increase_keeps,
+            decrease_loses,
+        } = self.priority;
+        self.may_cross as u32 | (increase_keeps as u32) << 1 | (decrease_loses as u32) << 2
+    }
+
+    /// Sets the rules that differ between venues, as [`Self::rules`] returns them. Other bits are
+    /// ignored.
+    #[must_use]
+    pub const fn with_rules(self, rules: u32) -> Self {
+        let priority = Priority {
+            increase_keeps: rules & 2 != 0,
+            decrease_loses: rules & 4 != 0,
+        };
+        self.may_cross(rules & 1 != 0).priority(priority)
+    }
 }

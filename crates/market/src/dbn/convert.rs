@@ -72,7 +72,7 @@ impl ToDbn {
         let place = event.instrument.0 as usize;
         if place >= self.trust.len() && event.instrument.0 < table.bound() {
             let len = table.bound() as usize;
-            self.trust.resize_with(len, Trust::default);
+            self.trust.resize(len, Trust::new(self.is_lost));
         }
         let gaps = self.gaps;
         if let Some(trust) = self.trust.get_mut(place) {

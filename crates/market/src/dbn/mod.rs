@@ -143,6 +143,8 @@ pub struct ToDbn {
     /// The bytes of the books that are not a feed's own.
     memory: usize,
     trust: Vec<Trust>,
+    /// Whether events were lost, so that the books of other instruments may have begun in them.
+    is_lost: bool,
     /// The number of gaps of the channel.
     gaps: u32,
     counts: DbnCounts,
@@ -164,6 +166,7 @@ impl ToDbn {
             books: Books::new(by_price, u32::MAX),
             memory: 0,
             trust: Vec::new(),
+            is_lost: false,
             gaps: 0,
             counts: DbnCounts::default(),
             lost: Vec::new(),
@@ -204,9 +207,11 @@ impl ToDbn {
         self.gaps = self.gaps.wrapping_add(1);
     }
 
-    /// Records that events were lost, so that every book may be wrong until it is cleared. The end
-    /// of an instrument that is shown again has its definition again.
+    /// Records that events were lost, so that every book may be wrong until it is cleared, also
+    /// that of an instrument without an event so far. The end of an instrument that is shown again
+    /// has its definition again.
     pub fn lose_all(&mut self) {
+        self.is_lost = true;
         for trust in &mut self.trust {
             trust.lose();
             trust.is_closed = false;
@@ -214,11 +219,22 @@ impl ToDbn {
     }
 
     /// Records that events of an instrument were lost, so that its book may be wrong until it is
-    /// cleared.
+    /// cleared. [`InstrumentId::ALL`] stands for the instruments whose books have had no event so
+    /// far, nor a state.
     pub fn lose_book(&mut self, instrument: InstrumentId) {
-        if let Some(trust) = self.trust.get_mut(instrument.0 as usize) {
+        if instrument == InstrumentId::ALL {
+            self.is_lost = true;
+            self.trust.iter_mut().for_each(Trust::lose_unseen);
+        } else if let Some(trust) = self.trust.get_mut(instrument.0 as usize) {
             trust.lose();
         }
+    }
+
+    /// Records a restart of the plant, behind the events that clear its books: every book begins
+    /// again, also one without an event so far.
+    pub fn restart(&mut self) {
+        self.is_lost = false;
+        self.trust.iter_mut().for_each(Trust::restart);
     }
 
     /// Appends the records of an event. `sequence` is MsgSeqNum(34) of its message, for events

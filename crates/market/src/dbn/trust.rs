@@ -28,13 +28,17 @@ pub(super) struct Trust {
 }
 
 impl Trust {
+    /// Returns the state of an instrument without events so far, of which `has_lost` says whether
+    /// some were lost.
+    pub(super) fn new(has_lost: bool) -> Self {
+        Self {
+            has_lost,
+            ..Self::default()
+        }
+    }
+
     /// Records an event. `gaps` is the number of gaps of the channel so far.
     pub(super) fn see(&mut self, event: &Event, gaps: u32) {
-        // Of an instrument that begins here, nothing was lost.
-        let is_first = self.is_whole.is_none()
-            && event.rpt_seq == 1
-            && !event.flags.has(Flags::SNAPSHOT)
-            && !matches!(event.kind, Kind::State | Kind::Definition | Kind::Status);
         match event.kind {
             Kind::State => {
                 self.is_told = true;
@@ -44,7 +48,7 @@ impl Trust {
             _ if self.is_told => {}
             _ => self.count(event, gaps),
         }
-        if event.kind == Kind::Clear || is_first {
+        if event.kind == Kind::Clear {
             self.has_lost = false;
         }
     }
@@ -70,6 +74,16 @@ impl Trust {
     /// Records that a record of the book was not written.
     pub(super) const fn lose(&mut self) {
         self.has_lost = true;
+    }
+
+    /// Records that records of the book were not written, if it has had no event so far.
+    pub(super) fn lose_unseen(&mut self) {
+        self.has_lost |= self.is_whole.is_none();
+    }
+
+    /// Records that the book begins again.
+    pub(super) const fn restart(&mut self) {
+        self.has_lost = false;
     }
 
     /// Returns whether the reader's book may be wrong.
@@ -125,21 +139,27 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_before_the_first_number_hides_nothing() {
+    fn a_loss_hides_books_until_they_begin_with_a_clear() {
         let none = Flags::NONE;
-        let firsts = [(1, none), (2, none), (0, none), (1, Flags::SNAPSHOT)];
-        let doubts = firsts.map(|(rpt_seq, flags)| {
-            let mut trust = Trust::default();
+        for rpt_seq in [0, 1, 2] {
+            // The first number is no beginning: a snapshot may have contained it.
+            let mut trust = Trust::new(true);
             assert!(seen(&mut trust, Kind::Definition, 0, none, 0));
-            trust.lose();
-            seen(&mut trust, Kind::Level, rpt_seq, flags, 0)
-        });
-        assert_eq!(doubts, [false, true, true, true]);
-        let mut trust = Trust::default();
-        assert!(!seen(&mut trust, Kind::Level, 1, none, 0));
-        trust.lose();
-        assert!(seen(&mut trust, Kind::Level, 2, none, 0));
-        assert!(seen(&mut trust, Kind::Level, 1, none, 0), "not the first");
+            assert!(seen(&mut trust, Kind::Trade, rpt_seq, none, 0));
+            trust.see(&state::to_event(State::Live), 0);
+            assert!(trust.is_doubtful());
+            assert!(!seen(&mut trust, Kind::Clear, 0, none, 0));
+            assert!(!seen(&mut trust, Kind::Level, 1, none, 0));
+        }
+        let (mut begun, mut new) = (Trust::default(), Trust::default());
+        assert!(!seen(&mut begun, Kind::Level, 1, none, 0));
+        for trust in [&mut begun, &mut new] {
+            trust.lose_unseen();
+        }
+        assert!(!seen(&mut begun, Kind::Level, 2, none, 0));
+        assert!(seen(&mut new, Kind::Level, 1, none, 0));
+        new.restart();
+        assert!(!seen(&mut new, Kind::Level, 2, none, 0));
     }
 
     #[test]

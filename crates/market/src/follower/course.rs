@@ -2,13 +2,14 @@
 
 use crate::event::{Event, InstrumentId, Kind};
 use crate::fragments::{FragmentConfig, Fragments};
-use crate::instruments::Instruments;
+use crate::instruments::{Instruments, Place};
 use crate::mapping::{Does, FastMapper, MapError, Outcome};
 use crate::market::{Market, MarketConfig};
 use crate::relay::{Step, Steps};
 use crate::state;
 use fanfare_fast::Record;
-use fanfare_feed::channel::{self, BadPacket};
+use fanfare_feed::Refusal;
+use fanfare_feed::channel::{self, BadPacket, Fault};
 use fanfare_feed::recovery::{Replay, ReplayConfig, State};
 use fanfare_feed::serial::extend;
 use std::collections::VecDeque;
@@ -54,7 +55,8 @@ pub struct FollowerStats {
     pub messages: u64,
     /// Messages of the channel without a number, for which gaps are not detected.
     pub unnumbered: u64,
-    /// Messages that arrived late: by a slower line, or by replay.
+    /// Messages that came late: by a replay, at an edge by another gateway, or by another line
+    /// behind a packet that came in part.
     pub late: u64,
     /// Messages that were repeated, and ignored.
     pub repeated: u64,
@@ -81,8 +83,9 @@ pub(crate) struct Course {
     next: Option<u64>,
     /// The packet of the last message, whose next messages have its number.
     packet: Option<Packet>,
-    /// The packets that came in part, and the number of their messages that were applied. Without
-    /// numbers of their own, the changes of these would be applied twice when they come again.
+    /// The packets that came in part, and the number of their messages that were applied. When they
+    /// come again, their trades would be passed on twice, and their changes would be applied twice
+    /// without numbers of their own.
     parts: VecDeque<(u64, usize)>,
     /// The number below which missing packets that `parts` lacks stay missing, because some of
     /// their messages may have been applied.
@@ -132,13 +135,16 @@ pub(super) struct Part {
     /// it, if that has the same number.
     pub(super) is_first: bool,
     pub(super) is_last: bool,
+    /// Whether it is of a replay in another form, which may divide the packet otherwise.
+    pub(super) is_converted: bool,
 }
 
 impl Part {
-    /// A message that is all of its packet.
+    /// A message that is all of its packet, of a replay in another form.
     pub(super) const WHOLE: Self = Self {
         is_first: true,
         is_last: true,
+        is_converted: true,
     };
 }
 
@@ -147,9 +153,10 @@ impl<'a> Mapped<'a> {
     pub(super) fn fast(
         mapper: &'a mut FastMapper,
         table: &mut Instruments,
-        at: u64,
+        (at, place): (u64, Place),
         record: &Record,
     ) -> Self {
+        mapper.set_place(place);
         Self {
             outcome: mapper.record(table, at, record),
             events: mapper.events(),
@@ -178,8 +185,12 @@ impl<'a> Mapped<'a> {
 impl Course {
     /// Creates a course without messages.
     pub(crate) fn new(config: FollowerConfig) -> Self {
+        let mut market = Market::new(config.market, config.first);
+        if config.replay.is_some() {
+            market.expect_late();
+        }
         Self {
-            market: Market::new(config.market, config.first),
+            market,
             fragments: Fragments::new(config.fragments),
             fragments_of_pictures: Vec::new(),
             fragment_config: config.fragments,
@@ -236,6 +247,10 @@ impl Course {
 
     /// Records that a packet, or the rest of it, could not be decoded.
     fn bad(&mut self, now: u64, bad: &BadPacket, send: &mut impl FnMut(&Event)) {
+        if bad.fault == Fault::Refused(Refusal::Stale) {
+            // A straggler of the run before is not of the numbers that are awaited.
+            return;
+        }
         self.stats.bad += 1;
         let Some(next) = self.next else {
             return;
@@ -269,9 +284,6 @@ impl Course {
         let Some(Packet { sequence, len, .. }) = self.packet else {
             return;
         };
-        if self.market.is_numbered() {
-            return;
-        }
         match self.parts.iter_mut().find(|part| part.0 == sequence) {
             Some(part) => part.1 = part.1.max(len),
             None => {
@@ -289,15 +301,22 @@ impl Course {
         }
     }
 
-    /// Returns whether it is known which messages of a missing packet were applied.
+    /// Returns whether it is known which messages of a missing packet were applied, or which
+    /// changes, by RptSeq(83).
     fn may_come(&self, sequence: u64) -> bool {
-        sequence >= self.closed_below || self.parts.iter().any(|part| part.0 == sequence)
+        self.market.is_numbered()
+            || sequence >= self.closed_below
+            || self.parts.iter().any(|part| part.0 == sequence)
     }
 
     /// Returns whether the next message of this packet was applied when that came in part.
-    fn is_applied(&self, packet: &Packet) -> bool {
-        let part = self.parts.iter().find(|part| part.0 == packet.sequence);
-        part.is_some_and(|part| packet.len < part.1)
+    fn is_applied(&self, packet: &Packet, part: Part) -> bool {
+        if part.is_converted && self.market.is_numbered() {
+            // It may have more of the packet. RptSeq(83) shows which changes were applied.
+            return false;
+        }
+        let known = self.parts.iter().find(|part| part.0 == packet.sequence);
+        known.is_some_and(|known| packet.len < known.1)
     }
 
     /// Records that messages are mapped differently from here on.
@@ -358,6 +377,16 @@ impl Course {
     pub(crate) fn lacks(&self, number: u32) -> bool {
         let sequence = extend(self.next, number);
         self.market.missing().contains(sequence)
+    }
+
+    /// Returns the place in the channel of the message with this number, before it is processed.
+    #[inline]
+    pub(crate) fn place(&self, number: Option<u32>) -> Place {
+        let sequence = number.map(|number| extend(self.next, number));
+        Place {
+            sequence: sequence.or(self.next).unwrap_or_default(),
+            is_numbered: number.is_some(),
+        }
     }
 
     /// Returns whether anything of the channel was received.
@@ -463,6 +492,7 @@ impl Course {
         let part = Part {
             is_first: false,
             is_last: true,
+            is_converted: false,
         };
         self.part(now, number, mapped, part, send);
     }
@@ -495,7 +525,7 @@ impl Course {
         if let Some(packet) = self.packet.as_mut().filter(|_| counts) {
             packet.len += 1;
         }
-        let is_applied = is_late && self.is_applied(&packet);
+        let is_applied = is_late && self.is_applied(&packet, part);
         self.take(now, sequence, mapped, is_applied, send);
         if is_late {
             self.stats.late += 1;

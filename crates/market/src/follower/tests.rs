@@ -23,6 +23,13 @@ const TEMPLATES: &str = r#"<templates><template name="Change" id="1">
       <uInt32 name="MDEntrySize" id="271"/></sequence></template>
     <template name="Definition" id="2"><uInt32 name="MsgSeqNum" id="34"/>
       <uInt32 name="SecurityID" id="48"/><string name="SecurityUpdateAction" id="980"/></template>
+    <template name="Status" id="3"><uInt32 name="MsgSeqNum" id="34"/>
+      <uInt32 name="SecurityID" id="48"/><uInt32 name="SecurityTradingStatus" id="326"/></template>
+    <template name="Session" id="4"><uInt32 name="MsgSeqNum" id="34"/>
+      <uInt32 name="TradSesStatus" id="340"/></template>
+    <template name="Limit" id="5"><uInt32 name="MsgSeqNum" id="34"/>
+      <uInt32 name="SecurityID" id="48"/><decimal name="HighLimitPx" id="1149"/>
+      <uInt32 name="SecurityTradingStatus" id="326"/></template>
     <template name="Reset" id="120"/></templates>"#;
 
 const MAPPING: &str = r#"
@@ -51,6 +58,25 @@ number = 34
 instrument = { id = 48 }
 [message.definition]
 closed = { 980 = "D" }
+[[message]]
+template = 3
+does = "status"
+number = 34
+instrument = { id = 48 }
+status = 326
+[[message]]
+template = 4
+does = "session-status"
+number = 34
+status = 340
+[[message]]
+template = 5
+does = "definition"
+number = 34
+instrument = { id = 48 }
+[message.definition]
+high-limit = 1149
+status = 326
 "#;
 
 /// A message with an unknown template.
@@ -99,6 +125,26 @@ fn definition(number: u8, instrument: InstrumentId, action: u8) -> Vec<u8> {
     vec![0xc0, 0x82, 0x80 | number, 0x80 | id, 0x80 | action]
 }
 
+/// Returns a message of a template with these fields after its number.
+fn fields(template: u8, number: u8, fields: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0xc0, 0x80 | template, 0x80 | number];
+    bytes.extend(fields.iter().map(|field| 0x80 | field));
+    bytes
+}
+
+/// Returns a definition of the first instrument with this limit and status.
+fn limit(number: u8, limit: u8, status: u8) -> Vec<u8> {
+    fields(5, number, &[1, 0, limit, status])
+}
+
+fn status(number: u8, status: u8) -> Vec<u8> {
+    fields(3, number, &[1, status])
+}
+
+fn session(number: u8, status: u8) -> Vec<u8> {
+    fields(4, number, &[status])
+}
+
 /// Returns a packet that its preamble numbers.
 fn packet(number: u32, messages: &[&[u8]]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -133,7 +179,7 @@ struct Feed {
     channel: Channel,
     follower: Follower,
     trades: u32,
-    /// The definitions and states that a replay brought.
+    /// The definitions, statuses and states that a replay brought.
     replayed: Vec<Event>,
 }
 
@@ -188,11 +234,19 @@ impl Feed {
         let records: Vec<Record> = messages.iter().map(decode).collect();
         let mut send = |event: &Event| {
             self.trades += u32::from(event.kind == Kind::Trade);
-            if matches!(event.kind, Kind::Definition | Kind::State) {
+            if matches!(event.kind, Kind::Definition | Kind::Status | Kind::State) {
                 self.replayed.push(*event);
             }
         };
         self.follower.replayed(0, number, 0, &records, &mut send);
+    }
+
+    /// Brings a message of a snapshot line.
+    fn bring_beside(&mut self, bytes: &[u8]) {
+        let mut decoder = Decoder::new(Program::parse(TEMPLATES).unwrap());
+        let mut record = Record::new();
+        decoder.decode_record(bytes, &mut record).unwrap();
+        self.follower.snapshot(0, 0, 0, &record, &mut |_| {});
     }
 
     /// Shows an empty book as of a message.
@@ -536,4 +590,161 @@ fn a_late_definition_does_not_open_an_instrument_that_was_closed_since() {
     assert!(state::closes(feed.replayed.last().unwrap()));
     feed.bring(Line::A, &definition(4, FIRST, b'A'));
     assert_eq!(feed.state(FIRST), RECOVERING);
+}
+
+/// Brings a definition, and then a message before another one, by the replay. Returns the feed, and
+/// the kinds of the events that the replay brought.
+fn with_late(newer: &[u8], late: Vec<u8>) -> (Feed, Vec<Kind>) {
+    let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
+    feed.bring(Line::A, &limit(1, 50, 17));
+    feed.bring(Line::A, newer);
+    assert_eq!(feed.follower.poll_request(0), Some(2..3));
+    feed.replay(2, &[late]);
+    assert!(feed.missing().is_empty());
+    let kinds = feed.replayed.iter().map(|event| event.kind).collect();
+    (feed, kinds)
+}
+
+/// Returns the limit and the status of the first instrument.
+fn known(feed: &Feed) -> (i64, u16) {
+    let known = feed.follower.instruments().get(FIRST).unwrap();
+    let limit = known.definition.high_limit.units() / 1_000_000_000;
+    (limit, known.status)
+}
+
+#[test]
+fn a_late_definition_or_status_does_not_replace_a_newer_one() {
+    for (newer, late, expected) in [
+        (limit(3, 60, 17), limit(2, 55, 18), (60, 17)),
+        (limit(3, 50, 17), limit(2, 55, 18), (50, 17)),
+        (limit(3, 50, 17), status(2, 18), (50, 17)),
+        (status(3, 17), status(2, 18), (50, 17)),
+        (session(3, 2), session(2, 3), (50, 17)),
+    ] {
+        let (feed, kinds) = with_late(&newer, late);
+        assert_eq!(known(&feed), expected);
+        assert!(kinds.is_empty(), "{newer:?}: {kinds:?}");
+    }
+    // What no later message has is passed on, each part of a definition for itself.
+    let all = [Kind::Definition, Kind::Status];
+    for (newer, late, expected, events) in [
+        (status(3, 19), limit(2, 60, 18), (60, 19), &all[..1]),
+        (session(3, 2), limit(2, 60, 18), (60, 18), &all[..]),
+        (session(3, 2), status(2, 18), (50, 18), &all[1..]),
+    ] {
+        let (feed, kinds) = with_late(&newer, late);
+        assert_eq!(known(&feed), expected);
+        assert_eq!(kinds, events, "{newer:?}");
+    }
+}
+
+#[test]
+fn what_a_snapshot_line_repeats_does_not_precede_a_late_message() {
+    let all = [Kind::Definition, Kind::Status];
+    let other = fields(3, 3, &[2, 20]);
+    for (first, beside, late, events) in [
+        (
+            limit(1, 50, 17),
+            limit(9, 50, 17),
+            limit(2, 55, 18),
+            &all[..],
+        ),
+        (limit(1, 50, 17), status(9, 17), limit(2, 55, 18), &all[..]),
+        (
+            limit(1, 50, 17),
+            limit(9, 60, 19),
+            limit(2, 55, 18),
+            &all[..0],
+        ),
+        (session(1, 2), session(9, 2), session(2, 3), &all[1..]),
+        (session(1, 2), session(9, 4), session(2, 3), &all[..0]),
+    ] {
+        let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
+        feed.bring(Line::A, &first);
+        feed.bring(Line::A, &other);
+        feed.bring_beside(&beside);
+        assert_eq!(feed.follower.poll_request(0), Some(2..3));
+        feed.replay(2, &[late]);
+        assert!(feed.missing().is_empty());
+        let kinds: Vec<Kind> = feed.replayed.iter().map(|event| event.kind).collect();
+        assert_eq!(kinds, events, "{beside:?}");
+    }
+}
+
+#[test]
+fn a_late_status_does_not_replace_a_newer_one_at_an_edge() {
+    let gap = ArbiterConfig::default().gap_timeout;
+    let (mut edge, mut statuses) = (edge(), Vec::new());
+    let mut relay = |now, origin, messages: &[Vec<u8>]| {
+        let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
+        for message in messages {
+            feed.bring(Line::A, message);
+        }
+        let mut send = |event: &Event| {
+            if event.kind == Kind::Status {
+                statuses.push(event.id);
+            }
+        };
+        let mut bytes = Vec::new();
+        let named = feed.follower.instruments().get(FIRST).unwrap();
+        named.write(&mut bytes);
+        edge.instrument(now, origin, &bytes, &mut send).unwrap();
+        let steps = feed.follower.steps().unwrap();
+        steps.parts(100, |steps, events| {
+            edge.steps(now, origin, steps, events, &mut send);
+        });
+        edge.handle_timeout(now + gap, &mut send);
+    };
+    relay(0, PLANT, &[limit(1, 50, 17), status(3, 19)]);
+    let all = [limit(1, 50, 17), status(2, 18), status(3, 19)];
+    relay(2 * gap, PLANT + 1, &all);
+    assert!(missing(edge.market()).is_empty());
+    assert_eq!(edge.instruments().get(FIRST).unwrap().status, 19);
+    assert_eq!(statuses, [17, 19]);
+}
+
+#[test]
+fn a_repeated_status_does_not_replace_a_newer_one() {
+    let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
+    for message in [limit(1, 50, 17), status(2, 18), status(3, 19)] {
+        feed.bring(Line::A, &message);
+    }
+    feed.bring(Line::A, &status(2, 18));
+    assert_eq!(feed.follower.stats().repeated, 1);
+    assert_eq!(known(&feed), (50, 19));
+}
+
+#[test]
+fn a_straggler_of_the_run_before_makes_nothing_missing() {
+    let mut feed = Feed::new(2, Preamble::Seq32Be, Numbering::Instrument);
+    let of = |number| packet(number, &[&message(1, &[trade(FIRST, 1)])]);
+    for (line, number) in [(Line::A, 5000), (Line::B, 5000), (Line::A, 1), (Line::A, 2)] {
+        feed.bring(line, &of(number));
+    }
+    assert_eq!((feed.follower.stats().resets, feed.missing()), (1, vec![]));
+    feed.bring(Line::B, &of(5001));
+    feed.bring(Line::A, &of(3));
+    let stats = feed.follower.stats();
+    assert_eq!((stats.bad, stats.late, feed.missing()), (0, 0, vec![]));
+}
+
+#[test]
+fn a_trade_of_a_packet_that_came_in_part_is_passed_on_once() {
+    let mut feed = Feed::new(1, Preamble::Seq32Be, Numbering::Instrument);
+    feed.bring(Line::A, &packet(1, &[&message(1, &[trade(FIRST, 1)])]));
+    let first = message(2, &[trade(FIRST, 2)]);
+    feed.bring(Line::A, &packet(2, &[&first, UNKNOWN]));
+    assert_eq!((feed.trades, feed.missing()), (2, vec![(2, 3)]));
+    assert_eq!(feed.follower.poll_request(0), Some(2..3));
+    // A snapshot has the rest of the packet, whose changes are superseded from then on.
+    let empty = Event {
+        flags: Flags::SNAPSHOT.with(Flags::LAST),
+        rpt_seq: 4,
+        ..Event::EMPTY
+    };
+    feed.picture(2, &[empty]);
+    let second = message(2, &[trade(FIRST, 3), bid(0, FIRST, 4, 50)]);
+    feed.replay(2, &[first, second]);
+    assert!(feed.missing().is_empty() && feed.is_live(FIRST));
+    assert_eq!(feed.trades, 3, "the one that was missing");
 }

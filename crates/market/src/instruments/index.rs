@@ -38,12 +38,11 @@ impl Index {
             .insert_unique(spread(hash), slot, |slot| spread(slot.hash));
     }
 
-    /// Removes a place.
-    pub(super) fn remove(&mut self, hash: u32, place: u32) {
+    /// Removes a place. Returns whether it was there.
+    pub(super) fn remove(&mut self, hash: u32, place: u32) -> bool {
         let wanted = Slot { hash, place };
-        if let Ok(entry) = self.slots.find_entry(spread(hash), |slot| *slot == wanted) {
-            let _ = entry.remove();
-        }
+        let found = self.slots.find_entry(spread(hash), |slot| *slot == wanted);
+        found.map(|entry| entry.remove()).is_ok()
     }
 }
 

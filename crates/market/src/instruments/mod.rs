@@ -41,7 +41,7 @@ pub const MAX_TEXT: usize = 4096;
 /// The instruments of a plant. The number of an instrument is its index, from 0, and never changes.
 ///
 /// Looking up does not allocate. Adding allocates in large pieces, and an instrument takes about
-/// 130 bytes and those of its texts. Instruments beyond the limit are refused and counted.
+/// 150 bytes and those of its texts. Instruments beyond the limit are refused and counted.
 #[derive(Debug)]
 pub struct Instruments {
     records: Records,
@@ -49,9 +49,25 @@ pub struct Instruments {
     by_symbol: Index,
     by_id: Index,
     keys: Keys,
+    /// The number of instruments with the symbol of another one, which alone is found by it.
+    hidden: usize,
     limit: usize,
     refused: u64,
+    /// The last status of the trading session, and its place in the channel.
+    session: Option<u16>,
+    session_at: u64,
     room: Vec<u8>,
+}
+
+/// The place of a message in its channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Its number, as extended by the arbiter. Without a number it is behind the last message so
+    /// far.
+    pub(crate) sequence: u64,
+    /// Whether it has a number. Otherwise it may be of an earlier time: what it only repeats is of
+    /// the place that is known.
+    pub(crate) is_numbered: bool,
 }
 
 /// A look-up of instruments by their numbers.
@@ -117,8 +133,11 @@ impl Instruments {
             by_symbol: Index::default(),
             by_id: Index::default(),
             keys: Keys::new(),
+            hidden: 0,
             limit: limit.min(u32::MAX as usize - 1),
             refused: 0,
+            session: None,
+            session_at: 0,
             room: Vec::new(),
         }
     }
@@ -251,6 +270,7 @@ impl Instruments {
             let names = Names::between(self.keys, &before.name, &after.name);
             record = Record::new(&after, old.texts);
             (record.revision, record.status) = (old.revision, old.status);
+            (record.defined_at, record.status_at) = (old.defined_at, old.status_at);
             record::write_texts(&after, &mut self.room);
             self.rename(instrument.0, &names, definition);
             record.texts = self.texts.replace(old.texts, &self.room);
@@ -288,6 +308,52 @@ impl Instruments {
         before != status
     }
 
+    /// Sets a status as of this place in the channel: SecurityTradingStatus(326) of an instrument,
+    /// or that of all by the trading session, which the table does not have. Returns whether it has
+    /// changed, or `None` if that of a later place is set.
+    pub(crate) fn set_status_at(
+        &mut self,
+        instrument: InstrumentId,
+        status: u16,
+        place: Place,
+    ) -> Option<bool> {
+        if instrument == InstrumentId::ALL {
+            if place.sequence < self.session_at {
+                return None;
+            }
+            if self.session.replace(status) != Some(status) || place.is_numbered {
+                self.session_at = place.sequence;
+            }
+            return Some(true);
+        }
+        let Some(mut record) = self.records.get(instrument.0).copied() else {
+            return Some(false);
+        };
+        if place.sequence < record.status_at {
+            return None;
+        }
+        let has_changed = std::mem::replace(&mut record.status, status) != status;
+        if has_changed || place.is_numbered {
+            record.status_at = place.sequence;
+        }
+        self.records.set(instrument.0, record);
+        Some(has_changed)
+    }
+
+    /// Records that the definition of an instrument is of this place in the channel.
+    pub(crate) fn set_defined_at(&mut self, instrument: InstrumentId, place: Place) {
+        if let Some(mut record) = self.records.get(instrument.0).copied() {
+            record.defined_at = place.sequence;
+            self.records.set(instrument.0, record);
+        }
+    }
+
+    /// Returns whether the definition of an instrument is of a later place in the channel.
+    pub(crate) fn is_defined_after(&self, instrument: InstrumentId, place: Place) -> bool {
+        let record = self.records.get(instrument.0);
+        record.is_some_and(|record| record.defined_at > place.sequence)
+    }
+
     #[inline]
     fn hash_of_id(&self, id: SecurityId<'_>, source: IdSource) -> Option<u32> {
         hash_of_id(self.keys, id, source)
@@ -309,19 +375,26 @@ impl Instruments {
 
     /// Indexes an instrument by its symbol and its ID.
     fn enter(&mut self, number: u32, name: &Name<'_>) {
-        if !name.symbol.is_empty() && self.by_symbol(name.symbol).is_none() {
-            let hash = self.keys.of_text(name.symbol, 0);
-            self.by_symbol.insert(hash, number);
+        match self.by_symbol(name.symbol) {
+            _ if name.symbol.is_empty() => {}
+            Some(_) => self.hidden += 1,
+            None => {
+                let hash = self.keys.of_text(name.symbol, 0);
+                self.by_symbol.insert(hash, number);
+            }
         }
         if let Some(hash) = self.hash_of_id(name.id, name.source) {
             self.by_id.insert(hash, number);
         }
     }
 
-    /// Replaces the indexed names of an instrument.
+    /// Replaces the indexed names of an instrument, whose record still has the old ones.
     fn rename(&mut self, number: u32, names: &Names, definition: &Definition<'_>) {
         if let Some(hash) = names.old_symbol {
-            self.by_symbol.remove(hash, number);
+            match self.by_symbol.remove(hash, number) {
+                true => self.uncover(number, hash),
+                false => self.hidden -= 1,
+            }
         }
         if let Some(hash) = names.old_id {
             self.by_id.remove(hash, number);
@@ -334,6 +407,24 @@ impl Instruments {
             added.id = SecurityId::None;
         }
         self.enter(number, &added);
+    }
+
+    /// Indexes the first other instrument that has the symbol which this one is about to lose, by
+    /// its hash. Looks at all instruments if any is hidden.
+    fn uncover(&mut self, number: u32, hash: u32) {
+        if self.hidden == 0 {
+            return;
+        }
+        let symbol_of = |place: u32| {
+            let record = self.records.get(place);
+            record.map(|record| record.symbol(&self.texts))
+        };
+        let symbol = symbol_of(number);
+        let mut others = (0..self.len() as u32).filter(|place| *place != number);
+        if let Some(other) = others.find(|place| symbol_of(*place) == symbol) {
+            self.by_symbol.insert(hash, other);
+            self.hidden -= 1;
+        }
     }
 
     /// Compacts the texts if most of their memory is wasted.

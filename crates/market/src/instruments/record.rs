@@ -18,6 +18,9 @@ pub(super) struct Record {
     low_limit: Price,
     high_limit: Price,
     maturity: u64,
+    /// The places in the channel of the last definition, and of the last status.
+    pub(super) defined_at: u64,
+    pub(super) status_at: u64,
     pub(super) texts: Span,
     pub(super) revision: u32,
     source: IdSource,
@@ -29,7 +32,7 @@ pub(super) struct Record {
     pub(super) is_closed: bool,
 }
 
-const _: () = assert!(size_of::<Record>() <= 88);
+const _: () = assert!(size_of::<Record>() <= 104);
 
 impl Record {
     pub(super) const fn new(of: &Definition<'_>, texts: Span) -> Self {
@@ -49,6 +52,8 @@ impl Record {
             low_limit: of.low_limit,
             high_limit: of.high_limit,
             maturity: of.maturity,
+            defined_at: 0,
+            status_at: 0,
             texts,
             revision: 0,
             source: of.name.source,

@@ -46,6 +46,72 @@ fn instruments_are_found_by_their_names() {
 }
 
 #[test]
+fn an_instrument_is_found_by_a_symbol_that_another_one_no_longer_has() {
+    let mut table = Instruments::new(10);
+    let mut places = |names: &[&str]| {
+        for (symbol, id) in names.iter().map(|name| name.split_at(1)) {
+            table.define(&of(symbol, id)).unwrap();
+        }
+        [b"A", b"B", b"C", b"D", b"E"].map(|symbol| {
+            let found = table.by_symbol(symbol);
+            found.map(|instrument| instrument.0)
+        })
+    };
+    let all = places(&["A1", "B2", "A3", "A4", "B5"]);
+    assert_eq!(all, [Some(0), Some(1), None, None, None]);
+    // One that was not found by its symbol leaves the others as they are.
+    assert_eq!(places(&["C3"]), [Some(0), Some(1), Some(2), None, None]);
+    assert_eq!(places(&["C1"]), [Some(3), Some(1), Some(2), None, None]);
+    let all = places(&["D4"]);
+    assert_eq!(all, [None, Some(1), Some(2), Some(3), None]);
+    let all = places(&["E2", "E5", "A3"]);
+    assert_eq!(all, [Some(2), None, Some(0), Some(3), Some(1)]);
+}
+
+const fn at(sequence: u64) -> Place {
+    Place {
+        sequence,
+        is_numbered: true,
+    }
+}
+
+#[test]
+fn a_status_or_a_definition_of_an_earlier_place_is_known() {
+    let mut table = Instruments::new(10);
+    let known = table.define(&of("A", "1")).unwrap().instrument;
+    assert_eq!(table.set_status_at(known, 17, at(5)), Some(true));
+    assert_eq!(table.set_status_at(known, 18, at(4)), None);
+    assert_eq!(table.set_status_at(known, 17, at(5)), Some(false));
+    assert_eq!(table.get(known).unwrap().status, 17);
+    table.set_defined_at(known, at(7));
+    table.define(&of("B", "1")).unwrap();
+    assert!(table.is_defined_after(known, at(6)) && !table.is_defined_after(known, at(7)));
+    assert_eq!(table.set_status_at(known, 18, at(4)), None);
+    for (place, is_set) in [(3, Some(true)), (2, None), (3, Some(true))] {
+        assert_eq!(table.set_status_at(InstrumentId::ALL, 2, at(place)), is_set);
+    }
+}
+
+#[test]
+fn a_status_without_a_number_is_of_its_place_only_if_it_is_another_one() {
+    let mut table = Instruments::new(10);
+    let known = table.define(&of("A", "1")).unwrap().instrument;
+    let unnumbered = Place {
+        sequence: 9,
+        is_numbered: false,
+    };
+    for instrument in [known, InstrumentId::ALL] {
+        table.set_status_at(instrument, 17, at(5));
+        assert!(table.set_status_at(instrument, 17, unnumbered).is_some());
+        assert_eq!(table.set_status_at(instrument, 18, at(6)), Some(true));
+        assert!(table.set_status_at(instrument, 18, at(7)).is_some());
+        assert_eq!(table.set_status_at(instrument, 17, at(6)), None);
+        assert_eq!(table.set_status_at(instrument, 19, unnumbered), Some(true));
+        assert_eq!(table.set_status_at(instrument, 18, at(8)), None);
+    }
+}
+
+#[test]
 fn a_definition_that_says_nothing_new_is_no_revision() {
     let mut table = Instruments::new(10);
     let mut definition = of("RIU3", "1");

@@ -6,9 +6,9 @@ use super::fault::{Flaw, MapError, Why};
 use super::known::Known;
 use super::outcome::{Counts, Fragment, Outcome, Picture};
 use super::plan::{Plan, Rule, TimePlan};
-use super::time::date;
+use super::time::{date, is_unknown};
 use crate::event::{Action, Event, Flags, InstrumentId, Kind};
-use crate::instruments::{Change, IdSource, Instruments, Refused, SecurityId};
+use crate::instruments::{Change, Defined, IdSource, Instruments, Place, Refused, SecurityId};
 use std::mem::{replace, take};
 
 /// The most faults of a message that are kept. Beyond them, the whole message is withheld.
@@ -33,6 +33,8 @@ pub(super) struct Engine {
     /// The last message with an event of each instrument.
     stamps: Vec<u32>,
     stamp: u32,
+    /// The place of the message in its channel, if the owner sets it.
+    pub(super) place: Place,
     message: Current,
     pub(super) known: Known,
     /// A date as digits, and its midnight.
@@ -75,6 +77,7 @@ impl Engine {
             bare: 0,
             stamps: Vec::new(),
             stamp: 0,
+            place: Place::default(),
             message: Current::default(),
             known: Known::new(),
             date: (19_700_101, 0),
@@ -416,7 +419,8 @@ impl Engine {
         self.stamped(time, near, texts)
     }
 
-    /// Returns a time. A time without a date is placed near another one.
+    /// Returns a time. A time without a date is placed near another one, or is not known without
+    /// that.
     #[inline]
     fn stamped(&mut self, time: &TimePlan, near: u64, texts: &[u8]) -> Result<Option<u64>, Flaw> {
         let date = match self.cells.find(time.date) {
@@ -443,6 +447,7 @@ impl Engine {
         let found = match (value, time.how.format.is_of_day(), date) {
             (Some(value), false, _) => Some(value),
             (Some(value), true, Some(date)) => time.how.on(date, value),
+            (Some(_), true, None) if is_unknown(near) => return Ok(None),
             (Some(value), true, None) => time.how.near(near, value),
             (None, ..) => None,
         };
@@ -523,7 +528,7 @@ impl Engine {
             Does::Definition if !plan.has_entries => self.define(plan, table, texts)?,
             Does::Snapshot if !self.message.has_begun => self.begin_picture(plan, table, texts),
             Does::Status => self.status(plan, table, texts)?,
-            Does::SessionStatus => self.session_status(plan, texts)?,
+            Does::SessionStatus => self.set_status(plan, table, texts, InstrumentId::ALL)?,
             _ => {}
         }
         let mut outcome = Outcome::of(plan.does);
@@ -586,16 +591,24 @@ impl Engine {
             return Ok(());
         };
         self.message.instrument = Some(instrument);
-        if let Some(status) = self.at_most(plan.status, u16::MAX.into(), texts)? {
-            table.set_status(instrument, status as u16);
-            self.push_status(plan, texts, instrument, status)?;
-        }
-        Ok(())
+        self.set_status(plan, table, texts, instrument)
     }
 
-    fn session_status(&mut self, plan: &Plan, texts: &[u8]) -> Result<(), Flaw> {
-        match self.at_most(plan.status, u16::MAX.into(), texts)? {
-            Some(status) => self.push_status(plan, texts, InstrumentId::ALL, status),
+    /// Takes the status in a message, unless that of a later one is known.
+    fn set_status(
+        &mut self,
+        plan: &Plan,
+        table: &mut Instruments,
+        texts: &[u8],
+        instrument: InstrumentId,
+    ) -> Result<(), Flaw> {
+        let status = self.at_most(plan.status, u16::MAX.into(), texts)?;
+        let is_due = |status: &u64| {
+            let set = table.set_status_at(instrument, *status as u16, self.place);
+            set.is_some()
+        };
+        match status.filter(is_due) {
+            Some(status) => self.push_status(plan, texts, instrument, status),
             None => Ok(()),
         }
     }
@@ -640,7 +653,29 @@ impl Engine {
         definition.maturity = maturity?.unwrap_or(Event::NO_TIME);
         // What the table has is passed on, or no repetition of it would be.
         let ts_event = sent?.unwrap_or(Event::NO_TIME);
-        let defined = match table.define(&definition) {
+        let known = self.message.instrument;
+        if known.is_some_and(|known| table.is_defined_after(known, self.place)) {
+            self.counts.same_definition += 1;
+        } else {
+            let defined = table.define(&definition);
+            self.defined(table, defined, ts_event)?;
+        }
+        if let (Some(instrument), Some(status)) = (self.message.instrument, status)
+            && table.set_status_at(instrument, status, self.place) == Some(true)
+        {
+            self.push_status(plan, texts, instrument, status.into())?;
+        }
+        Ok(())
+    }
+
+    /// Handles the result of a definition in the table.
+    fn defined(
+        &mut self,
+        table: &mut Instruments,
+        defined: Result<Defined, Refused>,
+        ts_event: u64,
+    ) -> Result<(), Flaw> {
+        let defined = match defined {
             Ok(defined) => defined,
             Err(refused) => {
                 match refused {
@@ -653,9 +688,8 @@ impl Engine {
         };
         let instrument = defined.instrument;
         self.message.instrument = Some(instrument);
-        if defined.change != Change::Same && defined.revision > 1 {
-            // It may have had another ID.
-            self.known.clear();
+        if self.place.is_numbered || defined.change != Change::Same {
+            table.set_defined_at(instrument, self.place);
         }
         match defined.change {
             Change::Same => {
@@ -673,9 +707,6 @@ impl Engine {
                 },
                 ..Event::EMPTY
             }),
-        }
-        if let Some(status) = status.filter(|status| table.set_status(instrument, *status)) {
-            self.push_status(plan, texts, instrument, status.into())?;
         }
         Ok(())
     }

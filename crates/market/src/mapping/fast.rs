@@ -11,7 +11,7 @@ use super::plan::{Compiler, Fields, Found, Level, Plan, Type};
 use super::straight::Straight;
 use super::values::{Finder, InLevels, InRow, InRows, Lane};
 use crate::event::{Event, InstrumentId};
-use crate::instruments::{IdSource, Instruments};
+use crate::instruments::{IdSource, Instruments, Place};
 use crate::text_error::TextError;
 use crate::toml_text::Problem;
 use fanfare_fast::program::{Field, FieldId, FieldKind, Op, Reset, TemplateProgram};
@@ -317,6 +317,13 @@ impl FastMapper {
     /// events, for a market that orders changes by it.
     pub(crate) const fn keep_numbers(&mut self, keeps: bool) {
         self.engine.keeps_numbers = keeps;
+    }
+
+    /// Sets the place of the next message in its channel. A definition or a status of an earlier
+    /// place than the last one is ignored.
+    #[inline]
+    pub(crate) const fn set_place(&mut self, place: Place) {
+        self.engine.place = place;
     }
 
     /// Continues from the counts of another mapper.

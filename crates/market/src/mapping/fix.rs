@@ -9,7 +9,7 @@ use super::fault::{MapError, Why};
 use super::outcome::{Counts, Outcome};
 use super::plan::{Compiler, Fields, Found, Level, Plan, Type};
 use crate::event::{Event, InstrumentId};
-use crate::instruments::Instruments;
+use crate::instruments::{Instruments, Place};
 use crate::text_error::TextError;
 use crate::toml_text::Problem;
 use fanfare_fix::codec::Message;
@@ -321,6 +321,13 @@ impl FixMapper {
     /// events, for a market that orders changes by it.
     pub(crate) const fn keep_numbers(&mut self, keeps: bool) {
         self.engine.keeps_numbers = keeps;
+    }
+
+    /// Sets the place of the next message in its channel. A definition or a status of an earlier
+    /// place than the last one is ignored.
+    #[inline]
+    pub(crate) const fn set_place(&mut self, place: Place) {
+        self.engine.place = place;
     }
 
     /// Continues from the counts of another mapper.

@@ -6,7 +6,7 @@ use crate::instruments::{IdSource, Instruments, SecurityId};
 /// The number of instruments in the cache.
 const KNOWN: usize = 1024;
 
-/// The instruments that were found last, by number ([`place`]).
+/// The instruments that were found last, by number ([`place`]). An ID in the table never changes.
 #[derive(Debug)]
 pub(super) struct Known(Box<[Entry; KNOWN]>);
 
@@ -60,9 +60,5 @@ impl Known {
                 instrument,
             };
         }
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.0.fill(Entry::NONE);
     }
 }

@@ -113,7 +113,7 @@ pub struct Counts {
     pub unknown_instrument: u64,
     /// Entries and definitions of instruments that the table refused.
     pub table_full: u64,
-    /// Definitions that changed nothing.
+    /// Definitions that changed nothing, or that a later message had replaced.
     pub same_definition: u64,
     /// Values that cannot be represented.
     pub faults: u64,

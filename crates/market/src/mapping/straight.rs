@@ -10,7 +10,7 @@ use super::document::Does;
 use super::engine::Engine;
 use super::outcome::{Fragment, Outcome, Picture};
 use super::plan::{Rule, TimePlan};
-use super::time::{DAY, DateTime};
+use super::time::{DAY, DateTime, is_unknown};
 use super::values::{Class, Finder, Layout, NO_CHAR, Values};
 use crate::event::{Action, Event, Flags, InstrumentId, Kind};
 use crate::instruments::{IdSource, Instruments, Name, SecurityId};
@@ -713,6 +713,7 @@ impl<A: Copy + Debug> Stamp<A> {
         match (self.is_of_day, start) {
             (false, _) => Ok(Some(value)),
             (true, Some(start)) => Ok(Some(start + value)),
+            (true, None) if is_unknown(ts_recv) => Ok(None),
             (true, None) => self.how.near(ts_recv, value).map(Some).ok_or(Leave),
         }
     }
@@ -758,7 +759,10 @@ impl<A: Copy + Debug> Stamp<A> {
                     Event::NO_TIME => turn.ts_recv,
                     sent => sent,
                 };
-                self.how.near(near, value).ok_or(Leave)
+                match is_unknown(near) {
+                    true => Ok(turn.sent),
+                    false => self.how.near(near, value).ok_or(Leave),
+                }
             }
         }
     }

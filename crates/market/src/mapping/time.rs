@@ -1,5 +1,6 @@
 //! The conversion of times in the formats of feeds to nanoseconds since 1970-01-01 UTC.
 
+use crate::event::Event;
 use fanfare_wire::{UtcTimestamp, int};
 
 const SECOND: u64 = 1_000_000_000;
@@ -180,6 +181,12 @@ impl DateTime {
         }
         self.utc(time)
     }
+}
+
+/// Returns whether nothing is near a time: messages of a file have no time of arrival, or 0.
+#[inline]
+pub(super) const fn is_unknown(time: u64) -> bool {
+    matches!(time, 0 | Event::NO_TIME)
 }
 
 /// Returns the part before a fraction of some digits, and the nanoseconds of the fraction. Constant

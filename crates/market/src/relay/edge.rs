@@ -8,7 +8,7 @@ use super::types::{EdgeConfig, EdgeStats, Relayed};
 use super::{Step, What, is_fault, packets};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::follower::{Course, FollowerConfig, Mapped};
-use crate::instruments::{Change, Instrument, Instruments};
+use crate::instruments::{Change, Instrument, Instruments, Place};
 use crate::mapping::{Does, Outcome, Picture};
 use crate::market::Market;
 use crate::state;
@@ -51,12 +51,15 @@ impl Edge {
     /// Creates an edge without plants. `table` has the instruments known in advance, and the limit.
     #[must_use]
     pub fn new(config: EdgeConfig, table: Instruments) -> Self {
+        let mut course = Course::new(FollowerConfig {
+            replay: None,
+            ..config.follower
+        });
+        // Another plant may bring what one has lost.
+        course.market.expect_late();
         Self {
             table,
-            course: Course::new(FollowerConfig {
-                replay: None,
-                ..config.follower
-            }),
+            course,
             arbiter: Arbiter::new(config.arbiter),
             plants: Default::default(),
             gone: VecDeque::with_capacity(GONE),
@@ -564,10 +567,14 @@ impl Edge {
         send: &mut impl FnMut(&Event),
     ) {
         let (mut faults, mut ended) = (Vec::new(), Vec::new());
+        let place = self.course.place(number);
         events.retain_mut(|event| {
             let id = event.instrument;
             match event.kind {
-                Kind::Status => _ = self.table.set_status(id, event.id as u16),
+                Kind::Status => {
+                    let set = self.table.set_status_at(id, event.id as u16, place);
+                    return set.is_some();
+                }
                 Kind::Definition => {
                     // Others preceded it, with the instrument.
                     let state = self.course.market.state(id);
@@ -717,7 +724,13 @@ impl Edge {
     /// Adopts the status of an instrument at a plant, and whether it is closed there.
     fn adopt(&mut self, id: InstrumentId, picture: &Relayed<'_>, send: &mut impl FnMut(&Event)) {
         let status = Instrument::read(picture.instrument).map_or(0, |new| new.status);
-        if status != 0 && self.table.set_status(id, status) {
+        // Not behind what has arrived; of the run before, its number would be far ahead.
+        let now = self.course.place(None);
+        let place = picture.last.map_or(now, |last| Place {
+            sequence: self.course.place(Some(last)).sequence.min(now.sequence),
+            is_numbered: true,
+        });
+        if status != 0 && self.table.set_status_at(id, status, place) == Some(true) {
             let event = Event {
                 instrument: id,
                 kind: Kind::Status,

@@ -432,35 +432,42 @@ fn all_versions_say_the_same() {
     }
 }
 
-#[test]
-fn cancelled_parts_leave_the_rest_and_fills_take_from_it() {
-    let order = |action: u8, size: u32, flags: u8| {
-        let mut of = dbn::MboMsg::default();
-        (of.hd.instrument_id, of.order_id, of.size) = (5482, 9, size);
-        (of.action, of.side, of.price) = (action as _, b'B' as _, 5);
-        of.flags.set_raw(flags);
-        RecordRef::from(&of).as_ref().to_vec()
-    };
-    let records = [
-        order(b'R', 0, 0x28),
-        order(b'A', 10, 0x80),
-        order(b'C', 4, 0x80),
-        order(b'F', 2, 0),
-        order(b'C', 2, 0x80),
-        order(b'T', 2, 0x80),
-        order(b'C', 4, 0x84),
-    ];
+/// Returns a record of an order.
+fn mbo(action: u8, size: u32, flags: u8) -> Vec<u8> {
+    let mut of = dbn::MboMsg::default();
+    (of.hd.instrument_id, of.order_id, of.size) = (5482, 9, size);
+    (of.action, of.side, of.price) = (action as _, b'B' as _, 5);
+    of.flags.set_raw(flags);
+    RecordRef::from(&of).as_ref().to_vec()
+}
+
+/// Returns the events of a stream of these records.
+fn events_of(records: &[Vec<u8>]) -> Vec<Event> {
     let records: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
     let (_, events, outcome) = read(&of_version(3, &records));
     assert_eq!(outcome, Ok(()));
+    events
+}
+
+#[test]
+fn cancelled_parts_leave_the_rest_and_fills_take_from_it() {
+    let events = events_of(&[
+        mbo(b'R', 0, 0x28),
+        mbo(b'A', 10, 0x80),
+        mbo(b'C', 4, 0x80),
+        mbo(b'F', 2, 0),
+        mbo(b'C', 2, 0x80),
+        mbo(b'T', 2, 0x80),
+        mbo(b'C', 4, 0x84),
+    ]);
     let said: Vec<_> = events
         .iter()
         .map(|event| (event.kind, event.action, event.size, event.id))
         .collect();
     let none = Event::NO_SIZE;
     let expected = [
-        (Kind::State, Action::New, none, 1),
         (Kind::Clear, Action::New, none, 0),
+        (Kind::State, Action::New, none, 1),
         (Kind::Order, Action::New, 10, 9),
         (Kind::Order, Action::Change, 6, 9),
         (Kind::Order, Action::Fill, 2, 9),
@@ -469,7 +476,42 @@ fn cancelled_parts_leave_the_rest_and_fills_take_from_it() {
         (Kind::Order, Action::Delete, 4, 9),
     ];
     assert_eq!(said, expected);
-    assert_eq!(events[1].ts_recv, Event::NO_TIME, "BAD_TS_RECV");
+    assert_eq!(events[0].ts_recv, Event::NO_TIME, "BAD_TS_RECV");
+}
+
+#[test]
+fn a_book_begins_with_a_clear() {
+    let level = |size| {
+        let mut of = dbn::Mbp1Msg::default();
+        (of.hd.instrument_id, of.action) = (5482, b'A' as _);
+        (of.levels[0].bid_px, of.levels[0].bid_sz) = (5, size);
+        of.flags.set_raw(0x80);
+        RecordRef::from(&of).as_ref().to_vec()
+    };
+    let (live, unknown) = ((Kind::State, code::LIVE), (Kind::State, code::RECOVERING));
+    let (clear, order) = ((Kind::Clear, 0), (Kind::Order, 9));
+    for (records, expected) in [
+        (
+            vec![level(1), level(2)],
+            vec![clear, live, (Kind::Level, 0), (Kind::Level, 0)],
+        ),
+        (
+            vec![mbo(b'A', 1, 0xa0), mbo(b'M', 2, 0xa0)],
+            vec![clear, live, order, order],
+        ),
+        // Orders that begin in the middle have no beginning until they are cleared.
+        (
+            vec![mbo(b'A', 1, 0x80), mbo(b'R', 0, 0x80)],
+            vec![unknown, order, clear, live],
+        ),
+    ] {
+        let events = events_of(&records);
+        let said: Vec<_> = events.iter().map(|event| (event.kind, event.id)).collect();
+        assert_eq!(said, expected);
+        let lasts = events.iter().map(|event| event.flags.has(Flags::LAST));
+        let is_last = |at: usize| at == 3 || matches!(expected[at].0, Kind::Level | Kind::Order);
+        assert!(lasts.eq((0..4).map(is_last)), "{events:?}");
+    }
 }
 
 /// Returns a definition that ends its instrument.
@@ -489,8 +531,8 @@ fn what_comes_first_after_the_end_of_an_instrument_opens_it() {
     let clear = RecordRef::from(&clear).as_ref().to_vec();
     let state = |code| (Kind::State, code);
     let (book, defined) = ((Kind::Clear, 0), (Kind::Definition, 2));
-    let of_book = vec![state(code::LIVE), book, defined];
-    let of_definition = vec![defined, state(code::RECOVERING), state(code::LIVE), book];
+    let of_book = vec![book, state(code::LIVE), defined];
+    let of_definition = vec![defined, state(code::RECOVERING), book, state(code::LIVE)];
     for (first, second, expected) in [
         (&clear, &definition, of_book),
         (&definition, &clear, of_definition),

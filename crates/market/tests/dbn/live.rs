@@ -159,6 +159,26 @@ fn a_schema_that_is_wanted_late_has_the_books() {
     );
 }
 
+#[test]
+fn a_snapshot_without_an_order_that_has_no_room_is_doubtful() {
+    let (mut encoder, table) = encoder();
+    for event in [
+        live(),
+        order(1, entry::BID, 90, 5),
+        order(2, entry::BID, 91, u32::MAX.into()),
+        order(3, entry::OFFER, 95, 7),
+    ] {
+        encoder.event(&event, &table, &mut Batch::default());
+    }
+    let mut out = Vec::new();
+    assert_eq!(encoder.write_orders(InstrumentId(0), &mut out), 3);
+    assert_eq!(out.len(), 3 * 56);
+    for record in out.chunks(56) {
+        assert_ne!(record[36] & dbn::flags::MAYBE_BAD_BOOK, 0);
+    }
+    assert_eq!(encoder.lost(), 1);
+}
+
 fn live() -> Event {
     Event {
         id: code::LIVE,
@@ -217,6 +237,44 @@ fn a_book_that_was_lost_before_the_start_is_doubtful_until_it_is_shown() {
         }
     });
     assert_eq!(doubts, [true, false, false]);
+}
+
+#[test]
+fn a_book_that_began_in_lost_events_is_doubtful_until_it_is_shown() {
+    for is_late in [false, true] {
+        let (mut encoder, table) = encoder();
+        let mut batch = Batch::default();
+        if !is_late {
+            encoder.want(LiveSchema::Mbp1.alone(), &table);
+        }
+        match is_late {
+            true => encoder.seed_lost(InstrumentId::ALL),
+            false => encoder.lose_all(),
+        }
+        encoder.event(&live(), &table, &mut batch);
+        encoder.want(LiveSchema::Mbp1.alone(), &table);
+        batch.clear();
+        // The first number is no beginning.
+        let first = Event {
+            rpt_seq: 1,
+            ..order(1, entry::BID, 90, 5)
+        };
+        for event in [
+            first,
+            event(Kind::Clear, 1),
+            order(2, entry::BID, 92, 5),
+            order(3, entry::BID, 93, 5),
+        ] {
+            encoder.event(&event, &table, &mut batch);
+        }
+        let mut doubts = Vec::new();
+        read(&batch, LiveSchema::Mbp1.alone(), false, |record| {
+            if let Some(level) = record.get::<Mbp1Msg>() {
+                doubts.push(level.flags.raw() & dbn::flags::MAYBE_BAD_BOOK != 0);
+            }
+        });
+        assert_eq!(doubts, [true, false, false, false]);
+    }
 }
 
 #[test]

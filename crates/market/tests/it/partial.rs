@@ -330,6 +330,7 @@ fn entries_without_an_event_use_their_numbers() {
         );
         let expected = [
             (Kind::Trade, true),
+            (Kind::Clear, true),
             (Kind::Statistic, true),
             (Kind::State, true),
         ];

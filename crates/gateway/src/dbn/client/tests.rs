@@ -13,27 +13,16 @@ use std::net::{TcpListener, TcpStream};
 
 const LIMIT: usize = 1 << 16;
 
-/// The remote end of a client's connection.
-pub(in crate::dbn) struct Remote {
-    stream: TcpStream,
-    received: u64,
-}
-
 /// Returns a streaming client, and the remote end of its connection.
-pub(in crate::dbn) fn pair(warns: bool) -> (Client, Remote) {
+pub(in crate::dbn) fn pair(warns: bool) -> (Client, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let remote = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (stream, _) = listener.accept().unwrap();
     let stream = Stream::new(stream).unwrap();
     let mut client = Client::new(1, stream, LIMIT, Phase::Streaming);
     client.grant = Arc::new(Grant::everything());
     (client.warns, client.heartbeat) = (warns, u64::MAX);
-    remote.set_nonblocking(true).unwrap();
-    let remote = Remote {
-        stream: remote,
-        received: 0,
-    };
-    (client, remote)
+    (client, other)
 }
 
 /// Returns orders of an instrument, each with its number.
@@ -60,18 +49,15 @@ fn push_all(client: &mut Client, records: &[u8], now: Times) {
     each(records).for_each(|record| client.push(&tag, record, now));
 }
 
-/// Reads all bytes that the client has sent or queued.
-fn read(client: &mut Client, remote: &mut Remote, all: &mut Vec<u8>) {
+/// Reads the available bytes, and checks that all records are whole.
+fn read(client: &mut Client, other: &mut TcpStream, all: &mut Vec<u8>) {
+    other.set_nonblocking(true).unwrap();
     let mut room = vec![0; 1 << 16];
-    // What the socket has accepted may still be on its way.
-    while client.wire.flush(1) || remote.received < client.wire.sent {
-        assert!(!client.wire.is_broken());
-        match remote.stream.read(&mut room) {
-            Ok(count) => {
-                assert!(count > 0);
-                all.extend_from_slice(&room[..count]);
-                remote.received += count as u64;
-            }
+    loop {
+        let left = client.wire.flush(1);
+        match other.read(&mut room) {
+            Ok(count) => all.extend_from_slice(&room[..count]),
+            Err(_) if !left => return,
             Err(_) => std::thread::yield_now(),
         }
     }
@@ -79,7 +65,7 @@ fn read(client: &mut Client, remote: &mut Remote, all: &mut Vec<u8>) {
 
 #[test]
 fn requests_wait_while_their_answers_are_not_read() {
-    let (mut client, mut remote) = pair(false);
+    let (mut client, mut other) = pair(false);
     let now = Times::default();
     let mut answers = 0;
     while client.takes_requests() {
@@ -91,7 +77,7 @@ fn requests_wait_while_their_answers_are_not_read() {
     assert_eq!(client.polls(true), Some(Readiness::Write));
     assert_eq!(client.polls(false), None);
     let mut received = Vec::new();
-    read(&mut client, &mut remote, &mut received);
+    read(&mut client, &mut other, &mut received);
     assert!(client.takes_requests());
     assert_eq!(received.len(), answers * 320);
     // Records that wait for the past count too.
@@ -121,7 +107,7 @@ fn utc_goes_back_only_with_the_systems_clock() {
 
 #[test]
 fn a_record_that_was_held_back_has_the_time_at_which_it_is_sent() {
-    let (mut client, mut remote) = pair(false);
+    let (mut client, mut other) = pair(false);
     client.ts_out = true;
     let at = |utc| Times { mono: 1, utc };
     client.put(&orders(1, 0..1), at(10));
@@ -130,7 +116,7 @@ fn a_record_that_was_held_back_has_the_time_at_which_it_is_sent() {
     client.put_past(&orders(1, 1..3), at(30));
     client.release(SystemCode::ReplayCompleted, "done", at(40));
     let mut received = Vec::new();
-    read(&mut client, &mut remote, &mut received);
+    read(&mut client, &mut other, &mut received);
     let sent = each(&received).map(|record| {
         let (_, time) = record.split_last_chunk().unwrap();
         u64::from_le_bytes(*time)
@@ -198,7 +184,7 @@ fn text(record: &[u8]) -> String {
 #[test]
 fn what_is_left_out_is_told_and_adds_up() {
     for by_record in [false, true] {
-        let (mut client, mut remote) = pair(false);
+        let (mut client, mut other) = pair(false);
         let (mut received, mut sent, now) = (Vec::new(), 0, Times::default());
         for _ in 0..3 {
             let mut uncounted = 0;
@@ -214,12 +200,12 @@ fn what_is_left_out_is_told_and_adds_up() {
                 uncounted += std::mem::take(&mut client.uncounted);
             }
             assert!(client.missed.contains(&7));
-            read(&mut client, &mut remote, &mut received);
+            read(&mut client, &mut other, &mut received);
             assert!(client.look(now));
             assert!(matches!(client.tasks.pop_front(), Some(Task::Again)));
             client.missed.clear();
         }
-        read(&mut client, &mut remote, &mut received);
+        read(&mut client, &mut other, &mut received);
         let (mut count, mut told, mut last) = (0, 0, None);
         for record in each(&received) {
             if record[1] == 0x15 {
@@ -239,19 +225,19 @@ fn what_is_left_out_is_told_and_adds_up() {
 
 #[test]
 fn records_that_are_held_back_stay_within_the_limit() {
-    let (mut client, mut remote) = pair(false);
+    let (mut client, mut other) = pair(false);
     let (mut received, now) = (Vec::new(), Times::default());
     client.hold();
     for turn in 0..100 {
         push_all(&mut client, &orders(7, turn * 100..(turn + 1) * 100), now);
-        read(&mut client, &mut remote, &mut received);
+        read(&mut client, &mut other, &mut received);
         assert!(!client.look(now) && client.queued() <= LIMIT + 320);
     }
     assert!(client.left_out > 0 && received.is_empty());
     client.unhold(now);
-    read(&mut client, &mut remote, &mut received);
+    read(&mut client, &mut other, &mut received);
     assert!(client.look(now) && client.tasks.len() == 1, "once");
-    read(&mut client, &mut remote, &mut received);
+    read(&mut client, &mut other, &mut received);
     let told = text(each(&received).last().unwrap());
     let expected = format!("{} records were skipped", client.left_out);
     assert!(told.starts_with(&expected), "{told}");
@@ -259,7 +245,7 @@ fn records_that_are_held_back_stay_within_the_limit() {
 
 #[test]
 fn records_are_held_back_as_long_as_a_replay_that_is_live_has_others() {
-    let (mut client, mut remote) = pair(false);
+    let (mut client, mut other) = pair(false);
     let (mut received, now) = (Vec::new(), Times::default());
     for has_joined in [true, false] {
         let replay = Box::new(replay(has_joined));
@@ -268,24 +254,24 @@ fn records_are_held_back_as_long_as_a_replay_that_is_live_has_others() {
     client.hold();
     client.put_all(&orders(1, 0..1), now);
     client.unhold_if_over(now);
-    read(&mut client, &mut remote, &mut received);
+    read(&mut client, &mut other, &mut received);
     assert!(received.is_empty());
     client.tasks.pop_front();
     client.unhold_if_over(now);
-    read(&mut client, &mut remote, &mut received);
+    read(&mut client, &mut other, &mut received);
     assert_eq!(received.len(), 56);
     for number in 1..3 {
         client.hold();
         client.put_all(&orders(1, number..number + 1), now);
     }
     client.unhold(now);
-    read(&mut client, &mut remote, &mut received);
+    read(&mut client, &mut other, &mut received);
     assert!(received == orders(1, 0..3));
 }
 
 #[test]
 fn a_client_that_is_ended_while_records_are_held_back_is_told_why() {
-    let (mut client, mut remote) = pair(true);
+    let (mut client, mut other) = pair(true);
     let (mut received, now) = (Vec::new(), Times::default());
     client.hold();
     while client.ends.is_none() {
@@ -293,14 +279,14 @@ fn a_client_that_is_ended_while_records_are_held_back_is_told_why() {
     }
     let (code, why) = client.ends.take().unwrap();
     end(&mut client, code, &why, now);
-    read(&mut client, &mut remote, &mut received);
+    read(&mut client, &mut other, &mut received);
     let last = each(&received).last().unwrap();
     assert_eq!((last[1], text(last)), (ERROR, why));
 }
 
 #[test]
 fn a_client_that_leaves_too_many_records_that_are_never_dropped_is_ended() {
-    let (mut client, mut remote) = pair(false);
+    let (mut client, mut other) = pair(false);
     let (mut notice, now) = (Vec::new(), Times::default());
     system(SystemCode::EndOfInterval, "text", 0, &mut notice);
     for _ in 0..2 {
@@ -308,7 +294,7 @@ fn a_client_that_leaves_too_many_records_that_are_never_dropped_is_ended() {
             push_all(&mut client, &notice, now);
         }
         assert!(client.ends.is_none());
-        read(&mut client, &mut remote, &mut Vec::new());
+        read(&mut client, &mut other, &mut Vec::new());
     }
     while client.ends.is_none() {
         push_all(&mut client, &notice, now);
@@ -319,23 +305,23 @@ fn a_client_that_leaves_too_many_records_that_are_never_dropped_is_ended() {
 
 #[test]
 fn a_client_with_queued_bytes_has_no_heartbeat() {
-    let (mut client, mut remote) = pair(false);
+    let (mut client, mut other) = pair(false);
     let at = |mono| Times { mono, utc: 1 };
     client.heartbeat = 5;
     client.put(&orders(1, 0..1), at(1));
     assert!(!client.look(at(9)));
     assert_eq!(client.next_timer(0), u64::MAX);
     let mut received = Vec::new();
-    read(&mut client, &mut remote, &mut received);
+    read(&mut client, &mut other, &mut received);
     assert_eq!(client.next_timer(0), 6);
     assert!(client.look(at(9)));
-    read(&mut client, &mut remote, &mut received);
+    read(&mut client, &mut other, &mut received);
     assert_eq!(received.len(), 56 + 320);
 }
 
 #[test]
 fn a_heartbeat_does_not_wait_with_the_records_that_are_held_back() {
-    let (mut client, mut remote) = pair(false);
+    let (mut client, mut other) = pair(false);
     let at = |mono| Times { mono, utc: 1 };
     client.heartbeat = 5;
     client.hold();
@@ -343,7 +329,7 @@ fn a_heartbeat_does_not_wait_with_the_records_that_are_held_back() {
     assert_eq!(client.next_timer(0), 5, "nothing was sent");
     assert!(client.look(at(5)));
     let mut received = Vec::new();
-    read(&mut client, &mut remote, &mut received);
+    read(&mut client, &mut other, &mut received);
     assert_eq!(received.len(), 320);
     assert_eq!(client.next_timer(0), 10);
 }

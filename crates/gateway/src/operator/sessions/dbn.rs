@@ -16,17 +16,17 @@ pub(super) fn seats(operator: &GatewayOperator, which: &Which) -> Vec<Arc<DbnSea
 
 /// Formats a client. The fields that it does not have are null.
 pub(super) fn described(seat: &DbnSeat) -> Value {
-    let reading = seat.reading();
+    let (logon, reading) = (&seat.logon, seat.reading());
     let schemas = reading.schemas.iter().map(LiveSchema::name);
     json!({
         "port": DBN,
-        "session": seat.session.to_string(),
+        "session": logon.session.to_string(),
         "version": "DBN.3",
-        "sender": Escaped::text(&seat.client).to_string(),
+        "sender": Escaped::text(&logon.client).to_string(),
         "target": null,
-        "user": &*seat.user,
-        "peer": seat.peer.to_string(),
-        "since": iso_of(seat.since),
+        "user": &*logon.user,
+        "peer": logon.peer.to_string(),
+        "since": iso_of(logon.since),
         "logged_on": reading.is_started,
         "next_sender": null,
         "next_target": null,

@@ -62,7 +62,7 @@ impl Listed {
             },
             Self::Dbn(seat) => Key {
                 port: DBN,
-                number: seat.session,
+                number: seat.logon.session,
                 name: String::new(),
             },
         }

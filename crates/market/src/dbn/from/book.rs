@@ -20,11 +20,19 @@ pub(super) struct Seen {
     pub(super) is_whole: Option<bool>,
     /// Whether it has ended, and nothing has opened it since.
     pub(super) is_closed: bool,
-    /// Whether its orders are known from their beginning.
+    /// Whether its book is known from the beginning, which is a Clear.
     pub(super) has_begun: bool,
     /// The levels of the last record: bids and offers.
     levels: [Vec<Level>; 2],
     orders: HashMap<u64, Order>,
+}
+
+impl Seen {
+    /// Empties the book.
+    pub(super) fn clear(&mut self) {
+        self.orders.clear();
+        self.levels = Default::default();
+    }
 }
 
 /// The remaining size of an order, and the filled size that was not subtracted yet.
@@ -58,20 +66,10 @@ const fn entry_of(side: u8) -> u8 {
 }
 
 impl OfBook<'_> {
-    fn clear(&mut self, seen: &mut Seen) {
-        seen.orders.clear();
-        seen.levels = Default::default();
-        self.out.push(Event {
-            kind: Kind::Clear,
-            ..self.base
-        });
-    }
-
     /// Converts a record by order.
     pub(super) fn order(&mut self, seen: &mut Seen) {
         let (id, amount) = (self.tick.order, self.tick.size);
         let action = match self.tick.action {
-            b'R' => return self.clear(seen),
             b'A' | b'M' => {
                 let order = Order {
                     left: amount,
@@ -131,9 +129,6 @@ impl OfBook<'_> {
 
     /// Converts a record with the levels after a change.
     pub(super) fn levels(&mut self, seen: &mut Seen, record: Bytes<'_>) {
-        if self.tick.action == b'R' {
-            self.clear(seen);
-        }
         let count = (record.0.len().saturating_sub(48) / 32).min(LEVELS);
         let count = if record.u8(1) == 0x0a { count } else { 1 };
         let mut now: [Vec<Level>; 2] = Default::default();

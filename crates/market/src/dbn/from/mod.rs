@@ -2,7 +2,9 @@
 //!
 //! An event has the fields of its record, and no others. [`FromDbn`] follows the levels and orders
 //! of each instrument, because a record has the levels after a change, and the size that was
-//! cancelled, whereas events have the change, and the remaining size.
+//! cancelled, whereas events have the change, and the remaining size. A book begins with a Clear,
+//! as that of a plant does: one of levels with its first record, one of orders with the first that
+//! is a clear or of a snapshot.
 
 mod book;
 mod bytes;
@@ -367,7 +369,8 @@ impl FromDbn {
             ..self.event(head, instrument, Kind::Trade)
         };
         if head.rtype != 0 {
-            self.state(base, &tick, head.rtype);
+            self.clear(base, &tick, head.rtype);
+            self.state(base, &tick);
         }
         if tick.action == b'T' {
             self.new.push(Event {
@@ -399,14 +402,28 @@ impl FromDbn {
         }
     }
 
-    /// Appends an event of the state if the reliability of the book has changed.
-    fn state(&mut self, base: Event, tick: &Tick, rtype: u8) {
+    /// Empties the book and appends a Clear, if the record is one or the book begins with it.
+    fn clear(&mut self, base: Event, tick: &Tick, rtype: u8) {
         let Some(seen) = self.seen.get_mut(base.instrument.0 as usize) else {
             return;
         };
         // Orders have a beginning, and levels are all in each record.
-        seen.has_begun |= rtype != rtype::MBO || tick.action == b'R';
-        seen.has_begun |= base.flags.has(Flags::SNAPSHOT);
+        let begins = rtype != rtype::MBO || base.flags.has(Flags::SNAPSHOT);
+        if tick.action == b'R' || (begins && !seen.has_begun) {
+            seen.clear();
+            seen.has_begun = true;
+            self.new.push(Event {
+                kind: Kind::Clear,
+                ..base
+            });
+        }
+    }
+
+    /// Appends an event of the state if the reliability of the book has changed.
+    fn state(&mut self, base: Event, tick: &Tick) {
+        let Some(seen) = self.seen.get_mut(base.instrument.0 as usize) else {
+            return;
+        };
         let is_whole = seen.has_begun && tick.flags & flag::MAYBE_BAD_BOOK == 0;
         // Only a complete book shows that an instrument that has ended is traded again.
         if seen.is_closed && !is_whole {

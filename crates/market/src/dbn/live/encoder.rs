@@ -12,6 +12,7 @@ use crate::dbn::{DbnConfig, DbnCounts, Schema, Schemas, ToDbn};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::instruments::Lookup;
 use crate::state;
+use std::cell::Cell;
 
 /// The byte of a record that has the action of a trade or a change of a level.
 const ACTION: usize = 28;
@@ -34,6 +35,8 @@ pub struct Encoder {
     time: u64,
     /// The lost values of converters that are no longer needed.
     lost: u64,
+    /// The orders that snapshots lack.
+    lost_orders: Cell<u64>,
 }
 
 impl Encoder {
@@ -58,6 +61,7 @@ impl Encoder {
             },
             time: 0,
             lost: 0,
+            lost_orders: Cell::new(0),
         })
     }
 
@@ -105,20 +109,34 @@ impl Encoder {
     fn seeded(&self, schema: Schema, table: &dyn Lookup) -> Option<Box<ToDbn>> {
         let mut converter = self.converter(schema)?;
         let mut unused = Vec::new();
+        let is_lost = self.views.has_lost_others();
+        if is_lost {
+            converter.lose_all();
+        }
         let has_books = matches!(schema, Schema::Mbo | Schema::Mbp1 | Schema::Mbp10);
         for instrument in self.views.numbers() {
+            let seen = self.views.seen(instrument);
+            let has_lost = seen.is_some_and(|seen| seen.is_lost);
             let mut write = |event: &Event| {
                 converter.write(event, 0, table, &mut unused);
                 unused.clear();
             };
             if has_books {
+                if is_lost && !has_lost {
+                    // It was shown since, if only as an empty book.
+                    write(&Event {
+                        instrument,
+                        source: seen.map_or(0, |seen| seen.source),
+                        ..Event::EMPTY
+                    });
+                }
                 self.views.picture(instrument, &mut write);
             } else if schema == Schema::Definition
                 && let Some(end) = self.views.state(instrument).filter(state::closes)
             {
                 write(&end);
             }
-            if self.views.seen(instrument).is_some_and(|seen| seen.is_lost) {
+            if has_lost {
                 converter.lose_book(instrument);
             }
         }
@@ -134,7 +152,7 @@ impl Encoder {
     }
 
     /// Records, after [`Self::seed`], that the book of an instrument may be wrong until it is shown
-    /// again.
+    /// again, or with [`InstrumentId::ALL`] those of all instruments without an event so far.
     pub fn seed_lost(&mut self, instrument: InstrumentId) {
         self.views.lose(instrument);
     }
@@ -244,9 +262,13 @@ impl Encoder {
     }
 
     /// Appends the orders of an instrument's book: an `R`, then an `A` for each, all marked as a
-    /// snapshot. Returns the number of records, or 0 if the instrument has no book of orders.
+    /// snapshot. Returns the number of records, or 0 if the instrument has no book of orders. One
+    /// whose size DBN cannot represent is left out and counted ([`Self::lost`]), and the others are
+    /// marked MAYBE_BAD_BOOK.
     pub fn write_orders(&self, instrument: InstrumentId, out: &mut Vec<u8>) -> u64 {
-        self.views.orders(instrument, out)
+        let (records, lost) = self.views.orders(instrument, out);
+        self.lost_orders.set(self.lost_orders.get() + lost);
+        records
     }
 
     /// Appends the definition of an instrument, which says if it has ended, or its last status.
@@ -302,7 +324,8 @@ impl Encoder {
         self.intervals.ended()
     }
 
-    /// Records that events were lost, so that books may be wrong until they are shown again.
+    /// Records that events were lost, so that books may be wrong until they are shown again, also
+    /// those of instruments without an event so far.
     pub fn lose_all(&mut self) {
         self.views.lose_all();
         for converter in self.converters.iter_mut().flatten() {
@@ -322,7 +345,10 @@ impl Encoder {
             }
         }
         self.lost += self.intervals.begin_again(&self.views, batch) as u64;
-        self.views.forget_names();
+        self.views.restart();
+        for converter in self.converters.iter_mut().flatten() {
+            converter.restart();
+        }
     }
 
     /// Returns the time of the last event, or 0 before the first one.
@@ -334,7 +360,7 @@ impl Encoder {
     pub fn lost(&self) -> u64 {
         let all = self.converters.iter().flatten();
         let all = all.map(|converter| converter.counts().lost);
-        self.lost + all.sum::<u64>()
+        self.lost + self.lost_orders.get() + all.sum::<u64>()
     }
 
     /// Returns the counters of the converter of a schema, if it is written.

@@ -1,10 +1,11 @@
 //! The state of instruments: their books, states and last trades.
 
-use crate::book::{Book, BookConfig, BookKind, Books, Side};
-use crate::dbn::wire::{self, Header, Tick, flag};
+use crate::book::{Book, BookConfig, BookKind, Books, Order, Side};
+use crate::dbn::codes;
+use crate::dbn::wire::{self, Header, NoRoom, Tick, flag};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::price::Price;
-use crate::{picture, state};
+use crate::{last, picture, state};
 use fanfare_feed::recovery::State;
 
 /// The state of an instrument.
@@ -39,6 +40,8 @@ pub(super) struct Views {
     configs: Vec<BookConfig>,
     books: Books,
     seen: Vec<Option<Box<Seen>>>,
+    /// Whether events were lost, so that the books of other instruments may have begun in them.
+    is_lost: bool,
 }
 
 impl Views {
@@ -47,6 +50,7 @@ impl Views {
             configs,
             books: Books::new(other, u32::MAX),
             seen: Vec::new(),
+            is_lost: false,
         }
     }
 
@@ -80,7 +84,13 @@ impl Views {
         if place >= self.seen.len() {
             self.seen.resize_with(place + 1, || None);
         }
-        let seen = self.seen[place].get_or_insert_default();
+        let is_lost = self.is_lost;
+        let seen = self.seen[place].get_or_insert_with(|| {
+            Box::new(Seen {
+                is_lost,
+                ..Seen::default()
+            })
+        });
         seen.source = event.source;
         seen.ts_recv = event.ts_recv;
         match event.kind {
@@ -91,7 +101,7 @@ impl Views {
             }
             Kind::Trade => {
                 seen.rpt_seq = event.rpt_seq;
-                seen.trade = Some(*event);
+                seen.trade = last::after(seen.trade.as_ref(), event);
             }
             Kind::Status => seen.status = Some(*event),
             Kind::State => seen.state = state::of_event(event),
@@ -112,23 +122,35 @@ impl Views {
         let _ = self.books.apply(event);
     }
 
-    /// Records that no book is reliable until it is shown again.
+    /// Records that no book is reliable until it is shown again, also of an instrument that is not
+    /// among them yet.
     pub(super) fn lose_all(&mut self) {
+        self.is_lost = true;
         for seen in self.seen.iter_mut().flatten() {
             seen.state = None;
             seen.is_lost = true;
         }
     }
 
-    /// Records that the book of an instrument is not reliable until it is shown again.
+    /// Records that the book of an instrument is not reliable until it is shown again, or with
+    /// [`InstrumentId::ALL`] those of the instruments that are not among them yet.
     pub(super) fn lose(&mut self, instrument: InstrumentId) {
+        self.is_lost |= instrument == InstrumentId::ALL;
         if let Some(seen) = self.seen_mut(instrument) {
             seen.is_lost = true;
         }
     }
 
-    /// Records that no symbol was written.
-    pub(super) fn forget_names(&mut self) {
+    /// Returns whether the books of instruments that are not among them yet are not reliable until
+    /// they are shown.
+    pub(super) const fn has_lost_others(&self) -> bool {
+        self.is_lost
+    }
+
+    /// Records a restart of the plant, after which every book begins again, and that no symbol was
+    /// written.
+    pub(super) fn restart(&mut self) {
+        self.is_lost = false;
         for seen in self.seen.iter_mut().flatten() {
             seen.is_named = false;
         }
@@ -139,24 +161,16 @@ impl Views {
         let Some(seen) = self.seen(instrument) else {
             return;
         };
-        let mut last = Event {
+        let clear = Event {
             flags: Flags::SNAPSHOT,
             instrument,
-            ..Event::EMPTY
-        };
-        let whole = |event: Event| Event {
             rpt_seq: seen.rpt_seq,
             source: seen.source,
             ts_recv: seen.ts_recv,
-            ..event
+            ..Event::EMPTY
         };
         if let Some(book) = self.book(instrument) {
-            picture::of_book(book, instrument, &mut |event| {
-                send(&whole(last));
-                last = *event;
-            });
-            last.flags = last.flags.with(Flags::LAST);
-            send(&whole(last));
+            picture::snapshot(&clear, Some(book), send);
         }
         if let Some(state) = self.state(instrument) {
             send(&state);
@@ -175,15 +189,19 @@ impl Views {
     }
 
     /// Appends the orders of an instrument's book as records of a snapshot: `R`, then an `A` for
-    /// each order. Returns the number of records, or 0 if the instrument has no book of orders.
-    pub(super) fn orders(&self, instrument: InstrumentId, out: &mut Vec<u8>) -> u64 {
+    /// each order. Returns the number of records, or 0 if the instrument has no book of orders, and
+    /// the number of orders whose size has no room in a record: without them, all are marked as
+    /// those of a book that may be wrong.
+    pub(super) fn orders(&self, instrument: InstrumentId, out: &mut Vec<u8>) -> (u64, u64) {
         let (Some(seen), Some(book)) = (self.seen(instrument), self.book(instrument)) else {
-            return 0;
+            return (0, 0);
         };
         if book.kind() != BookKind::Orders {
-            return 0;
+            return (0, 0);
         }
-        let doubt = if seen.is_whole() {
+        let sizes = orders_of(book).map(|(_, _, order)| size_of_record(&order));
+        let lost = sizes.filter(Result::is_err).count() as u64;
+        let doubt = if seen.is_whole() && lost == 0 {
             0
         } else {
             flag::MAYBE_BAD_BOOK
@@ -204,29 +222,40 @@ impl Views {
         };
         let mut last = (clear, 0);
         let mut records = 1;
-        for (side, code) in [(Side::Bid, b'B'), (Side::Offer, b'A')] {
-            for level in book.depth(side) {
-                for order in book.queue(side, level.price) {
-                    let Ok(size) = wire::unsigned("size", order.size.into()) else {
-                        continue;
-                    };
-                    let (tick, id) = last;
-                    wire::mbo(&tick, id, out);
-                    records += 1;
-                    let tick = Tick {
-                        price: level.price,
-                        size,
-                        action: b'A',
-                        side: code,
-                        ..clear
-                    };
-                    last = (tick, order.id);
-                }
-            }
+        for (side, price, order) in orders_of(book) {
+            let Ok(size) = size_of_record(&order) else {
+                continue;
+            };
+            let (tick, id) = last;
+            wire::mbo(&tick, id, out);
+            records += 1;
+            let tick = Tick {
+                price,
+                size,
+                action: b'A',
+                side: codes::side(side.entry()),
+                ..clear
+            };
+            last = (tick, order.id);
         }
         let (mut tick, id) = last;
         tick.flags |= flag::LAST;
         wire::mbo(&tick, id, out);
-        records
+        (records, lost)
     }
+}
+
+/// Returns the orders of a book with their sides and prices: bids first, the best ones first.
+fn orders_of(book: &Book) -> impl Iterator<Item = (Side, Price, Order)> {
+    let levels = move |side: Side| book.depth(side).map(move |level| (side, level.price));
+    let all = Side::BOTH.into_iter().flat_map(levels);
+    all.flat_map(move |(side, price)| {
+        let queue = book.queue(side, price);
+        queue.map(move |order| (side, price, order))
+    })
+}
+
+/// Returns the size of an order as a record has it.
+fn size_of_record(order: &Order) -> Result<u32, NoRoom> {
+    wire::unsigned("size", order.size.into())
 }

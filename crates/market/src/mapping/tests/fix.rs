@@ -1,6 +1,6 @@
 //! FIX messages.
 
-use crate::event::{Action, Flags, InstrumentId, Kind};
+use crate::event::{Action, Event, Flags, InstrumentId, Kind};
 use crate::instruments::{Instruments, SecurityId};
 use crate::mapping::{Does, FIX, FixMapper, MapError, Mapping, Outcome};
 use crate::price::Price;
@@ -42,9 +42,13 @@ impl FixRig {
     }
 
     pub(super) fn play(&mut self, fields: &str) -> Result<Outcome, MapError> {
+        self.play_at(5, fields)
+    }
+
+    fn play_at(&mut self, ts_recv: u64, fields: &str) -> Result<Outcome, MapError> {
         let bytes = fix("FIX.4.4", fields);
         let message = self.decoder.decode(&bytes).unwrap();
-        self.mapper.message(&mut self.table, 5, &message)
+        self.mapper.message(&mut self.table, ts_recv, &message)
     }
 }
 
@@ -179,6 +183,24 @@ fn fix_pictures_definitions_and_states_become_events() {
         .map(|event| event.action)
         .collect();
     assert_eq!(actions, [Action::Change, Action::New]);
+}
+
+#[test]
+fn a_time_of_day_without_any_other_time_is_unknown() {
+    let mut rig = FixRig::new(Version::Fix44);
+    let entry = "268=1|279=0|269=0|55=A|270=1|271=1|273=18:00:00|";
+    for ts_recv in [0, Event::NO_TIME] {
+        let played = rig.play_at(ts_recv, &format!("35=X|34=1|{entry}"));
+        assert_eq!(played.unwrap().sent, None);
+        assert_eq!(rig.mapper.events()[0].ts_event, Event::NO_TIME);
+    }
+    let sent = format!("35=X|34=2|52=20261120-12:00:00|{entry}");
+    rig.play_at(0, &sent).unwrap();
+    let time = UtcTimestamp::parse(b"20261120-18:00:00").unwrap();
+    assert_eq!(rig.mapper.events()[0].ts_event, time.nanos() as u64);
+    // Times are checked all the same.
+    let wrong = entry.replace("18:00:00", "25:00:00");
+    assert!(rig.play_at(0, &format!("35=X|34=3|{wrong}")).is_err());
 }
 
 #[test]

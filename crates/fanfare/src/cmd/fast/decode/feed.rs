@@ -239,8 +239,12 @@ impl Taker {
                 Ok(Flow::Continue(()))
             }
             Fault::Refused(why) => {
+                let code = match why {
+                    Refusal::Order => "ORDER",
+                    _ => "LIMIT",
+                };
                 let text = format!("line {}: left out: {why}", bad.line);
-                self.sink.error("LIMIT", bad.offset, &text)
+                self.sink.error(code, bad.offset, &text)
             }
             Fault::Lost(Loss::Error(code)) => {
                 let text = "left out: it builds on a packet with an error";

@@ -4,7 +4,6 @@ use super::Args;
 use super::feed::arbitration;
 use super::sink::{Sink, number};
 use crate::cmd::fast::options::Sequence;
-use crate::cmd::fast::output::Output;
 use anyhow::{Result, bail};
 use fanfare_fast::Message;
 use fanfare_fast::program::FieldId;
@@ -18,8 +17,6 @@ pub(crate) struct Numbered {
     fields: Vec<FieldId>,
     /// The fields that announce the next number.
     new_numbers: Vec<FieldId>,
-    /// The number announced last.
-    announced: Option<u32>,
     arbiter: Arbiter,
     sink: Sink,
 }
@@ -41,7 +38,6 @@ impl Numbered {
         }
         Ok(Self {
             new_numbers: new_numbers(sink.program()),
-            announced: None,
             fields,
             arbiter: Arbiter::new(arbitration(args, 0)),
             sink,
@@ -55,9 +51,8 @@ impl Numbered {
     /// Ends the streams: delivers everything that is held back.
     pub(crate) fn finish(mut self) -> (Sink, Arbiter) {
         self.arbiter.flush();
-        while let Some(event) = self.arbiter.poll_event() {
-            remark(&event, self.announced, self.sink.output());
-        }
+        // Nothing waits: what did was delivered at once.
+        while self.next_held().is_some() {}
         (self.sink, self.arbiter)
     }
 
@@ -88,38 +83,40 @@ impl Numbered {
             bytes,
         };
         let verdict = self.arbiter.receive(0, line, unit);
-        if let Some(next) = numbers.next
-            && self.arbiter.announce(next)
-        {
-            self.announced = Some(next);
+        if let Some(next) = numbers.next {
+            self.arbiter.announce(next);
         }
         match verdict {
             Verdict::Deliver { .. } => deliver(&mut self.sink, sequence)?,
             Verdict::Held => self.arbiter.flush(),
             _ => {}
         }
-        while let Some(event) = self.arbiter.poll_event() {
-            match event {
-                Event::Unit(unit) => deliver(&mut self.sink, unit.sequence)?,
-                other => remark(&other, self.announced, self.sink.output()),
-            }
+        while let Some(sequence) = self.next_held() {
+            deliver(&mut self.sink, sequence)?;
         }
         Ok(verdict)
     }
-}
 
-/// Writes a line for a gap, and for numbers that restart without an announcement.
-fn remark(event: &Event<'_>, announced: Option<u32>, output: &mut Output) {
-    match *event {
-        Event::Gap(gap) => {
-            let (first, last, count) = (gap.first, gap.last(), gap.count);
-            output.remark(format_args!("gap: {first} to {last} missing ({count})"));
+    /// Returns the number of the next message that waited. Writes a line for a gap, and for numbers
+    /// that restart without an announcement.
+    fn next_held(&mut self) -> Option<u32> {
+        loop {
+            match self.arbiter.poll_event()? {
+                Event::Unit(unit) => return Some(unit.sequence),
+                Event::Gap(gap) => {
+                    let (first, last, count) = (gap.first, gap.last(), gap.count);
+                    let text = format_args!("gap: {first} to {last} missing ({count})");
+                    self.sink.output().remark(text);
+                }
+                Event::Reset { expected, next } => {
+                    if !self.arbiter.is_announced() {
+                        let last = expected.wrapping_sub(1);
+                        let text = format_args!("sequence reset: {next} after {last}");
+                        self.sink.output().remark(text);
+                    }
+                }
+                Event::Recover(_) => {}
+            }
         }
-        Event::Reset { next, .. } if announced == Some(next) => {}
-        Event::Reset { expected, next } => {
-            let last = expected.wrapping_sub(1);
-            output.remark(format_args!("sequence reset: {next} after {last}"));
-        }
-        Event::Unit(_) | Event::Recover(_) => {}
     }
 }

@@ -65,7 +65,6 @@ impl<'a> Row<'a> {
         let symbol = name
             .map(|name| name.symbol)
             .filter(|symbol| !symbol.is_empty());
-        let has_action = matches!(event.kind, Kind::Level | Kind::Order | Kind::Definition);
         let definition = |known: &Instrument<'_>| {
             let is_one = event.kind == Kind::Definition;
             is_one.then(|| {
@@ -87,7 +86,7 @@ impl<'a> Row<'a> {
             symbol: symbol.map(String::from_utf8_lossy),
             security_id: id.map(|id| id.to_string()),
             kind: event.kind.name(),
-            action: has_action.then(|| json::action(event.action)),
+            action: json::has_action(event).then(|| json::action(event.action)),
             entry: (event.entry != 0).then_some(char::from(event.entry)),
             level: (event.level != 0).then_some(event.level),
             price: event.price.is_defined().then(|| event.price.units()),

@@ -405,8 +405,9 @@ impl ReaderBuilder {
 
     /// Calls `f` with each sample that has data, in the receive thread of Cyclone DDS: the path
     /// with the least latency. `f` must not wait, and must not write to this same topic through
-    /// this domain object. It may drop the reader. If it panics it is not called again, and
-    /// [`Reader::take`] reports that. Replaces [`on_data`](Self::on_data).
+    /// this domain object. It may drop the reader. If it panics it is not called again, samples are
+    /// discarded as they arrive, and [`Reader::take`] reports that. Replaces
+    /// [`on_data`](Self::on_data).
     #[must_use]
     pub fn on_sample(mut self, mut f: impl FnMut(Sample<'_>) + Send + 'static) -> Self {
         self.on_data = None;

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fanfare_counting::allocations;
+use fanfare_dds::cdr::integer_member;
 use fanfare_dds::fast::{Converted, Converter, Mapping, TypeOptions};
 use fanfare_dds::shm::{Config, Receiver, Sender, TopicSpec};
+use fanfare_dds::types::{EnumType, Kind, StructType};
 use fanfare_dds::{Domain, DomainConfig, Qos};
 use fanfare_fast::generate::{ComplexOptions, Generator};
 use fanfare_fast::{Decoder, Program, Record};
@@ -79,6 +81,24 @@ fn a_message_goes_from_packet_to_reader_without_allocation() {
     round();
     assert_eq!(allocations(|| (0..50).for_each(|_| round())), 0);
     assert!(taken > 350 && heard.load(Ordering::Relaxed) > 0);
+}
+
+/// A walk over a whole sample makes a table of so many literals.
+#[test]
+fn a_member_behind_a_large_enumeration_is_found_without_allocation() {
+    let literals = (0..100).map(|n| (format!("L{n}"), n)).collect();
+    let named = Kind::Enum(Arc::new(EnumType {
+        name: "Named".to_owned(),
+        bit_bound: 32,
+        literals,
+    }));
+    let t = StructType::new("T")
+        .member("name", named)
+        .member("n", Kind::UInt32);
+    let sample = [0, 1, 0, 0, 99, 0, 0, 0, 7, 0, 0, 0];
+    let mut found = None;
+    let count = allocations(|| found = integer_member(&t, &sample, 1));
+    assert_eq!((found, count), (Some(7), 0));
 }
 
 #[test]

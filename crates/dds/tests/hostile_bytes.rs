@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use fanfare_dds::cdr::{CdrBuffer, CdrReader, CdrType, check, to_json};
+use fanfare_dds::cdr::{CdrBuffer, CdrFault, CdrReader, CdrType, check, to_json};
 use fanfare_dds::cdr_struct;
 use fanfare_dds::types::{Case, Extensibility, Kind, Member, StructType, UnionType};
 use proptest::prelude::*;
@@ -152,4 +152,47 @@ fn a_length_that_the_bytes_cannot_hold_costs_nothing() {
     let bytes = [0, 1, 0, 0, 0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0];
     let error = check(&t, &bytes).unwrap_err().to_string();
     assert_eq!(error, "length 2147483647 at byte 4 is too large");
+}
+
+/// Returns a structure of as many members as it may have.
+fn wide() -> StructType {
+    let wide = StructType::new("T::Wide");
+    (0..4_096).fold(wide, |t, n| t.member(&format!("member_{n}"), Kind::Int8))
+}
+
+/// Returns a sample of a sequence, as version 2 has it, of `count` elements of four bytes.
+fn sequence(count: u32, element: [u8; 4]) -> Vec<u8> {
+    let head = [0, 7, 0, 0, 0, 0, 0, 0];
+    let elements = element.repeat(count as usize);
+    [&head[..], &count.to_le_bytes(), &elements].concat()
+}
+
+#[test]
+fn elements_without_bytes_are_refused() {
+    let mut all = Kind::Struct(Arc::new(StructType::new("T::Nothing")));
+    for _ in 0..9 {
+        all = Kind::Array(Box::new(all), u32::MAX);
+    }
+    let t = StructType::new("T")
+        .member("n", Kind::UInt8)
+        .member("all", all);
+    let error = check(&t, &[0, 1, 0, 0, 7]).unwrap_err().to_string();
+    assert_eq!(error, "length 4294967295 at byte 5 is too large");
+}
+
+/// Each element says that all of its members are absent, and would be printed as 90 KB.
+#[test]
+fn a_sample_that_would_print_without_end_is_too_long() {
+    let mut element = wide();
+    element.extensibility = Extensibility::Mutable;
+    for member in &mut element.members {
+        member.optional = true;
+    }
+    let t = StructType::new("T").member("all", Kind::sequence_of(element));
+    let error = to_json(&t, &sequence(100_000, [0; 4])).unwrap_err();
+    assert_eq!(error.why, CdrFault::TooLong);
+    assert!(
+        error.to_string().starts_with("too long to print"),
+        "{error}"
+    );
 }

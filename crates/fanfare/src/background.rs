@@ -2,8 +2,8 @@
 //! each, so that the threads that serve sessions never wait for a terminal, a blocked pipe, or a
 //! disk.
 //!
-//! At most [`MOST`] bytes are queued for each stream. Further lines are dropped; a line with their
-//! number takes their place when the stream accepts data again.
+//! At most [`MOST`] bytes are queued for each stream, or one piece of any length. Further lines are
+//! dropped; a line with their number takes their place when the stream accepts data again.
 
 use crate::plural::counted;
 use std::collections::VecDeque;
@@ -135,7 +135,7 @@ impl Queue {
         if state.is_over {
             return;
         }
-        if state.bytes + weight(&lines) > MOST {
+        if state.bytes > 0 && state.bytes + weight(&lines) > MOST {
             state.left_out += lines.iter().filter(|&&byte| byte == b'\n').count() as u64;
             return;
         }
@@ -300,5 +300,23 @@ mod tests {
             "x\nfanfare: {left_out} lines left out here: this stream was not read\nlater\n"
         );
         assert!(text.ends_with(&end), "{}", &text[text.len() - 200..]);
+    }
+
+    #[test]
+    fn a_piece_above_the_limit_is_written_if_nothing_is_queued() {
+        let gate = Arc::new((Mutex::new((false, Vec::new())), Condvar::new()));
+        let queue: &'static Queue = Box::leak(Box::new(Queue::new("this stream was not read")));
+        // Before the start nothing is taken from the queue.
+        let long = [vec![b'x'; MOST], b"\n".to_vec()].concat();
+        queue.push(long.clone());
+        queue.push(b"behind\n".to_vec());
+        queue
+            .start("test", Gate(Arc::clone(&gate)), Box::new(plain_gap))
+            .unwrap();
+        gate.0.lock().unwrap().0 = true;
+        gate.1.notify_all();
+        queue.drain();
+        let end = b"fanfare: 1 line left out here: this stream was not read\n";
+        assert!(gate.0.lock().unwrap().1 == [&long[..], end].concat());
     }
 }

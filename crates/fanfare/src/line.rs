@@ -1,6 +1,6 @@
 //! The destinations of datagrams: by default only this machine.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use fanfare_engine::udp::{Sender, SenderConfig};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -12,20 +12,32 @@ pub(crate) const DATAGRAM: usize = 65_507;
 /// The range of datagrams: the interface and the hops.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Reach {
-    /// Address of the interface to send from.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
-    interface: Ipv4Addr,
-    /// Hops a packet may take; 0 stays on this host.
-    #[arg(long, default_value_t = 0)]
-    ttl: u8,
+    /// Address of the interface to send from [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    interface: Option<Ipv4Addr>,
+    /// Hops a packet may take; 0 stays on this host [default: 0]
+    #[arg(long)]
+    ttl: Option<u8>,
 }
 
 impl Reach {
-    /// Refuses an address that the interface does not reach.
-    pub(crate) fn check(self, to: SocketAddrV4) -> Result<()> {
+    /// Returns whether an option of it is given.
+    pub(crate) const fn is_set(self) -> bool {
+        self.interface.is_some() || self.ttl.is_some()
+    }
+
+    fn interface(self) -> Ipv4Addr {
+        self.interface.unwrap_or(Ipv4Addr::LOCALHOST)
+    }
+
+    /// Refuses an address that the interface does not reach. An option or a file may name it: the
+    /// error is the caller's.
+    pub(crate) fn check(self, to: SocketAddrV4) -> Result<(), String> {
         let address = to.ip();
-        if self.interface.is_loopback() && !address.is_multicast() && !address.is_loopback() {
-            bail!("{address} is neither a multicast group nor on the interface to send from");
+        if self.interface().is_loopback() && !address.is_multicast() && !address.is_loopback() {
+            return Err(format!(
+                "{address} is neither a multicast group nor on the interface to send from"
+            ));
         }
         Ok(())
     }
@@ -41,13 +53,13 @@ pub(crate) struct Line {
 impl Line {
     pub(crate) fn open(reach: Reach, to: SocketAddrV4) -> Result<Self> {
         let config = SenderConfig {
-            interface: reach.interface,
-            ttl: reach.ttl,
+            interface: reach.interface(),
+            ttl: reach.ttl.unwrap_or(0),
             batch: BATCH,
             ..SenderConfig::new(to)
         };
         let sender = Sender::open(&config)
-            .with_context(|| format!("cannot send to {to} from {}", reach.interface))?;
+            .with_context(|| format!("cannot send to {to} from {}", reach.interface()))?;
         Ok(Self {
             to,
             sender,

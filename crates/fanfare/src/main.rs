@@ -15,6 +15,7 @@ mod print;
 mod progress;
 mod range;
 mod scratch;
+mod usage;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -63,6 +64,9 @@ struct Cli {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     if !children::parent_is_alive() {
+        // A child of a killed command writes it to nobody; a variable left in a shell is seen.
+        let parent = children::PARENT;
+        print::note!("fanfare: the process named by {parent} in the environment has ended");
         return ExitCode::FAILURE;
     }
     // If the signal of a file-size limit cannot be caught, it ends the process, as by default.
@@ -72,7 +76,7 @@ fn main() -> ExitCode {
         Err(e) if print::is_unread(&e) => ExitCode::SUCCESS,
         Err(e) => {
             print::note!("fanfare: {e:#}");
-            ExitCode::FAILURE
+            usage::status_of(&e)
         }
     };
     progress::clear();

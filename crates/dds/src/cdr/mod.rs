@@ -7,6 +7,7 @@
 mod pen;
 mod print;
 mod read;
+mod tables;
 mod typed;
 mod walk;
 mod write;
@@ -14,7 +15,7 @@ mod write;
 use std::fmt;
 
 pub(crate) use pen::Pen;
-pub use print::{print_json, to_json};
+pub use print::{LONGEST_JSON, print_json, to_json};
 pub use read::CdrReader;
 pub use typed::CdrType;
 pub(crate) use walk::walk_key;
@@ -55,6 +56,8 @@ pub enum CdrFault {
     TrailingBytes(usize),
     /// The sample is longer than the buffer to write it to.
     Full,
+    /// The visitor takes no more: printed, the sample is longer than [`LONGEST_JSON`].
+    TooLong,
 }
 
 impl fmt::Display for CdrError {
@@ -70,6 +73,13 @@ impl fmt::Display for CdrError {
             CdrFault::TooDeep => write!(f, "nested too deeply at byte {at}"),
             CdrFault::TrailingBytes(n) => write!(f, "{n} trailing bytes from byte {at} on"),
             CdrFault::Full => write!(f, "longer than the buffer of {at} bytes"),
+            CdrFault::TooLong => {
+                let most = LONGEST_JSON >> 20;
+                write!(
+                    f,
+                    "too long to print: {most} MiB of JSON end before byte {at}"
+                )
+            }
         }
     }
 }

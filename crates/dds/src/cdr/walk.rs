@@ -1,5 +1,8 @@
 //! The walk over a sample along its type, the base of printing, of checking, and of generic tools.
 
+use std::collections::BTreeMap;
+
+use super::tables::{Tables, worked};
 use super::{CdrError, CdrFault, CdrReader};
 use crate::types::{EnumType, Extensibility, Kind, MAX_DEPTH, Member, StructType, UnionType};
 
@@ -47,6 +50,10 @@ pub trait Visitor {
     fn end_list(&mut self) {}
     /// Receives a value.
     fn value(&mut self, value: Value<'_>);
+    /// Returns whether the visitor takes no more: the walk then ends with [`CdrFault::TooLong`].
+    fn is_full(&self) -> bool {
+        false
+    }
 }
 
 /// Walks `sample`, the bytes of a `t` with their header, and passes its parts to `visitor`.
@@ -55,7 +62,7 @@ pub trait Visitor {
 /// The first byte that contradicts the type; the visitor has then received the parts before it.
 pub fn walk(t: &StructType, sample: &[u8], visitor: &mut impl Visitor) -> Result<(), CdrError> {
     let mut reader = CdrReader::new(sample)?;
-    Walk { visitor, depth: 0 }.structure(t, &mut reader)?;
+    Walk::new(visitor).structure(t, &mut reader)?;
     // A writer may pad to a multiple of four without noting it in the header.
     match reader.remaining() {
         0..=3 => Ok(()),
@@ -87,9 +94,9 @@ pub(crate) fn walk_key(
     visitor: &mut impl Visitor,
 ) -> Result<(), CdrError> {
     let mut r = members_of(t, bytes)?;
-    let (mut keys, depth) = (Walk { visitor, depth: 0 }, 0);
+    let mut keys = Walk::without_tables(visitor);
     let visitor = &mut Nothing;
-    let mut others = Walk { visitor, depth };
+    let mut others = Walk::without_tables(visitor);
     let last = t.members.iter().rposition(|m| m.key);
     for member in t.members.iter().take(last.map_or(0, |last| last + 1)) {
         match (member.key, alone) {
@@ -117,16 +124,16 @@ fn members_of<'a>(t: &StructType, bytes: &'a [u8]) -> Result<CdrReader<'a>, CdrE
 /// bytes in front of it contradict the type, or if the type is mutable.
 pub fn integer_member(t: &StructType, sample: &[u8], place: usize) -> Option<u64> {
     let mut r = members_of(t, sample).ok()?;
-    let (visitor, depth) = (&mut Nothing, 0);
-    let mut others = Walk { visitor, depth };
+    let visitor = &mut Nothing;
+    let mut others = Walk::without_tables(visitor);
     for member in t.members.get(..place)? {
         others.member(member, &mut r).ok()?;
     }
     let mut found = Integer(None);
-    let visitor = &mut found;
     let member = t.members.get(place)?;
     member.kind.primitive_size()?;
-    Walk { visitor, depth }.member(member, &mut r).ok()?;
+    let mut walk = Walk::without_tables(&mut found);
+    walk.member(member, &mut r).ok()?;
     found.0
 }
 
@@ -143,13 +150,55 @@ impl Visitor for Integer {
     }
 }
 
+/// A visitor that keeps the value of a discriminator.
+struct Label(i64);
+
+impl Visitor for Label {
+    fn value(&mut self, value: Value<'_>) {
+        self.0 = match value {
+            Value::Bool(b) => b.into(),
+            Value::Int(n) => n,
+            Value::Char(n) => n.into(),
+            Value::Enum(n, _) => n.into(),
+            // Labels are 32-bit integers.
+            Value::UInt(n) => i64::try_from(n).unwrap_or(i64::MAX),
+            _ => i64::MAX,
+        };
+    }
+}
+
 /// A walk under way, with its depth of lists and structures.
 struct Walk<'v, V> {
     visitor: &'v mut V,
     depth: usize,
+    tables: Tables,
 }
 
-impl<V: Visitor> Walk<'_, V> {
+impl<'v, V: Visitor> Walk<'v, V> {
+    fn new(visitor: &'v mut V) -> Self {
+        Self {
+            visitor,
+            depth: 0,
+            tables: Tables::default(),
+        }
+    }
+
+    /// Makes a walk that makes no tables: one on the way of a sample, which must not allocate.
+    fn without_tables(visitor: &'v mut V) -> Self {
+        Self {
+            tables: Tables::one_by_one(),
+            ..Self::new(visitor)
+        }
+    }
+
+    /// Fails once the visitor takes no more.
+    fn go_on(&self, r: &CdrReader<'_>) -> Result<(), CdrError> {
+        match self.visitor.is_full() {
+            true => Err(r.fault(CdrFault::TooLong)),
+            false => Ok(()),
+        }
+    }
+
     fn value(&mut self, kind: &Kind, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
         let value = match kind {
             Kind::Bool => Value::Bool(r.bool()?),
@@ -186,7 +235,7 @@ impl<V: Visitor> Walk<'_, V> {
                 self.visitor.value(Value::String(text.as_bytes()));
                 return Ok(());
             }
-            Kind::Enum(t) => enumeration(t, r)?,
+            Kind::Enum(t) => self.enumeration(t, r)?,
             Kind::Bitmask(0..=8) => Value::UInt(r.u8()?.into()),
             Kind::Bitmask(9..=16) => Value::UInt(r.u16()?.into()),
             Kind::Bitmask(17..=32) => Value::UInt(r.u32()?.into()),
@@ -247,23 +296,42 @@ impl<V: Visitor> Walk<'_, V> {
             return Err(r.fault(CdrFault::Representation(0x0002)));
         }
         delimited(r, |inside| {
-            let found = find_members(t, inside)?;
-            for (member, at) in t.members.iter().zip(found) {
+            for (place, at) in self.find_members(t, inside)? {
+                self.go_on(inside)?;
+                let member = &t.members[place];
+                self.visitor.member(member);
                 match at {
-                    Some(mut at) => {
-                        self.visitor.member(member);
-                        self.value(&member.kind, &mut at)?;
-                    }
-                    None if member.optional => {
-                        self.visitor.member(member);
-                        self.visitor.value(Value::Absent);
-                    }
-                    // A writer with another version of the type does not have it.
-                    None => {}
+                    Some(mut at) => self.value(&member.kind, &mut at)?,
+                    None => self.visitor.value(Value::Absent),
                 }
             }
             Ok(())
         })
+    }
+
+    /// Finds the members of the type that are present, and the optional ones that are absent, by
+    /// their places. A writer with another version of the type does not have the rest.
+    fn find_members<'a>(
+        &mut self,
+        t: &StructType,
+        r: &mut CdrReader<'a>,
+    ) -> Result<BTreeMap<usize, Option<CdrReader<'a>>>, CdrError> {
+        let optional = self.tables.optional(t).iter();
+        let mut found: BTreeMap<_, _> = optional.map(|place| (*place, None)).collect();
+        while r.remaining() > 0 {
+            let start = r.offset();
+            let (id, must_understand, length) = member_header(r)?;
+            let at = r.window(length)?;
+            r.bytes(length)?;
+            match self.tables.member(t, id) {
+                Some(place) => _ = found.insert(place, Some(at)),
+                None if must_understand => {
+                    return Err(r.fault_at(start, CdrFault::UnknownMember(id)));
+                }
+                None => {}
+            }
+        }
+        Ok(found)
     }
 
     fn union(&mut self, t: &UnionType, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
@@ -283,13 +351,48 @@ impl<V: Visitor> Walk<'_, V> {
     /// Walks the discriminator, and the member that it selects.
     fn discriminated(&mut self, t: &UnionType, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
         let kind = &t.discriminator.kind;
-        let selected = t.selected(label(kind, r)?);
+        let label = self.label(kind, r)?;
+        let case = self.tables.case(t, label);
         self.visitor.member(&t.discriminator);
         self.value(kind, r)?;
-        selected.map_or(Ok(()), |member| self.member(member, r))
+        case.map_or(Ok(()), |case| self.member(&t.cases[case].member, r))
+    }
+
+    /// Returns the value of the discriminator that follows, as a number.
+    fn label(&mut self, kind: &Kind, r: &CdrReader<'_>) -> Result<i64, CdrError> {
+        let mut visitor = Label(i64::MAX);
+        // A value with parts is no discriminator, whatever a foreign type declares.
+        if kind.primitive_size().is_some() {
+            let mut inner = Walk::new(&mut visitor);
+            std::mem::swap(&mut inner.tables, &mut self.tables);
+            let read = inner.value(kind, &mut r.clone());
+            std::mem::swap(&mut inner.tables, &mut self.tables);
+            read?;
+        }
+        Ok(visitor.0)
+    }
+
+    /// Reads an enumeration.
+    fn enumeration<'t>(
+        &mut self,
+        t: &'t EnumType,
+        r: &mut CdrReader<'_>,
+    ) -> Result<Value<'t>, CdrError> {
+        let (n, mask) = match t.bit_bound {
+            0..=8 => (i32::from(r.i8()?), 0xff),
+            9..=16 => (i32::from(r.i16()?), 0xffff),
+            _ => (r.i32()?, -1),
+        };
+        // Products differ in whether a short one has a sign.
+        let literal = self.tables.literal(t, n, mask);
+        Ok(match literal.and_then(|place| t.literals.get(place)) {
+            Some((name, value)) => Value::Enum(*value, Some(name.as_str())),
+            None => Value::Enum(n, None),
+        })
     }
 
     fn member(&mut self, member: &Member, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
+        self.go_on(r)?;
         self.visitor.member(member);
         if !member.optional {
             return self.value(&member.kind, r);
@@ -320,7 +423,13 @@ impl<V: Visitor> Walk<'_, V> {
     ) -> Result<(), CdrError> {
         skip_list_header(element, r)?;
         let start = r.offset();
-        let n = r.count(min_size(element, MAX_DEPTH))?;
+        let n = r.count(1)?;
+        // The bytes that are left for each; nothing is computed for no elements.
+        if let Some(most) = r.remaining().checked_div(n as usize)
+            && min_size(element, MAX_DEPTH, &mut (most + 1)) > most
+        {
+            return Err(r.fault_at(r.offset() - 4, CdrFault::BadLength(n)));
+        }
         if bound.is_some_and(|b| n > b) {
             return Err(r.fault_at(start, CdrFault::BadLength(n)));
         }
@@ -328,6 +437,10 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     fn elements(&mut self, element: &Kind, n: u32, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
+        // No bytes would bound the walk over such elements.
+        if n > 0 && takes_nothing(element, r.is_version_2(), MAX_DEPTH) {
+            return Err(r.fault(CdrFault::BadLength(n)));
+        }
         self.deeper(r, |walk, r| {
             if matches!(element, Kind::Byte | Kind::UInt8) {
                 walk.visitor.value(Value::Octets(r.bytes(n as usize)?));
@@ -335,27 +448,13 @@ impl<V: Visitor> Walk<'_, V> {
             }
             walk.visitor.begin_list(n);
             for _ in 0..n {
+                walk.go_on(r)?;
                 walk.value(element, r)?;
             }
             walk.visitor.end_list();
             Ok(())
         })
     }
-}
-
-/// Reads an enumeration.
-fn enumeration<'t>(t: &'t EnumType, r: &mut CdrReader<'_>) -> Result<Value<'t>, CdrError> {
-    let (n, mask) = match t.bit_bound {
-        0..=8 => (i32::from(r.i8()?), 0xff),
-        9..=16 => (i32::from(r.i16()?), 0xffff),
-        _ => (r.i32()?, -1),
-    };
-    // Products differ in whether a short one has a sign.
-    let literal = t.literals.iter().find(|(_, value)| (value ^ n) & mask == 0);
-    Ok(match literal {
-        Some((name, value)) => Value::Enum(*value, Some(name.as_str())),
-        None => Value::Enum(n, None),
-    })
 }
 
 /// Walks a value after its length in bytes, and skips all of that length.
@@ -366,28 +465,6 @@ fn delimited<'a>(
     let length = r.u32()? as usize;
     parts(&mut r.window(length)?)?;
     r.bytes(length).map(|_| ())
-}
-
-/// Finds the place of each member of the type that is present.
-fn find_members<'a>(
-    t: &StructType,
-    r: &mut CdrReader<'a>,
-) -> Result<Vec<Option<CdrReader<'a>>>, CdrError> {
-    let mut found = vec![None; t.members.len()];
-    while r.remaining() > 0 {
-        let start = r.offset();
-        let (id, must_understand, length) = member_header(r)?;
-        let at = r.window(length)?;
-        r.bytes(length)?;
-        match t.members.iter().position(|m| m.id == id) {
-            Some(place) => found[place] = Some(at),
-            None if must_understand => {
-                return Err(r.fault_at(start, CdrFault::UnknownMember(id)));
-            }
-            None => {}
-        }
-    }
-    Ok(found)
 }
 
 /// Reads the number of the member that follows, whether it must be understood, and its length.
@@ -421,31 +498,6 @@ fn parameter_length(r: &mut CdrReader<'_>) -> Result<usize, CdrError> {
     Ok(usize::from(length))
 }
 
-/// Reads the value of the discriminator that follows, as a number.
-fn label(kind: &Kind, r: &CdrReader<'_>) -> Result<i64, CdrError> {
-    struct Label(i64);
-    impl Visitor for Label {
-        fn value(&mut self, value: Value<'_>) {
-            self.0 = match value {
-                Value::Bool(b) => b.into(),
-                Value::Int(n) => n,
-                Value::Char(n) => n.into(),
-                Value::Enum(n, _) => n.into(),
-                // Labels are 32-bit integers.
-                Value::UInt(n) => i64::try_from(n).unwrap_or(i64::MAX),
-                _ => i64::MAX,
-            };
-        }
-    }
-    let mut visitor = Label(i64::MAX);
-    // A value with parts is no discriminator, whatever a foreign type declares.
-    if kind.primitive_size().is_some() {
-        let (visitor, depth) = (&mut visitor, 0);
-        Walk { visitor, depth }.value(kind, &mut r.clone())?;
-    }
-    Ok(visitor.0)
-}
-
 /// Skips the length that version 2 puts in front of lists whose elements are not primitive, as
 /// enumerations and bitmasks of any size are not.
 fn skip_list_header(element: &Kind, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
@@ -457,36 +509,69 @@ fn skip_list_header(element: &Kind, r: &mut CdrReader<'_>) -> Result<(), CdrErro
     Ok(())
 }
 
-/// Returns the fewest bytes that a value of this kind takes. It is at least 1, so that a hostile
-/// length can never make the walk longer than its bytes.
-fn min_size(kind: &Kind, depth: usize) -> usize {
-    let least = match kind {
+/// Returns a number of bytes that a value of this kind takes at least: the fewest, unless more than
+/// `looks` members have to be looked at for it. Without that limit a hostile type would make each
+/// length in a sample expensive. It is 0 for structures without members, too.
+fn min_size(kind: &Kind, depth: usize, looks: &mut usize) -> usize {
+    match kind {
         Kind::String(_) => 5,
         Kind::Sequence(..) | Kind::WString(_) => 4,
+        // A foreign type may declare more bytes than `usize` can count.
         Kind::Array(element, n) if depth > 0 => {
-            min_size(element, depth - 1).saturating_mul(*n as usize)
+            min_size(element, depth - 1, looks).saturating_mul(*n as usize)
         }
-        Kind::Struct(t) if depth > 0 => {
-            let members = t.members.iter().filter(|m| !m.optional);
-            let sizes = members.map(|m| min_size(&m.kind, depth - 1));
-            // A foreign type may declare more bytes than `usize` can count.
-            let all = sizes.fold(0, usize::saturating_add);
-            match t.extensibility {
-                Extensibility::Final => all,
-                // An older writer has fewer members, behind their length.
-                Extensibility::Appendable | Extensibility::Mutable => all.min(4),
+        Kind::Struct(t) if depth > 0 => match t.extensibility {
+            Extensibility::Final => min_size_of_members(t, depth - 1, looks),
+            // An older writer has fewer members, behind their length.
+            Extensibility::Appendable | Extensibility::Mutable => {
+                let mut few = (*looks).min(4);
+                min_size_of_members(t, depth - 1, &mut few).min(4)
             }
+        },
+        Kind::Union(t) if depth > 0 => min_size(&t.discriminator.kind, depth - 1, looks),
+        other => other.primitive_size().unwrap_or(0),
+    }
+}
+
+fn min_size_of_members(t: &StructType, depth: usize, looks: &mut usize) -> usize {
+    let mut all = 0_usize;
+    for member in &t.members {
+        if *looks == 0 {
+            break;
         }
-        Kind::Union(t) if depth > 0 => min_size(&t.discriminator.kind, depth - 1),
-        other => other.primitive_size().unwrap_or(1),
-    };
-    least.max(1)
+        *looks -= 1;
+        worked(1);
+        // An absent member says so in a byte at least.
+        all = all.saturating_add(match member.optional {
+            true => 1,
+            false => min_size(&member.kind, depth, looks),
+        });
+    }
+    all
+}
+
+/// Returns whether values of this kind take no bytes at all: structures without members, and those
+/// that hold nothing else.
+fn takes_nothing(kind: &Kind, is_version_2: bool, depth: usize) -> bool {
+    match kind {
+        Kind::Array(element, n) if depth > 0 => {
+            *n == 0 || takes_nothing(element, is_version_2, depth - 1)
+        }
+        // Version 2 puts a length in front of it.
+        Kind::Struct(t) if is_version_2 && t.extensibility != Extensibility::Final => false,
+        Kind::Struct(t) if depth > 0 => t.members.iter().all(|member| {
+            worked(1);
+            !member.optional && takes_nothing(&member.kind, is_version_2, depth - 1)
+        }),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use super::super::tables::WORK;
     use super::super::to_json;
     use super::*;
 
@@ -520,13 +605,74 @@ mod tests {
         let huge = || (0..9).fold(Kind::Int8, |of, _| Kind::Array(Box::new(of), u32::MAX));
         let entry = StructType::new("E").member("a", huge()).member("b", huge());
         let t = StructType::new("M").member("entries", Kind::sequence_of(entry));
-        assert_eq!(min_size(&Kind::Struct(t.clone().into()), 8), 4);
+        let of = |mut looks| min_size(&Kind::Struct(t.clone().into()), 8, &mut looks);
+        assert_eq!((of(usize::MAX), of(5)), (4, 4));
         let little_endian = [0, 1, 0, 0];
         let one = [&little_endian[..], &[1, 0, 0, 0], &[0; 64]].concat();
         let fault = check(&t, &one).unwrap_err();
         assert!(matches!(fault.why, CdrFault::BadLength(1)), "{fault}");
         let none = [&little_endian[..], &[0; 4]].concat();
         assert!(check(&t, &none).is_ok());
+    }
+
+    /// Such as a base of others, or the case of a union that has no more to say.
+    #[test]
+    fn structures_without_members_are_read() {
+        let nothing = |extensibility| {
+            let mut t = StructType::new("Nothing");
+            t.extensibility = extensibility;
+            t
+        };
+        let entry = StructType::new("E")
+            .member("head", Kind::Struct(nothing(Extensibility::Final).into()))
+            .member("x", Kind::Int8);
+        let t = StructType::new("M").member("entries", Kind::sequence_of(entry));
+        let json = to_json(&t, &[0, 1, 0, 0, 2, 0, 0, 0, 5, 6]).unwrap();
+        let expected = "{\"entries\": [{\"head\": {}, \"x\": 5}, {\"head\": {}, \"x\": 6}]}";
+        assert_eq!(json, expected);
+        // In version 2 each has a length, in version 1 no bytes would bound their number.
+        let all = Kind::sequence_of(nothing(Extensibility::Appendable));
+        let t = StructType::new("M").member("all", all);
+        let lengths = [12_u32, 2, 0, 0].map(u32::to_le_bytes).concat();
+        let json = to_json(&t, &[&[0_u8, 7, 0, 0][..], &lengths].concat()).unwrap();
+        assert_eq!(json, "{\"all\": [{}, {}]}");
+        let fault = check(&t, &[0, 1, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]).unwrap_err();
+        assert_eq!(fault.why, CdrFault::BadLength(2));
+    }
+
+    /// Tables are made once, and no more members are looked at than the bytes could hold.
+    #[test]
+    fn the_work_for_each_element_does_not_grow_with_its_type() {
+        const ELEMENTS: u32 = 5_000;
+        let wide = StructType::new("Wide");
+        let wide = (0..4_096).fold(wide, |t, n| t.member(&format!("m{n}"), Kind::Int8));
+        let literals = (0..65_536).map(|n| (format!("L{n}"), n)).collect();
+        let named = Kind::Enum(Arc::new(EnumType {
+            name: "Named".to_owned(),
+            bit_bound: 32,
+            literals,
+        }));
+        let lists = StructType::new("Lists").member("none", Kind::sequence_of(wide.clone()));
+        let mut absent = wide;
+        absent.extensibility = Extensibility::Mutable;
+        // The sequences themselves have a length in front in version 2.
+        for (head, element, bytes) in [
+            (&[0_u8, 1, 0, 0][..], named, [0xff_u8; 4]),
+            (&[0, 1, 0, 0], Kind::Struct(Arc::new(lists)), [0; 4]),
+            (
+                &[0, 7, 0, 0, 0, 0, 0, 0],
+                Kind::Struct(Arc::new(absent)),
+                [0; 4],
+            ),
+        ] {
+            let t = StructType::new("T").member("all", Kind::Sequence(Box::new(element), None));
+            let count = ELEMENTS.to_le_bytes();
+            let elements = bytes.repeat(ELEMENTS as usize);
+            let before = WORK.get();
+            assert_eq!(check(&t, &[head, &count, &elements].concat()), Ok(()));
+            let work = WORK.get() - before;
+            assert!(work < 65_536 + 3 * ELEMENTS as usize, "{work}");
+        }
     }
 
     /// As PyPI's `cyclonedds` 11.0.1 writes it.

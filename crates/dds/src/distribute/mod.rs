@@ -17,6 +17,7 @@ mod subscriber;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 pub use echo::RoundTrips;
 pub use publisher::Publisher;
@@ -33,6 +34,19 @@ pub enum Carrier {
     Dds(Domain),
     /// Shared memory of this host.
     Shm(shm::Config),
+}
+
+impl Carrier {
+    /// Sets how long a publisher whose policies make it wait waits for a subscriber that does not
+    /// read before it cuts it off: in shared memory, by default as long as a write may wait. Over
+    /// DDS nobody is cut off, and this changes nothing.
+    #[must_use]
+    pub fn patience(self, time: Duration) -> Self {
+        match self {
+            Self::Dds(_) => self,
+            Self::Shm(config) => Self::Shm(config.patience(time)),
+        }
+    }
 }
 
 impl From<&Domain> for Carrier {
@@ -119,7 +133,7 @@ impl Distribution {
     fn echo_qos(&self) -> Qos {
         let mut qos = self.qos.clone();
         if matches!(qos.reliability, Some(crate::Reliability::Reliable(_))) {
-            qos = qos.reliability(crate::Reliability::Reliable(std::time::Duration::ZERO));
+            qos = qos.reliability(crate::Reliability::Reliable(Duration::ZERO));
         }
         // An echo's writer writes only when a sample arrives, so only its process can assert its
         // liveliness.

@@ -15,7 +15,7 @@ use crate::cdr::CdrType;
 use crate::fast::{Converted, Mapping, TemplateType};
 use crate::shm::{Config, Receiver, Sender, Taken, TopicSpec};
 use crate::types::StructType;
-use crate::{Durability, Error, History, Reliability, Sample};
+use crate::{Durability, Error, History, Reliability, ReturnCode, Sample};
 
 /// The channels: samples go from publishers to subscribers, echoes the other way.
 const FEED: &str = "feed";
@@ -72,9 +72,8 @@ impl Writers {
         let mut announced: Vec<_> = all.into_iter().map(|t| t.spec).collect();
         let done = u32::try_from(announced.len()).unwrap_or(u32::MAX);
         announced.push(done_spec());
-        let config = config.clone().patience(patience(distribution));
         Ok(Self {
-            sender: Sender::open(&config, FEED, &announced)?,
+            sender: Sender::open(&waiting(config, distribution), FEED, &announced)?,
             topics,
             distribution: distribution.clone(),
             done,
@@ -90,6 +89,10 @@ impl Writers {
     pub(super) fn incompatible(&self) -> u32 {
         let echoes = self.echoes.as_ref().map_or(0, Receiving::refused);
         u32::try_from(self.sender.refused() + echoes).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn longest(&self) -> usize {
+        self.sender.longest()
     }
 
     pub(super) fn lost_subscribers(&self) -> (u64, u64) {
@@ -114,8 +117,23 @@ impl Writers {
     }
 
     pub(super) fn finish(&mut self, token: &[u8], timeout: Duration) -> Result<bool, Error> {
-        self.sender.write(self.done, now_nanos(), token)?;
-        Ok(self.sender.wait_for_receivers(timeout))
+        let end = Instant::now() + timeout;
+        while let Err(error) = self.sender.write(self.done, now_nanos(), token) {
+            match error {
+                Error::Dds {
+                    code: ReturnCode::Timeout,
+                    ..
+                } if Instant::now() < end => {}
+                // Those who read get the token, whoever else keeps the ring full.
+                Error::Dds {
+                    code: ReturnCode::Timeout,
+                    ..
+                } => self.sender.stop_waiting(),
+                error => return Err(error),
+            }
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        Ok(self.sender.wait_for_receivers(left))
     }
 }
 
@@ -178,6 +196,10 @@ impl Readers {
         self.0.seen.lost.load(Ordering::Acquire)
     }
 
+    pub(super) fn crowded(&self) -> u64 {
+        self.0.seen.crowded.load(Ordering::Acquire)
+    }
+
     pub(super) fn check(&self) -> Result<(), Error> {
         match self.0.seen.panicked.load(Ordering::Acquire) {
             true => Err(Error::ListenerPanicked("shared memory".to_owned())),
@@ -227,12 +249,12 @@ fn done_spec() -> TopicSpec {
     TopicSpec::new(DONE, &t, true)
 }
 
-/// Returns the patience: a writer that keeps everything waits for readers that are behind; one that
-/// keeps the newest does not.
-fn patience(distribution: &Distribution) -> Duration {
+/// Returns the configuration of samples: a writer that keeps everything waits for readers that are
+/// behind, in one write as long as its policies permit; one that keeps the newest does not.
+fn waiting(config: &Config, distribution: &Distribution) -> Config {
     match (distribution.qos.reliability, distribution.qos.history) {
-        (Some(Reliability::Reliable(time)), Some(History::KeepAll)) => time,
-        _ => Duration::ZERO,
+        (Some(Reliability::Reliable(time)), Some(History::KeepAll)) => config.clone().waiting(time),
+        _ => config.clone().patience(Duration::ZERO),
     }
 }
 
@@ -251,6 +273,7 @@ struct Seen {
     senders: AtomicU64,
     refused: AtomicU64,
     lost: AtomicU64,
+    crowded: AtomicU64,
 }
 
 impl Receiving {
@@ -315,6 +338,8 @@ impl Seen {
             .store(receiver.senders() as u64, Ordering::Release);
         self.refused.store(receiver.refused(), Ordering::Release);
         self.lost.store(receiver.lost(), Ordering::Release);
+        self.crowded
+            .store(receiver.crowded() as u64, Ordering::Release);
     }
 }
 

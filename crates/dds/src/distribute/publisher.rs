@@ -110,8 +110,9 @@ impl Publisher {
         }
     }
 
-    /// Returns the number of subscribers that were cut off because they stopped reading, and of
-    /// those that died while reading. Over shared memory only: DDS has its own means for both.
+    /// Returns how often a subscriber was cut off because it stopped reading for the
+    /// [patience](Carrier::patience), and the number of those that died while reading. Over shared
+    /// memory only: DDS has its own means for both.
     pub fn lost_subscribers(&self) -> (u64, u64) {
         match &self.carried {
             Carried::Dds(_) => (0, 0),
@@ -123,7 +124,9 @@ impl Publisher {
     /// security has no topic, or its key is beyond a limit of its topic.
     ///
     /// # Errors
-    /// Those of [`Writer::write`](crate::Writer::write).
+    /// Those of [`Writer::write`](crate::Writer::write), and over shared memory those of
+    /// [`Sender::write`](crate::shm::Sender::write). A sample that timed out may be published
+    /// again.
     #[inline]
     pub fn publish(&mut self, sample: &Converted<'_>) -> Result<bool, Error> {
         let published = match &mut self.carried {
@@ -141,6 +144,15 @@ impl Publisher {
             self.without_topic += 1;
         }
         Ok(published)
+    }
+
+    /// Returns the longest sample in bytes, over shared memory: a quarter of the ring. `None`: no
+    /// limit of its own.
+    pub fn longest(&self) -> Option<usize> {
+        match &self.carried {
+            Carried::Dds(_) => None,
+            Carried::Shm(outlets) => Some(outlets.longest()),
+        }
     }
 
     /// Returns the number of samples written.
@@ -185,10 +197,12 @@ impl Publisher {
         }
     }
 
-    /// Writes the token that ends the feed, and waits until every subscriber has received it.
+    /// Writes the token that ends the feed, and waits until every subscriber has received it;
+    /// returns `false` if `timeout` was too short. Over shared memory a ring that is full until
+    /// then drops its oldest samples for the token.
     ///
     /// # Errors
-    /// Those of [`Writer::write`](crate::Writer::write).
+    /// Those of [`publish`](Self::publish), except time-outs over shared memory.
     pub fn finish(&mut self, timeout: Duration) -> Result<bool, Error> {
         let token = DoneToken {
             samples: self.written,

@@ -108,12 +108,22 @@ impl Subscriber {
         self.counts.received.load(Ordering::Acquire)
     }
 
-    /// Returns the number of samples that newer ones replaced before they were read. Over shared
-    /// memory only.
+    /// Returns the number of samples that newer ones replaced before they were read, including
+    /// those of topics of the publisher that this subscriber does not have. Over shared memory
+    /// only.
     pub fn overtaken(&self) -> u64 {
         match &self.carried {
             Carried::Dds(_) => 0,
             Carried::Shm(inlets) => inlets.overtaken(),
+        }
+    }
+
+    /// Returns the number of publishers that have 64 subscribers already: this one receives nothing
+    /// of theirs until another leaves. Over shared memory only.
+    pub fn crowded(&self) -> u64 {
+        match &self.carried {
+            Carried::Dds(_) => 0,
+            Carried::Shm(inlets) => inlets.crowded(),
         }
     }
 

@@ -9,8 +9,9 @@
 //! - **Limits.** The ring has a fixed size ([`Config::ring`]); a sample takes up to a quarter of
 //!   it. With [`Config::patience`] zero the oldest samples are overwritten, and a receiver that was
 //!   overtaken counts exactly how many it lost. Otherwise a full ring makes the sender wait as long
-//!   as the slowest receiver continues to read. A receiver that makes no progress for that long is
-//!   cut off: the sender does not wait for it until it reads again.
+//!   as the slowest receiver continues to read, in one write or, with [`Config::blocking`], in
+//!   several that time out. A receiver that makes no progress for the patience is cut off: the
+//!   sender does not wait for it until it reads again.
 //! - **Death.** Every end holds a file lock that the kernel releases when the process dies, by
 //!   whatever signal. A sender that waits checks the locks and stops waiting for the dead at once.
 //!   The file of a dead sender is read to its end, then removed by any process that finds it.
@@ -46,6 +47,7 @@ pub struct Config {
     base: PathBuf,
     ring: usize,
     patience: Duration,
+    blocking: Option<Duration>,
     spins: bool,
 }
 
@@ -68,6 +70,7 @@ impl Config {
             base: PathBuf::from("/dev/shm"),
             ring: DEFAULT_RING,
             patience: Duration::ZERO,
+            blocking: None,
             spins: false,
         })
     }
@@ -84,6 +87,23 @@ impl Config {
     pub const fn patience(mut self, time: Duration) -> Self {
         self.patience = time;
         self
+    }
+
+    /// Sets the longest wait of one write while the ring is full, after which it fails and may be
+    /// made again: see [`Sender::write`]. By default a write waits until there is space.
+    #[must_use]
+    pub const fn blocking(mut self, time: Duration) -> Self {
+        self.blocking = Some(time);
+        self
+    }
+
+    /// Makes a full ring wait: a write for at most `time`, and for a receiver that does not read
+    /// as long, unless another patience is set.
+    pub(crate) const fn waiting(mut self, time: Duration) -> Self {
+        if self.patience.is_zero() {
+            self.patience = time;
+        }
+        self.blocking(time)
     }
 
     /// Sets whether receive threads of a [distribution](crate::distribute) always spin, each on a

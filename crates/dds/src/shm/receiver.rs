@@ -54,6 +54,8 @@ pub struct Receiver {
     looked: Instant,
     taken: u64,
     lost: u64,
+    /// Senders without a free slot, at the last look.
+    crowded: usize,
     gone: Gone,
 }
 
@@ -85,6 +87,15 @@ struct Attached {
     topics: Vec<Option<(usize, bool)>>,
     #[cfg(test)]
     dead: bool,
+}
+
+/// What became of a sender's file.
+enum Opened {
+    Attached(Attached),
+    /// The sender is gone.
+    Dead,
+    /// All slots are taken.
+    Full,
 }
 
 /// The record at a position.
@@ -131,6 +142,7 @@ impl Receiver {
             looked: Instant::now(),
             taken: 0,
             lost: 0,
+            crowded: 0,
             gone: Gone::default(),
         };
         new.look();
@@ -177,9 +189,16 @@ impl Receiver {
         self.taken
     }
 
-    /// Returns the number of samples overwritten before they were read.
+    /// Returns the number of samples overwritten before they were read. Those of topics that were
+    /// not requested count, too: nobody can tell any more which they were of.
     pub const fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// Returns the number of senders that have as many receivers as they may, 64, so that this one
+    /// waits until another leaves.
+    pub const fn crowded(&self) -> usize {
+        self.crowded
     }
 
     /// Returns the number of senders whose topics have other types than this receiver's, or whose
@@ -222,6 +241,7 @@ impl Receiver {
             }
         }
         self.refused.retain(|path| there.contains(path));
+        self.crowded = 0;
         for path in there {
             let known = self.senders.iter().any(|s| s.path == path) || self.refused.contains(&path);
             if !known && self.senders.len() < SENDERS {
@@ -232,16 +252,15 @@ impl Receiver {
 
     fn attach(&mut self, path: PathBuf) {
         match Attached::open(&path, &self.topics) {
-            Ok(Some(mut sender)) => {
+            Ok(Opened::Attached(mut sender)) => {
                 self.attached += 1;
                 sender.id = self.attached;
                 let longest = (sender.mask + 1) * 2;
                 self.bytes.resize(self.bytes.len().max(longest), 0);
                 self.senders.push(sender);
             }
-            // The sender is dead or has no free slot: its file may be removed, or have a slot
-            // later.
-            Ok(None) => remove_if_stale(&path),
+            Ok(Opened::Dead) => remove_if_stale(&path),
+            Ok(Opened::Full) => self.crowded += 1,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(_) => {
                 self.gone.refused += 1;
@@ -252,14 +271,14 @@ impl Receiver {
 }
 
 impl Attached {
-    /// Attaches to a sender; `None` when it is dead or has no free slot.
+    /// Attaches to a sender, unless it is dead or has no free slot.
     ///
     /// # Errors
     /// The file is invalid, or a topic's types differ.
-    fn open(path: &Path, wanted: &[TopicSpec]) -> io::Result<Option<Self>> {
+    fn open(path: &Path, wanted: &[TopicSpec]) -> io::Result<Opened> {
         let file = SharedFile::open(path)?;
         if !file.is_locked(SENDER_LOCK)? {
-            return Ok(None);
+            return Ok(Opened::Dead);
         }
         let bad = || io::Error::from(io::ErrorKind::InvalidData);
         let head = Words::map(&file, 0, CONTROL)?;
@@ -273,9 +292,13 @@ impl Attached {
         {
             return Err(bad());
         }
+        // Without a slot this is tried at every look, so nothing large is mapped before. The slot
+        // counts as free until its state says otherwise; an error releases its lock with the file.
+        let Some(place) = take_place(&file, &head)? else {
+            return Ok(Opened::Full);
+        };
         let offset = layout::ring_offset(catalogue);
         let control = Words::map(&file, 0, offset / 8)?;
-        let ring = ReadOnly::map(&file, offset, words)?;
         let text = control
             .get()
             .get(layout::catalogue_words(catalogue))
@@ -289,9 +312,7 @@ impl Attached {
             control.get()[REFUSED_AT].fetch_add(1, Ordering::AcqRel);
             return Err(bad());
         };
-        let Some(place) = take_place(&file, &control)? else {
-            return Ok(None);
-        };
+        let ring = ReadOnly::map(&file, offset, words)?;
         let mut new = Self {
             id: 0,
             path: path.to_owned(),
@@ -308,7 +329,7 @@ impl Attached {
             dead: false,
         };
         new.join();
-        Ok(Some(new))
+        Ok(Opened::Attached(new))
     }
 
     /// Begins at the oldest record if some topics keep samples, otherwise at the next one.

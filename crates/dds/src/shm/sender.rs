@@ -14,8 +14,8 @@ use super::layout::{
     REFUSED_AT, RING_AT, RING_BYTES, SENDER_LOCK, TAIL_AT,
 };
 use super::{Config, TopicSpec, leave, remove_if_stale, shared};
-use crate::Error;
 use crate::sys::{PAGE, SharedFile, Words};
+use crate::{Error, ReturnCode};
 
 /// The parts of the ring in which the tail advances, so that its line rarely changes.
 const STEPS: usize = 16;
@@ -30,6 +30,8 @@ pub struct Sender {
     file: SharedFile,
     path: PathBuf,
     patience: Duration,
+    /// The longest wait of one write.
+    blocking: Option<Duration>,
     topics: usize,
     mask: usize,
     /// The next position.
@@ -40,6 +42,8 @@ pub struct Sender {
     steps: VecDeque<usize>,
     /// The step of the record before.
     step: Option<usize>,
+    /// The receivers' positions during the last write, if it timed out.
+    stood: Option<Stood>,
     cut_off: u64,
     died: AtomicU64,
     #[cfg(test)]
@@ -77,6 +81,7 @@ impl Sender {
             file,
             path,
             patience: config.patience,
+            blocking: config.blocking,
             topics: topics.len(),
             mask: words - 1,
             at: 0,
@@ -84,6 +89,7 @@ impl Sender {
             number: 0,
             steps: VecDeque::with_capacity(STEPS + 2),
             step: None,
+            stood: None,
             cut_off: 0,
             died: AtomicU64::new(0),
             #[cfg(test)]
@@ -110,7 +116,8 @@ impl Sender {
     ///
     /// # Errors
     /// [`Error::SharedMemory`] for a sample longer than [`longest`](Self::longest) and for a
-    /// topic that was not announced.
+    /// topic that was not announced; [`Error::Dds`] with [`ReturnCode::Timeout`] when receivers
+    /// kept the ring full for longer than [`Config::blocking`]: the sample is not written.
     #[inline]
     pub fn write(&mut self, topic: u32, source_nanos: i64, bytes: &[u8]) -> Result<(), Error> {
         if bytes.len() > self.longest() || topic as usize >= self.topics {
@@ -118,10 +125,9 @@ impl Sender {
         }
         let len = HEAD + bytes.len().div_ceil(8);
         let left = self.mask + 1 - (self.at & self.mask);
-        if len > left {
-            self.fill(left);
+        if (len > left && !self.fill(left)) || !self.reserve(len) {
+            return Err(self.overdue());
         }
-        self.reserve(len);
         let place = self.at & self.mask;
         if let Some([_, number, nanos]) = self.ring.get().get(place..place + HEAD) {
             number.store(self.number, Ordering::Relaxed);
@@ -151,7 +157,7 @@ impl Sender {
         self.load(REFUSED_AT)
     }
 
-    /// Returns the number of receivers that were cut off because they did not read, and of those
+    /// Returns how often a receiver was cut off because it did not read, and the number of those
     /// that died while reading.
     pub fn lost_receivers(&self) -> (u64, u64) {
         let died = self.died.load(Ordering::Relaxed);
@@ -177,58 +183,80 @@ impl Sender {
         true
     }
 
-    /// Frees space for a record and the word after it by dropping the oldest records.
+    /// Makes a full ring drop its oldest samples from now on, whoever has not read them.
+    pub(crate) const fn stop_waiting(&mut self) {
+        self.patience = Duration::ZERO;
+    }
+
+    /// Frees space for a record and the word after it by dropping the oldest records. Returns
+    /// `false` if a receiver did not read them in time.
     #[inline(always)]
-    fn reserve(&mut self, len: usize) {
+    fn reserve(&mut self, len: usize) -> bool {
         let capacity = self.mask + 1;
         let end = self.at + len + 1;
-        if end > self.tail + capacity {
-            self.move_tail(end - capacity);
+        if end > self.tail + capacity && !self.move_tail(end - capacity) {
+            return false;
         }
         let step = self.at / (capacity / STEPS);
         if self.step != Some(step) {
             self.step = Some(step);
             self.steps.push_back(self.at);
         }
+        true
     }
 
-    /// Moves the tail to the first step at or after `needed`.
-    fn move_tail(&mut self, needed: usize) {
+    /// Moves the tail to the first step at or after `needed`; returns `false`, and leaves it, if a
+    /// receiver did not read so far in time. The next call then begins with the same step.
+    fn move_tail(&mut self, needed: usize) -> bool {
         while self.steps.front().is_some_and(|first| *first < needed) {
             self.steps.pop_front();
         }
         let tail = self.steps.front().copied().unwrap_or(self.at);
-        if !self.patience.is_zero() && self.slowest().is_some_and(|at| at < tail) {
-            self.wait_for(tail);
+        if !self.patience.is_zero() && self.is_behind(tail) && !self.wait_for(tail) {
+            return false;
         }
+        // Who stood still while an earlier write waited may have had nothing to read.
+        self.stood = None;
         self.tail = tail;
         self.control.get()[TAIL_AT].store(tail as u64, Ordering::Relaxed);
         // A receiver that sees a word of the new record also sees that the old one is gone.
         fence(Ordering::Release);
+        true
     }
 
     /// Waits until every receiver has read up to `tail`, is dead, or has made no progress for too
-    /// long.
+    /// long; returns `false` if one write may not wait so long. The next write then goes on from
+    /// the positions that the receivers had.
     #[cold]
-    fn wait_for(&mut self, tail: usize) {
-        let mut looked = Instant::now();
-        let mut stood = Stood::since(looked);
-        for round in 0_u32.. {
-            if self.slowest().is_none_or(|at| at >= tail) {
-                return;
-            }
+    fn wait_for(&mut self, tail: usize) -> bool {
+        let begin = Instant::now();
+        let mut stood = self.stood.take().unwrap_or_else(|| Stood::since(begin));
+        let (mut looked, mut round) = (begin, 0_u32);
+        while self.is_behind(tail) {
             if round < 100 {
+                round += 1;
                 thread::yield_now();
                 continue;
             }
             thread::sleep(Duration::from_micros(20));
             let now = Instant::now();
-            if now - looked >= LOOK {
+            let is_overdue = self.blocking.is_some_and(|most| now - begin >= most);
+            if is_overdue || now - looked >= LOOK {
                 looked = now;
                 self.bury();
             }
             self.cut_off_before(tail, &mut stood, now);
+            if is_overdue && self.is_behind(tail) {
+                self.stood = Some(stood);
+                return false;
+            }
         }
+        true
+    }
+
+    /// Returns whether a receiver that is waited for has not read up to `tail`.
+    fn is_behind(&self, tail: usize) -> bool {
+        self.slowest().is_some_and(|at| at < tail)
     }
 
     /// Returns the position of the slowest receiver that is waited for.
@@ -248,8 +276,11 @@ impl Sender {
             let (state, lock) = (layout::place_at(place), layout::place_lock(place));
             // While the lock is held the slot cannot be taken by a new receiver.
             if self.load(state) != FREE && matches!(self.file.try_lock(lock), Ok(true)) {
-                self.set(state, FREE);
-                self.died.fetch_add(1, Ordering::Relaxed);
+                // One that leaves in an orderly way frees the slot before it releases the lock.
+                if self.load(state) != FREE {
+                    self.set(state, FREE);
+                    self.died.fetch_add(1, Ordering::Relaxed);
+                }
                 let _ = self.file.unlock(lock);
             }
         }
@@ -271,11 +302,15 @@ impl Sender {
         }
     }
 
-    /// Fills the rest of the ring, so that the next record begins at its front.
+    /// Fills the rest of the ring, so that the next record begins at its front. Returns `false` if
+    /// a receiver did not read what is there in time.
     #[cold]
-    fn fill(&mut self, words: usize) {
-        self.reserve(words);
-        self.publish(words, FILLER);
+    fn fill(&mut self, words: usize) -> bool {
+        let is_free = self.reserve(words);
+        if is_free {
+            self.publish(words, FILLER);
+        }
+        is_free
     }
 
     /// Makes the record at the position visible by its first word, and fetches the cache lines of
@@ -304,6 +339,15 @@ impl Sender {
     }
 
     #[cold]
+    fn overdue(&self) -> Error {
+        Error::Dds {
+            action: format!("write to {}", self.path.display()),
+            code: ReturnCode::Timeout,
+            detail: ": a receiver is behind by a whole ring".to_owned(),
+        }
+    }
+
+    #[cold]
     fn refusal(&self, topic: u32, bytes: usize) -> Error {
         Error::SharedMemory {
             action: format!(
@@ -320,6 +364,7 @@ impl Sender {
 }
 
 /// The positions of the receivers, each with the time since which it is the same.
+#[derive(Debug)]
 pub(super) struct Stood([(Option<usize>, Instant); PLACES]);
 
 impl Stood {
@@ -333,6 +378,11 @@ impl Sender {
     /// Waits as it does when everything must be read before the next sample, at this time.
     pub(super) fn wait_at(&mut self, stood: &mut Stood, now: Instant) {
         self.cut_off_before(self.at, stood, now);
+    }
+
+    /// Returns whether the next write goes on with the wait of the last one.
+    pub(super) const fn goes_on_waiting(&self) -> bool {
+        self.stood.is_some()
     }
 
     /// Writes a record whose length is beyond the ring.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::ReturnCode;
 use crate::types::Kind;
 
 /// A domain of this test alone, in a folder that is removed with it.
@@ -190,6 +191,79 @@ fn a_receiver_that_does_not_read_is_cut_off_and_may_come_back() {
     assert!(sender.wait_for_receivers(Duration::ZERO));
 }
 
+/// Writes samples from `n` on until one times out, and returns its number.
+fn write_until_overdue(sender: &mut Sender, mut n: u64) -> u64 {
+    loop {
+        match sender.write(0, 0, &n.to_le_bytes()) {
+            Ok(()) => n += 1,
+            Err(Error::Dds {
+                code: ReturnCode::Timeout,
+                ..
+            }) => return n,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_write_that_waited_too_long_fails_and_may_be_made_again() {
+    let place = Place::new("overdue");
+    let config = place.config(1).patience(Duration::from_secs(600));
+    let config = config.blocking(Duration::from_millis(2));
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let (mut written, mut read) = (0, 0);
+    for _ in 0..5 {
+        written = write_until_overdue(&mut sender, written);
+        assert_eq!(write_until_overdue(&mut sender, written), written);
+        assert!(sender.goes_on_waiting());
+        let got: Vec<u64> = drain(&mut receiver)
+            .iter()
+            .map(|g| u64::from_le_bytes(g.2[..].try_into().unwrap()))
+            .collect();
+        assert_eq!(got, (read..written).collect::<Vec<_>>());
+        read = written;
+        sender.write(0, 0, &written.to_le_bytes()).unwrap();
+        written += 1;
+        assert!(!sender.goes_on_waiting(), "its patience begins anew");
+    }
+    assert!(written > 5_000, "{written}");
+    assert_eq!((receiver.lost(), sender.lost_receivers()), (0, (0, 0)));
+    write_until_overdue(&mut sender, written);
+    sender.stop_waiting();
+    for n in 0..10_000_u64 {
+        sender.write(0, 0, &n.to_le_bytes()).unwrap();
+    }
+    assert_eq!(sender.lost_receivers(), (0, 0));
+}
+
+/// One that times out does not begin the patience anew.
+#[test]
+fn who_stands_still_during_several_writes_is_cut_off() {
+    let place = Place::new("still");
+    let config = place.config(1).patience(Duration::from_millis(50));
+    let config = config.blocking(Duration::from_millis(1));
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let _stopped = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let end = Instant::now() + Duration::from_secs(60);
+    let mut written = 0;
+    while sender.lost_receivers() == (0, 0) {
+        assert!(Instant::now() < end, "waited a minute");
+        match sender.write(0, 0, b"sample") {
+            Ok(()) => written += 1,
+            Err(error) => assert!(error.to_string().contains("timeout"), "{error}"),
+        }
+    }
+    for _ in 0..10_000 {
+        sender.write(0, 0, b"sample").unwrap();
+        written += 1;
+    }
+    assert_eq!(
+        (sender.written(), sender.lost_receivers()),
+        (written, (1, 0))
+    );
+}
+
 /// The clock is the test's.
 #[test]
 fn who_reads_slowly_is_waited_for_beside_one_that_has_stopped() {
@@ -261,6 +335,48 @@ fn a_dead_receiver_counts_also_if_the_next_one_takes_its_slot() {
     assert_eq!((sender.receivers(), sender.lost_receivers()), (1, (0, 1)));
     drop(next);
     assert_eq!((sender.receivers(), sender.lost_receivers()), (0, (0, 1)));
+}
+
+#[test]
+fn receivers_that_leave_in_order_never_count_as_dead() {
+    let place = Place::new("leaving");
+    let config = place.config(1);
+    let sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    drop(Receiver::open(&config, "feed", &topics(false)).unwrap());
+                }
+            });
+        }
+        for _ in 0..20_000 {
+            sender.receivers();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!((sender.receivers(), sender.lost_receivers()), (0, (0, 0)));
+}
+
+#[test]
+fn a_receiver_without_a_place_says_so_and_gets_the_next_one() {
+    let place = Place::new("crowded");
+    let config = place.config(1);
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let open = || Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let mut others: Vec<_> = (0..layout::PLACES).map(|_| open()).collect();
+    let mut last = open();
+    for _ in 0..2 {
+        assert_eq!((last.senders(), last.crowded()), (0, 1));
+        look(&mut last);
+    }
+    assert_eq!((last.refused(), sender.receivers()), (0, layout::PLACES));
+    others.pop();
+    look(&mut last);
+    assert_eq!((last.senders(), last.crowded()), (1, 0));
+    sender.write(0, 0, b"x").unwrap();
+    assert_eq!(drain(&mut last).len(), 1);
 }
 
 /// A sender that is restarted in a container has the number of the dead one.

@@ -49,8 +49,8 @@ impl Entity {
 pub(crate) struct Callbacks;
 
 impl Callbacks {
-    pub(crate) fn of_writer(status: Option<OnStatus>) -> Option<Box<Self>> {
-        status.map(|_| Box::new(Self))
+    pub(crate) fn of_writer(status: Option<OnStatus>) -> Option<Arc<Self>> {
+        status.map(|_| Arc::new(Self))
     }
 
     pub(crate) fn of_reader(
@@ -58,8 +58,8 @@ impl Callbacks {
         _: Option<OnData>,
         _: Option<OnStatus>,
         _: u32,
-    ) -> Box<Self> {
-        Box::new(Self)
+    ) -> Arc<Self> {
+        Arc::new(Self)
     }
 
     pub(crate) fn overflow(&self) -> Option<(Overflow, Guid)> {
@@ -213,7 +213,7 @@ pub(crate) fn writer(
     _: (&Arc<Entity>, &str),
     participant: &Arc<Entity>,
     _: &Qos,
-    _: Option<Box<Callbacks>>,
+    _: Option<Arc<Callbacks>>,
 ) -> Result<Arc<Entity>, Error> {
     match **participant {}
 }
@@ -222,7 +222,7 @@ pub(crate) fn reader(
     _: (&Arc<Entity>, &str),
     participant: &Arc<Entity>,
     _: &Qos,
-    _: Box<Callbacks>,
+    _: Arc<Callbacks>,
 ) -> Result<Arc<Entity>, Error> {
     match **participant {}
 }

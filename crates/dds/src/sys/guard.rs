@@ -165,7 +165,8 @@ unsafe impl Sync for Guard {}
 /// A history without a reader yet.
 pub(super) struct History {
     rhc: NonNull<c::dds_rhc>,
-    guard: Box<Guard>,
+    /// Pointed to by the history: moving an `Arc` leaves such pointers valid.
+    guard: Arc<Guard>,
 }
 
 impl History {
@@ -187,14 +188,14 @@ impl History {
         };
         // SAFETY: a history begins with a pointer to its functions, of which there are ten.
         let functions = unsafe { **rhc.as_ptr().cast::<*const Functions>() };
-        let guard = Box::new(Guard {
+        let guard = Arc::new(Guard {
             functions: Functions { store, ..functions },
             store: functions.store,
             gate: Arc::clone(gate),
         });
-        // SAFETY: as above; the history is not shared yet. The guard is boxed and outlives it:
-        // `Owned` frees it after the reader, whose deletion frees the history.
-        unsafe { *rhc.as_ptr().cast::<*const Guard>() = &raw const *guard };
+        // SAFETY: as above; the history is not shared yet. The guard stays where it is and outlives
+        // it: `Owned` frees it after the reader, whose deletion frees the history.
+        unsafe { *rhc.as_ptr().cast::<*const Guard>() = Arc::as_ptr(&guard) };
         Ok(Self { rhc, guard })
     }
 
@@ -203,7 +204,7 @@ impl History {
     }
 
     /// Returns what must outlive the reader, which now owns the history.
-    pub(super) fn adopted(self) -> Box<Guard> {
+    pub(super) fn adopted(self) -> Arc<Guard> {
         self.guard
     }
 

@@ -1,6 +1,6 @@
 //! Closures as listeners. They run in a receive thread of Cyclone DDS (or in the writing thread for
-//! a reader of the same domain object). A panic is caught at the boundary, and disables the
-//! closure.
+//! a reader of the same domain object). A panic is caught at the boundary, disables all closures of
+//! the entity, and makes a reader store nothing more.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -23,7 +23,8 @@ pub(crate) type OnData = Box<dyn FnMut() + Send>;
 /// Called with an event.
 pub(crate) type OnStatus = Box<dyn FnMut(Status) + Send>;
 
-/// The closures of one entity. The library holds a pointer to this; [`super::Entity`] owns it.
+/// The closures of one entity. The library holds a pointer to this; [`super::Entity`] owns it, in
+/// an `Arc`, as a `Box` that is moved may not have pointers to its contents.
 pub(crate) struct Callbacks {
     // The library calls one listener of an entity at a time, so the locks are never contended; they
     // make that visible to the compiler.
@@ -43,7 +44,7 @@ impl fmt::Debug for Callbacks {
 
 impl Callbacks {
     /// Makes the callbacks of a writer; `None` without a closure.
-    pub(crate) fn of_writer(status: Option<OnStatus>) -> Option<Box<Self>> {
+    pub(crate) fn of_writer(status: Option<OnStatus>) -> Option<Arc<Self>> {
         status.as_ref()?;
         Some(Self::of_reader(None, None, status, u32::MAX))
     }
@@ -54,8 +55,8 @@ impl Callbacks {
         data: Option<OnData>,
         status: Option<OnStatus>,
         instances: u32,
-    ) -> Box<Self> {
-        Box::new(Self {
+    ) -> Arc<Self> {
+        Arc::new(Self {
             samples: samples.map(Mutex::new),
             data: data.map(Mutex::new),
             status: status.map(Mutex::new),
@@ -83,7 +84,9 @@ impl Callbacks {
         self.panicked.load(Ordering::Relaxed)
     }
 
-    /// Runs `f` unless an earlier call panicked.
+    /// Runs `f` unless an earlier call panicked. After a panic a reader is never taken from again:
+    /// the library would offer what its full history refuses, in the thread that delivers to all
+    /// readers, without end.
     fn guarded(&self, f: impl FnOnce()) {
         if self.has_panicked() {
             return;
@@ -91,6 +94,7 @@ impl Callbacks {
         let outer = INSIDE.replace(true);
         if catch_unwind(AssertUnwindSafe(f)).is_err() {
             self.panicked.store(true, Ordering::Relaxed);
+            self.gate.shut();
         }
         INSIDE.set(outer);
     }
@@ -149,11 +153,11 @@ pub(super) fn inside_callback() -> bool {
 pub(super) struct Listener(*mut c::dds_listener_t);
 
 impl Listener {
-    fn new(callbacks: Option<&Callbacks>) -> Self {
+    fn new(callbacks: Option<&Arc<Callbacks>>) -> Self {
         let Some(callbacks) = callbacks else {
             return Self(std::ptr::null_mut());
         };
-        let arg = std::ptr::from_ref(callbacks).cast_mut().cast();
+        let arg = Arc::as_ptr(callbacks).cast_mut().cast();
         // SAFETY: the argument is only handed to the callbacks below, which read it.
         Self(unsafe { c::dds_create_listener(arg) })
     }
@@ -170,7 +174,7 @@ impl Drop for Listener {
     }
 }
 
-pub(super) fn for_reader(callbacks: &Callbacks) -> Listener {
+pub(super) fn for_reader(callbacks: &Arc<Callbacks>) -> Listener {
     let listener = Listener::new(Some(callbacks));
     let l = listener.0;
     // SAFETY: `l` is a live listener; the functions live as long as the program.
@@ -191,7 +195,7 @@ pub(super) fn for_reader(callbacks: &Callbacks) -> Listener {
     listener
 }
 
-pub(super) fn for_writer(callbacks: Option<&Callbacks>) -> Listener {
+pub(super) fn for_writer(callbacks: Option<&Arc<Callbacks>>) -> Listener {
     let listener = Listener::new(callbacks);
     if callbacks.is_some_and(|c| c.status.is_some()) {
         let l = listener.0;

@@ -50,9 +50,9 @@ struct Owned {
     /// The handle; 0 when it is deleted already.
     handle: AtomicI32,
     /// Values to which the C library holds pointers: freed after the deletion, before the parents.
-    callbacks: Option<Box<Callbacks>>,
+    callbacks: Option<Arc<Callbacks>>,
     /// The guard of a reader's history, which points to it.
-    _guard: Option<Box<guard::Guard>>,
+    _guard: Option<Arc<guard::Guard>>,
     /// The parents, held so that they are deleted later than this.
     parents: Vec<Arc<Entity>>,
 }
@@ -77,7 +77,7 @@ impl Entity {
     fn adopt(
         action: impl FnOnce() -> String,
         handle: c::dds_entity_t,
-        callbacks: Option<Box<Callbacks>>,
+        callbacks: Option<Arc<Callbacks>>,
         parents: Vec<Arc<Self>>,
     ) -> Result<Arc<Self>, Error> {
         let handle = checked(action, handle)?;
@@ -208,12 +208,13 @@ pub(crate) fn writer(
     (topic, name): (&Arc<Entity>, &str),
     participant: &Arc<Entity>,
     qos: &Qos,
-    callbacks: Option<Box<Callbacks>>,
+    callbacks: Option<Arc<Callbacks>>,
 ) -> Result<Arc<Entity>, Error> {
     let raw = qos::RawQos::new(qos)?;
-    let listener = listener::for_writer(callbacks.as_deref());
+    let listener = listener::for_writer(callbacks.as_ref());
     // SAFETY: the handles are validated by the call; qos and listener are valid or null, and are
-    // copied. The listener's argument points into `callbacks`, boxed, owned by the new entity.
+    // copied. The listener's argument points to `callbacks`, which stay where they are, owned by
+    // the new entity.
     let handle = unsafe {
         c::dds_create_writer(
             participant.handle(),
@@ -232,7 +233,7 @@ pub(crate) fn reader(
     (topic, name): (&Arc<Entity>, &str),
     participant: &Arc<Entity>,
     qos: &Qos,
-    callbacks: Box<Callbacks>,
+    callbacks: Arc<Callbacks>,
 ) -> Result<Arc<Entity>, Error> {
     let raw = qos::RawQos::new(qos)?;
     let listener = listener::for_reader(&callbacks);

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, mpsc};
 
 use fanfare_dds::cdr::CdrBuffer;
-use fanfare_dds::{Domain, DomainConfig, Error, Qos};
+use fanfare_dds::{Domain, DomainConfig, Error, Qos, Reliability};
 
 use crate::support::{
-    PATIENCE, domain_id, quote, take_quotes, topic_name, wait_until, write_quote,
+    PATIENCE, domain_id, matched, pair, quote, take_quotes, topic_name, wait_until, write_quote,
 };
 
 #[test]
@@ -59,6 +59,34 @@ fn a_panic_in_a_listener_stays_there_and_is_reported() {
     write_quote(&writer, &mut CdrBuffer::with_capacity(64), 1, 1.0);
     assert_eq!(take_quotes(&other, 1), [(1, 1.0)]);
     let error = reader.take(&mut reader.samples(1)).unwrap_err();
+    assert!(matches!(error, Error::ListenerPanicked(_)), "{error}");
+}
+
+/// More samples than the reader's history holds: the library would offer the next one in its
+/// receive thread until the reader takes it, which it no longer does.
+#[test]
+fn after_a_panic_in_a_listener_the_other_topics_go_on() {
+    let (here, there) = pair();
+    let qos = Qos::reliable().reliability(Reliability::Reliable(PATIENCE));
+    let topic = |domain: &Domain, name: &str| {
+        let topic = domain.topic(&topic_name(name), &quote(), &qos);
+        topic.unwrap()
+    };
+    let reader = topic(&here, "panic-full")
+        .reader(&qos)
+        .on_sample(|_| panic!("on purpose"));
+    let reader = reader.open().unwrap();
+    let other = topic(&here, "panic-other").reader(&qos).open().unwrap();
+    let (full, _) = matched(&topic(&there, "panic-full"), &qos);
+    let (good, _) = matched(&topic(&there, "panic-other"), &qos);
+    let mut buffer = CdrBuffer::with_capacity(64);
+    for n in 0..20_000 {
+        write_quote(&full, &mut buffer, n % 100, 1.0);
+    }
+    assert!(full.wait_for_acks(PATIENCE).unwrap());
+    write_quote(&good, &mut buffer, 7, 2.0);
+    assert_eq!(take_quotes(&other, 1), [(7, 2.0)]);
+    let error = reader.check().unwrap_err();
     assert!(matches!(error, Error::ListenerPanicked(_)), "{error}");
 }
 

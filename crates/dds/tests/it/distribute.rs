@@ -267,6 +267,7 @@ fn a_subscriber_that_panics_in_shared_memory_says_so_and_frees_the_publisher() {
     let mapping = Arc::new(mapping);
     let distribution = Distribution {
         echo: false,
+        qos: patient(),
         ..Distribution::default()
     };
     let subscriber = Subscriber::open(there, &mapping, &distribution, |_| panic!("on purpose"));

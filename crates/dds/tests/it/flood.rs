@@ -8,29 +8,18 @@ use fanfare_dds::cdr::CdrBuffer;
 use fanfare_dds::discovery::EndpointKind;
 use fanfare_dds::types::{Kind, StructType};
 use fanfare_dds::{
-    Domain, DomainConfig, Error, History, LONGEST_KEY, Qos, Reader, Reliability, Status, Writer,
+    Domain, DomainConfig, Error, History, LONGEST_KEY, Qos, Reader, Reliability, Writer,
 };
 
-use crate::support::{PATIENCE, pair, quote, quote_reader, quote_writer, topic_name, wait_until};
+use crate::support::{
+    PATIENCE, matched, pair, quote, quote_reader, quote_writer, topic_name, wait_until,
+};
 
 const LIMIT: u32 = 1_000;
 
 /// Returns policies of a reliable writer that never waits: samples that cannot be sent are dropped.
 fn pushy() -> Qos {
     Qos::reliable().reliability(Reliability::Reliable(Duration::ZERO))
-}
-
-fn matched(writer: &fanfare_dds::Topic, qos: &Qos) -> (Writer, Arc<AtomicU32>) {
-    let readers = Arc::new(AtomicU32::new(0));
-    let count = Arc::clone(&readers);
-    let writer = writer.writer(qos).on_status(move |status| {
-        if let Status::Matched { current, .. } = status {
-            count.store(current, Ordering::Release);
-        }
-    });
-    let writer = writer.open().unwrap();
-    wait_until("a match", || readers.load(Ordering::Acquire) > 0);
-    (writer, readers)
 }
 
 fn bytes(buffer: &mut CdrBuffer, security: u32) -> &[u8] {

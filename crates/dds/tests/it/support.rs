@@ -1,11 +1,13 @@
 //! Helpers of the tests.
 
 use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fanfare_dds::cdr::CdrBuffer;
 use fanfare_dds::types::{Kind, StructType};
-use fanfare_dds::{Domain, DomainConfig, Qos, Reader, Samples, Writer};
+use fanfare_dds::{Domain, DomainConfig, Qos, Reader, Samples, Status, Topic, Writer};
 
 pub(crate) use fanfare_peers::domain as domain_id;
 
@@ -58,6 +60,20 @@ pub(crate) fn quote_reader(domain: &Domain, name: &str, qos: &Qos) -> Reader {
 pub(crate) fn quote_writer(domain: &Domain, name: &str, qos: &Qos) -> Writer {
     let topic = domain.topic(name, &quote(), qos).unwrap();
     topic.writer(qos).open().unwrap()
+}
+
+/// Returns a writer that has a reader, and the number of its readers.
+pub(crate) fn matched(topic: &Topic, qos: &Qos) -> (Writer, Arc<AtomicU32>) {
+    let readers = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&readers);
+    let writer = topic.writer(qos).on_status(move |status| {
+        if let Status::Matched { current, .. } = status {
+            count.store(current, Ordering::Release);
+        }
+    });
+    let writer = writer.open().unwrap();
+    wait_until("a match", || readers.load(Ordering::Acquire) > 0);
+    (writer, readers)
 }
 
 pub(crate) fn write_quote(writer: &Writer, buffer: &mut CdrBuffer, security: u32, price: f64) {

@@ -1,7 +1,7 @@
 //! Impossible requests are refused with one sentence, and malformed network input does not end a
 //! plant.
 
-use crate::common::{Running, done, fails, fanfare, groups, told};
+use crate::common::{Folder, Running, done, fails, fanfare, groups, told};
 use crate::{domain, feed};
 
 #[test]
@@ -36,23 +36,44 @@ fn what_cannot_work_is_said_in_one_sentence() {
             &["idl", "-t", "builtin:complex", "--split", "Nope"],
             "an integer \"Nope\"",
         ),
-        (
-            &["publish", "simple", "--multicast", "10.0.0.1:13014"],
-            "10.0.0.1 is not a multicast group",
-        ),
     ] {
         let text = fails(&[&["dds"], args].concat());
         assert!(text.contains(why) && text.lines().count() == 1, "{text}");
+    }
+}
+
+#[test]
+fn options_that_contradict_each_other_are_wrong_usage() {
+    let multicast = ["publish", "simple", "--multicast"];
+    let unicast = [&multicast[..], &["10.0.0.1:13014"]].concat();
+    for (args, why) in [
+        (&unicast[..], "10.0.0.1 is not a multicast group"),
+        (&["ls", "--transport", "shm"], "publish and subscribe only"),
+    ] {
+        let text = told(&[&["dds"], args].concat(), 2);
+        assert!(text.contains(why) && text.lines().count() == 1, "{text}");
+    }
+    let header = [&multicast[..], &["239.1.2.1:13014", "--header", "u8"]].concat();
+    for (args, option) in [
+        (&header[..], "--header"),
+        (&["subscribe", "simple", "--header", "u8"], "--check"),
+        (&["ping", "--tcp-port", "7"], "--tcp-port"),
+        (&["subscribe", "simple", "--ring", "1"], "--ring"),
+    ] {
+        let text = told(&[&["dds"], args].concat(), 2);
+        assert!(text.contains(option), "{text}");
     }
     let many = ["dds", "publish", "complex", "-f", "x", "--securities"];
     for securities in ["0", "4000000000"] {
         told(&[&many[..], &[securities]].concat(), 2);
     }
-    for of_multicast in ["--idle", "--backlog"] {
-        told(
-            &["dds", "publish", "simple", "-f", "x", of_multicast, "1"],
-            2,
-        );
+    for of_multicast in [
+        ["--idle", "1"],
+        ["--backlog", "1"],
+        ["--receive-interface", "127.0.0.1"],
+    ] {
+        let file = ["dds", "publish", "simple", "-f", "x"];
+        told(&[&file[..], &of_multicast].concat(), 2);
     }
     for wait in ["--wait", "--patience", "--idle"] {
         let publish = ["dds", "publish", "simple", "--multicast", "239.1.2.1:13014"];
@@ -133,4 +154,59 @@ fn a_packet_that_is_no_message_does_not_end_a_live_publisher() {
         "{figures}"
     );
     assert!(!figures.contains("\"bad_packets\":0"), "{figures}");
+}
+
+/// Returns a number as FAST encodes it, with a stop bit.
+fn stop_bit(number: u32) -> Vec<u8> {
+    let mut bytes = vec![number as u8 | 0x80];
+    let mut rest = number >> 7;
+    while rest > 0 {
+        bytes.insert(0, rest as u8 & 0x7f);
+        rest >>= 7;
+    }
+    bytes
+}
+
+#[test]
+fn a_sample_that_is_too_long_does_not_end_a_live_publisher() {
+    let folder = Folder::new("too-long");
+    let number = "<uInt32 name='MsgSeqNum' id='34'/>";
+    let member = |name: &str| format!("<int64 name='{name}'><constant value='1'/></int64>");
+    let members = ["A", "B", "C"].map(member).concat();
+    let templates = format!(
+        "<templates><template name='Many' id='1'>{number}<sequence name='S'>{members}</sequence>\
+         </template><template name='Done' id='2'>{number}</template></templates>"
+    );
+    let templates = folder.with("templates.xml", templates);
+    // A sample may have 1 MiB, in a queue of 1 MiB half, and in a ring of 1 MiB a quarter of that.
+    for (options, entries) in [
+        (&["--backlog", "64"][..], 60_000),
+        (&["--backlog", "1"], 30_000),
+        (&["--transport", "shm", "--ring", "1"], 12_000),
+    ] {
+        let [group, _] = groups();
+        let mut publish = fanfare(&["dds", "publish", "simple", "-t", &templates, "--json"]);
+        publish.args(["--no-echo", "--wait", "0"]).args(options);
+        publish.args(["--domain", &domain(37), "--multicast", &group]);
+        let mut publisher = Running::start(&mut publish);
+        publisher.tells("receiving");
+        let packets = [
+            [&[0xc0, 0x81][..], &stop_bit(1), &stop_bit(entries)].concat(),
+            [&[0xc0, 0x81][..], &stop_bit(2), &stop_bit(1)].concat(),
+            [&[0xc0, 0x82][..], &stop_bit(3)].concat(),
+        ];
+        let packets = packets.map(|packet| [&[packet.len() as u8][..], &packet].concat());
+        let file = folder.with("packets.dat", packets.concat());
+        let (address, port) = group.split_once(':').unwrap();
+        let multicast = ["fast", "multicast", "--header", "u8", "-f", &file];
+        done(fanfare(&multicast).args(["-a", address, "-p", port]));
+        publisher.tells("fanfare: a sample is too long");
+        let said = publisher.end();
+        assert_eq!(said.code, 1, "{}", said.err);
+        assert_eq!(said.json()["ok"], false, "{}", said.out);
+        let figures = said.figures();
+        for (name, wanted) in [("messages", 2), ("samples", 1), ("too_long", 1)] {
+            assert_eq!(figures[name], wanted, "{name} in {figures}");
+        }
+    }
 }

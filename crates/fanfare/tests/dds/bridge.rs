@@ -58,16 +58,18 @@ fn policies_that_do_not_fit_are_told() {
 
 #[test]
 fn what_cannot_be_is_said() {
-    let fails = |options: &[&str]| {
+    let told = |options: &[&str], status| {
         let said = said(&mut bridge(26, options));
-        assert_eq!(said.code, 1, "{options:?}");
+        assert_eq!(said.code, status, "{options:?}");
         said.err
     };
-    let told = fails(&["--relay"]);
+    let fails = |options: &[&str]| told(options, 1);
+    let misused = |options: &[&str]| told(options, 2);
+    let told = misused(&["--relay"]);
     assert!(told.contains("--subscribe-domain is missing"), "{told}");
     let told = fails(&["--msg-types", "W,A"]);
     assert!(told.contains("is a message of the session layer"), "{told}");
-    let told = fails(&["--transport", "tcp"]);
+    let told = misused(&["--transport", "tcp"]);
     assert!(told.contains("--peer or --tcp-port"), "{told}");
     let told = fails(&["--interface", "nosuch0"]);
     assert!(told.contains("nosuch0"), "{told}");

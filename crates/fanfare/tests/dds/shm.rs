@@ -110,7 +110,13 @@ const FIRST: usize = 10_000;
 
 /// Starts a publisher that has the first messages of the file.
 fn holding_back(domain: &str, file: &Path) -> (Running, Piecemeal) {
+    with_patience(domain, file, "120")
+}
+
+/// Starts one as [`holding_back`], with a patience in seconds.
+fn with_patience(domain: &str, file: &Path, seconds: &str) -> (Running, Piecemeal) {
     let mut command = command("publish", domain, &NO_WAIT);
+    command.args(["--patience", seconds]);
     let (publisher, mut messages) = Piecemeal::start(command.args(["-f", "/dev/stdin"]), file);
     messages.some(FIRST);
     (publisher, messages)
@@ -139,7 +145,15 @@ fn a_killed_subscriber_frees_the_publisher_and_the_next_one_gets_the_rest() {
     let mut next = Running::start(&mut command("subscribe", &domain, &["--no-echo"]));
     next.tells("Finished subscribing");
     dying.process.kill();
-    has(&figures(published), &["\"samples\":60000"]);
+    // It is gone, as one that closes: no failure of the publisher, over DDS too.
+    has(
+        &figures(published),
+        &[
+            "\"samples\":60000",
+            "\"readers_cut_off\":0",
+            "\"readers_died\":1",
+        ],
+    );
     // Samples that it was too slow for are lost, and counted.
     let text = next.end().out;
     assert_eq!(
@@ -149,6 +163,44 @@ fn a_killed_subscriber_frees_the_publisher_and_the_next_one_gets_the_rest() {
     );
     assert!(number(&text, "samples") > 0, "{text}");
     assert_eq!(rings(&domain), None);
+}
+
+#[test]
+fn a_stopped_subscriber_is_cut_off_after_the_patience_and_the_status_says_so() {
+    let (domain, file) = (domain(8), feed("simple", LONG));
+    let mut stopped = Stuck::start(&domain);
+    let (mut publisher, messages) = with_patience(&domain, &file, "2");
+    stopped.first_line();
+    messages.rest();
+    publisher.tells("a subscriber does not read, and all wait for it");
+    publisher.tells("1 subscribers stopped reading and were cut off");
+    let published = publisher.end();
+    assert_eq!(published.code, 1, "{}", published.err);
+    has(
+        &published.out,
+        &[
+            "\"ok\":false",
+            "\"samples\":60000",
+            "\"readers_cut_off\":1",
+            "\"readers_died\":0",
+        ],
+    );
+    stopped.process.kill();
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_a_stopped_subscriber() {
+    let (domain, file) = (domain(9), feed("simple", LONG));
+    let mut stopped = Stuck::start(&domain);
+    let (mut publisher, messages) = with_patience(&domain, &file, "3600");
+    stopped.first_line();
+    messages.rest();
+    publisher.tells("a subscriber does not read, and all wait for it");
+    publisher.interrupt();
+    let published = publisher.end();
+    assert_eq!(published.code, 1, "{}", published.err);
+    has(&published.out, &["\"ok\":false", "\"readers_cut_off\":0"]);
+    stopped.process.kill();
 }
 
 #[test]
@@ -218,12 +270,18 @@ fn samples_of_securities_without_a_topic_are_counted_and_a_failure() {
 
 #[test]
 fn what_shared_memory_cannot_do_is_said() {
-    for (domain, options, why) in [
-        ("1", &["--peer", "10.0.0.1"][..], "reaches this host only"),
-        ("233", &[], "233 is out of range"),
+    for (domain, options, code, why) in [
+        (
+            "1",
+            &["--peer", "10.0.0.1"][..],
+            2,
+            "reaches this host only",
+        ),
+        ("1", &["--instances", "7"], 2, "no limit of keys"),
+        ("233", &[], 1, "233 is out of range"),
     ] {
         let said = said(&mut command("subscribe", domain, options));
-        assert_eq!(said.code, 1, "{}", said.err);
+        assert_eq!(said.code, code, "{}", said.err);
         assert!(said.err.contains(why), "{}", said.err);
     }
 }

@@ -428,7 +428,6 @@ fn fix_as_logs_show_it_is_no_message() {
 fn nonsense_gets_one_sentence() {
     let folder = Folder::new("nonsense");
     let file = folder.with("packets.dat", PACKETS);
-    let packets = "--preamble needs packets";
     for (line, code, word) in [
         ("decode -t /nowhere.xml -f FILE", 1, "/nowhere.xml"),
         ("decode -t builtin:odd -f FILE", 1, "builtin:odd"),
@@ -458,21 +457,6 @@ fn nonsense_gets_one_sentence() {
             "'0'",
         ),
         (
-            "explain -t builtin:simple -f FILE --header none --preamble cme",
-            1,
-            packets,
-        ),
-        (
-            "encode -t builtin:simple -f FILE -o x --header none --preamble cme",
-            1,
-            packets,
-        ),
-        (
-            "generate simple -o x --header none --preamble cme",
-            1,
-            packets,
-        ),
-        (
             "decode -t builtin:simple --multicast 224.1.2.3 --idle 0",
             2,
             "above 0",
@@ -496,6 +480,43 @@ fn nonsense_gets_one_sentence() {
 }
 
 #[test]
+fn options_that_contradict_each_other_are_wrong_usage() {
+    let folder = Folder::new("contradictions");
+    let file = folder.with("packets.dat", PACKETS);
+    let packets = "--preamble needs packets";
+    for (line, why) in [
+        (
+            "explain -t builtin:simple -f FILE --header none --preamble cme",
+            packets,
+        ),
+        (
+            "encode -t builtin:simple -f FILE -o x --header none --preamble cme",
+            packets,
+        ),
+        ("generate simple -o x --header none --preamble cme", packets),
+        (
+            "decode -t builtin:simple -f FILE --empty --format text",
+            "--empty writes no messages",
+        ),
+        (
+            "decode -t builtin:simple -f FILE -f FILE --keep-dictionary",
+            "--keep-dictionary needs one file",
+        ),
+        ("multicast -f FILE --loss-b 0.5", "--second is missing"),
+        ("multicast -f FILE --header none", "has no packets to send"),
+    ] {
+        let args = line.split(' ').map(|word| match word {
+            "FILE" => &file,
+            word => word,
+        });
+        let said = run(&args.collect::<Vec<_>>());
+        assert_eq!(said.code, 2, "{line}: {}", said.err);
+        assert!(said.err.contains(why), "{line}: {}", said.err);
+        assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+    }
+}
+
+#[test]
 fn packets_are_sent_only_where_they_can_arrive() {
     let folder = Folder::new("nowhere");
     let file = folder.with("packets.dat", PACKETS);
@@ -508,7 +529,7 @@ fn packets_are_sent_only_where_they_can_arrive() {
     );
     let said = run(&[&send[..], &["-a", "192.0.2.1"]].concat());
     assert!(
-        said.code == 1 && said.err.contains("192.0.2.1"),
+        said.code == 2 && said.err.contains("192.0.2.1"),
         "{}",
         said.err
     );

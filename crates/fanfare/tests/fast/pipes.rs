@@ -296,5 +296,5 @@ fn packets_are_filled_up_to_their_size() {
     }
     assert!((50..=60).contains(&longest), "{longest}");
     let said = run(&[&encode[..], &["--packet-size", "60", "--header", "none"]].concat());
-    assert_eq!(said.code, 1);
+    assert_eq!(said.code, 2);
 }

@@ -86,24 +86,31 @@ fn a_file_of_packets_needs_a_line_and_a_pace() {
     );
     let r = receiver.end().succeeded().figures();
     assert_eq!(counts(&r, &["messages", "missing"]), [201, 0]);
-    for (args, why) in [
-        (&["--every", "1"][..], "--line 1=ADDRESS:PORT"),
-        (&["--line", &lines[0]], "--every MICROSECONDS"),
-        (&["--every", "1", "--line", &lines[1]], "no file 2 is given"),
+    for (args, status, why) in [
+        (&["--every", "1"][..], 1, "--line 1=ADDRESS:PORT"),
+        (&["--line", &lines[0]], 1, "--every MICROSECONDS"),
+        (
+            &["--every", "1", "--line", &lines[1]],
+            2,
+            "no file 2 is given",
+        ),
         (
             &["--every", "1", "--line", "1=8.8.8.8:53"],
+            2,
             "neither a multicast group",
         ),
         (
             &["--every", "1", "--line", &lines[0], "--from", "10:00"],
+            1,
             "+SECONDS",
         ),
         (
             &["--every", "1", "--line", &lines[0], "--header", "u8"],
+            1,
             "block size is zero",
         ),
     ] {
-        let said = fails(&[&["replay", &file], args].concat());
+        let said = told(&[&["replay", &file], args].concat(), status);
         assert!(said.contains(why), "{why}: {said}");
     }
 }
@@ -236,6 +243,11 @@ fn what_cannot_be_replayed_is_told() {
     let said = replay(&[&capture]).succeeded();
     assert!(said.err.contains("nothing was sent"), "{}", said.err);
     assert_eq!(said.figures()["other_packets"], 4);
+    let said = fails(&["replay", &capture, "--line", "10.0.0.2:13014"]);
+    assert!(
+        said.contains("10.0.0.2 is neither a multicast group"),
+        "{said}"
+    );
     write(&capture, packets.iter().map(|p| (0, datagram(A, p))), 5);
     let said = replay(&[&capture, "--line", "239.1.1.1:7"]).succeeded();
     assert!(
@@ -262,12 +274,20 @@ fn what_cannot_be_replayed_is_told() {
             &[&capture, "--loop", "--line", "239.1.1.1:7"],
             "nothing is left to send",
         ),
-        (&["-", "--loop"], "stdin can be read only once"),
-        (&[&capture, "--line", line, "--line", line], "twice"),
         (&[&capture, "--interface", "192.0.2.1"], "192.0.2.1"),
-        (&[&capture, "--to", "-5"], "the end of a capture is not"),
     ] {
         let said = fails(&[&["replay"], args].concat());
+        assert!(said.contains(why), "{why}: {said}");
+    }
+    for (args, why) in [
+        (&["-", "--loop"][..], "stdin can be read only once"),
+        (&[&capture, "--line", line, "--line", line], "twice"),
+        (&[&capture, "--to", "-5"], "the end of a capture is not"),
+        (&[&capture, "--port", "0"], "needs a log or DBN"),
+        (&["day.dbn", "--ttl", "1"], "--ttl and --json are of"),
+        (&["day.dbn", &capture], "must be the only file"),
+    ] {
+        let said = told(&[&["replay"], args].concat(), 2);
         assert!(said.contains(why), "{why}: {said}");
     }
     for wrong in [

@@ -339,7 +339,7 @@ fn a_book_is_followed_in_a_capture() {
         "RIU3",
         "--pcap",
     ];
-    let unnamed = fails(&[&unnamed[..], &[&capture]].concat());
+    let unnamed = told(&[&unnamed[..], &[&capture]].concat(), 2);
     assert!(unnamed.contains("--multicast"), "{unnamed}");
 }
 
@@ -368,7 +368,7 @@ fn nonsense_is_refused_with_the_reason() {
         "--snapshot",
         "c",
     ];
-    assert!(fails(&with(&three)).contains("at most two lines"));
+    assert!(told(&with(&three), 2).contains("at most two lines"));
     let group = [
         "market",
         "book",
@@ -378,7 +378,7 @@ fn nonsense_is_refused_with_the_reason() {
         "239.255.1.1:5000",
     ];
     let group = [&group[..], &["--symbol", "RIU3", "--snapshot", "a file"]].concat();
-    assert!(fails(&group).contains("expected ADDRESS:PORT"));
+    assert!(told(&group, 2).contains("expected ADDRESS:PORT"));
     // A level beyond the depth is a fault, not a wrong book.
     let deep = [day(), vec![changes(4, &[entry(0, "0", 6, 9, 50, 1)])]].concat();
     let deep = packets(&folder, "deep", &deep);

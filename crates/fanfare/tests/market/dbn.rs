@@ -1,7 +1,7 @@
 //! Tests that the crate `dbn` reads the output of `fanfare market events --format dbn`.
 
 use super::{feed, lines, text};
-use crate::common::{Folder, fails, fanfare, run, told};
+use crate::common::{Folder, fanfare, run, told};
 use dbn::decode::{DbnDecoder, DbnMetadata, DecodeRecordRef};
 use dbn::{Mbp10Msg, PitSymbolMap, RecordRef, SymbolMappingMsg, TradeMsg};
 use serde_json::Value;
@@ -132,7 +132,7 @@ fn schemas_and_limits_of_dbn_are_kept() {
     assert!(trades > 0 && trades == of_json.count());
     let args = with(&["--schema", "mbp-1,mbp-10"]);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let error = fails(&args);
+    let error = told(&args, 2);
     assert!(
         error.contains("mbp-1 and mbp-10 exclude each other"),
         "{error}"
@@ -143,7 +143,7 @@ fn schemas_and_limits_of_dbn_are_kept() {
     assert!(error.contains("unknown schema `mbp-5`"), "{error}");
     let mut args = base.to_vec();
     args.extend(["--schema", "mbo"]);
-    assert_eq!(fails(&args), "fanfare: --schema needs --format dbn\n");
+    assert_eq!(told(&args, 2), "fanfare: --schema needs --format dbn\n");
 }
 
 #[test]

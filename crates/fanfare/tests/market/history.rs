@@ -268,8 +268,8 @@ fn what_arrived_is_printed_and_captured() {
         "replay", &log, "--from", "+0.5", "--to", "+1.5", "--line", &line, "--json",
     ];
     assert_eq!(run(&args).succeeded().figures()["datagrams"], 1);
-    let told = fails(&["replay", &log, "--port", "0"]);
-    assert!(told.contains("--port needs a log or DBN"), "{told}");
+    let misused = told(&["replay", &log, "--port", "0"], 2);
+    assert!(misused.contains("--port needs a log or DBN"), "{misused}");
     assert!(
         history(&["verify", &log])
             .out
@@ -617,6 +617,11 @@ fn an_export_leaves_a_whole_file_or_none() {
         (&["-o", "/dev/full", "--format", "csv"][..], "No space left"),
         (&["-o", &missing, "--format", "csv"], "No such file"),
         (&["-o", itself, "--format", "csv"], "is a directory"),
+    ] {
+        let said = fails(&[&["history", "export", &log], args].concat());
+        assert!(said.contains(why), "{why}: {said}");
+    }
+    for (args, why) in [
         (
             &["-o", &missing, "--format", "csv", "--schema", "mbo"],
             "--schema needs",
@@ -626,7 +631,7 @@ fn an_export_leaves_a_whole_file_or_none() {
             "exclude each other",
         ),
     ] {
-        let said = fails(&[&["history", "export", &log], args].concat());
+        let said = told(&[&["history", "export", &log], &args[..]].concat(), 2);
         assert!(said.contains(why), "{why}: {said}");
     }
     let mut formats = vec!["csv", "json", "dbn"];

@@ -135,14 +135,41 @@ fn ours(args: &Args, feed: &str, file: &str, seed: u32, stop: &Stop) -> Result<R
     let sent = sender.figures(LIMIT)?;
     let received = receiver.figures(LIMIT)?;
     let count = |of: &Printed, name: &str| of.figure(name).map(|value| value as u64);
-    let mut lost = 0;
-    for line in ["line_a_packets", "line_b_packets"] {
-        lost += count(&sent, line)? - count(&received, line)?;
+    let mut missing = 0;
+    for (line, group) in [("line_a_packets", a), ("line_b_packets", b)] {
+        missing += lost(count(&sent, line)?, count(&received, line)?, group)?;
     }
     Ok(Run {
         rate: received.figure("rate_per_s")?,
-        lost,
+        lost: missing,
         kernel_drops: count(&received, "kernel_drops")?,
         errors: count(&received, "errors")?,
     })
+}
+
+/// Returns the number of datagrams that were sent to a group and not received.
+///
+/// # Errors
+/// More were received than sent.
+fn lost(sent: u64, received: u64, group: SocketAddrV4) -> Result<u64> {
+    sent.checked_sub(received).with_context(|| {
+        format!("{received} datagrams to {group} of {sent} sent: another program sends to it, too")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_of_another_sender_are_an_error() {
+        let group = SocketAddrV4::new(Ipv4Addr::new(239, 255, 79, 1), 7);
+        assert_eq!(lost(5, 3, group).unwrap(), 2);
+        assert_eq!(lost(5, 5, group).unwrap(), 0);
+        let error = lost(5, 6, group).unwrap_err().to_string();
+        assert!(
+            error.starts_with("6 datagrams to 239.255.79.1:7 of 5 sent: "),
+            "{error}"
+        );
+    }
 }

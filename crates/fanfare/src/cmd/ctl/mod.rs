@@ -6,6 +6,7 @@ mod show;
 use anyhow::{Context, Result};
 use asked::Asked;
 use clap::Args as ClapArgs;
+use fanfare_wire::text::SafeJson;
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -14,13 +15,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::print::{note, say};
+use crate::usage;
 
 /// The longest time to a response: a reload waits for the sessions that it ends.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// The longest response, in bytes.
 const LONGEST: u64 = 16 << 20;
-/// The exit status of wrong usage.
-const USAGE: u8 = 2;
 
 /// Query and control a running gateway, `fix acceptor` or `fix initiator` over its control socket.
 ///
@@ -46,13 +46,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let why = show::text(&answer["error"]);
         note!("fanfare: {}: {why}", args.socket.display());
         return Ok(match answer["fault"] == "usage" {
-            true => ExitCode::from(USAGE),
+            true => ExitCode::from(usage::STATUS),
             false => ExitCode::FAILURE,
         });
     }
     let result = &answer["result"];
     match args.json {
-        true => say!("{result}"),
+        true => say!("{}", SafeJson(result)),
         false => show::show(result),
     }
     Ok(ExitCode::SUCCESS)

@@ -2,6 +2,7 @@
 
 use super::options::{DomainArgs, InstancesArg, QosArg, TransportArg};
 use crate::cmd::{fanout, plant};
+use crate::usage::misuse;
 use anyhow::{Result, bail};
 use clap::{Args as _, FromArgMatches as _};
 use fanfare_gateway::{Config, Dds, DdsEnd, DdsQos, DdsTransport, FanOut};
@@ -92,7 +93,7 @@ impl Args {
         let domain = &self.domain;
         let tcp = domain.transport == TransportArg::Tcp;
         if tcp && domain.peer.is_empty() && domain.tcp_port.is_none() {
-            bail!(
+            misuse!(
                 "--transport tcp needs --peer or --tcp-port: participants are not discovered \
                  otherwise"
             );
@@ -105,7 +106,7 @@ impl Args {
                 TransportArg::Tcp => DdsTransport::Tcp,
                 TransportArg::Mcast => DdsTransport::Mcast,
                 TransportArg::Shm => {
-                    bail!("--transport shm is supported by publish and subscribe only")
+                    misuse!("--transport shm is supported by publish and subscribe only")
                 }
             },
             peers: self.domain.peer.clone(),
@@ -126,7 +127,7 @@ impl Args {
             ..publish.clone()
         };
         if self.relay && subscribe.domain == publish.domain {
-            bail!("--relay links two domains: --subscribe-domain is missing");
+            misuse!("--relay links two domains: --subscribe-domain is missing");
         }
         Ok(Dds {
             publish: (!self.no_publish).then_some(publish),

@@ -1,17 +1,16 @@
 //! `fanfare dds echo`: prints the samples of any topic, with types discovered at run time.
 
-use super::ls::plain;
 use super::options::{DomainArgs, InstancesArg, Role};
 use super::outlet::Outlet;
-use super::waiting::{Item, Waiting};
-use crate::print::{exit_code, note};
+use super::waiting::{Item, MOST_BYTES, MOST_ITEMS, Waiting};
+use crate::print::{Remarks, exit_code, note};
 use crate::range::seconds;
 use anyhow::{Result, bail};
 use fanfare_dds::cdr::print_json;
 use fanfare_dds::discovery::{Discovery, Endpoint, EndpointKind};
 use fanfare_dds::{Domain, Error, History, Reader, Reliability, Status, Topic};
 use fanfare_engine::stop::Stop;
-use serde_json::Value;
+use fanfare_wire::text::{JsonString, Shown};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,10 +20,6 @@ use std::time::{Duration, Instant};
 
 /// The number of samples that the reader holds until they are taken, which is at once.
 const UNTAKEN: u32 = 8_192;
-/// Limits of the queue of samples to print, in samples and in bytes: beyond either the oldest are
-/// dropped.
-const WAITING: usize = 65_536;
-const WAITING_BYTES: usize = 64 << 20;
 /// The interval at which Ctrl-C and changed policies are polled.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -66,19 +61,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let Some(topic) = describe(&domain, &writer, wait, &stop)? else {
         return Ok(ExitCode::SUCCESS);
     };
-    note!("topic {}: {}", args.topic, plain(&topic.sample_type().name));
+    let type_name = &topic.sample_type().name;
+    note!("topic {}: {}", Shown(&args.topic), Shown(type_name));
     let lost = Arc::new(Lost::default());
     let reader = open(args, &topic, &writer, &discovery, &lost)?;
     let mut printer = Printer {
         args,
         topic: &topic,
-        name: Value::from(args.topic.as_str()).to_string(),
+        name: JsonString(&args.topic).to_string(),
         json: String::new(),
         outlet: Outlet::new(&stop)?,
         printed: 0,
         unreadable: 0,
+        remarks: Remarks::default(),
     };
-    let waiting = Waiting::new(WAITING, WAITING_BYTES);
+    let waiting = Waiting::new(MOST_ITEMS, MOST_BYTES);
     let taken = print_all(&domain, &reader, &waiting, &mut printer, &stop);
     let (lost, dropped) = (lost.all(), waiting.dropped());
     if lost + dropped + printer.unreadable > 0 {
@@ -153,7 +150,7 @@ fn nobody(args: &Args, discovery: &Discovery) -> String {
     }
     let some: Vec<&str> = topics.iter().take(10).copied().collect();
     let more = if topics.len() > 10 { ", …" } else { "" };
-    format!("{begin}; topics there: {}{more}", plain(&some.join(", ")))
+    format!("{begin}; topics there: {}{more}", Shown(&some.join(", ")))
 }
 
 /// The losses that listeners count.
@@ -188,7 +185,7 @@ fn open(
         if other.type_name != writer.type_name {
             note!(
                 "fanfare: another writer's type is {}: its samples are not shown",
-                plain(&other.type_name)
+                Shown(&other.type_name)
             );
         }
         qos = other.join(qos);
@@ -216,7 +213,7 @@ fn open(
 fn print_all(
     domain: &Domain,
     reader: &Reader,
-    waiting: &Waiting,
+    waiting: &Waiting<Item>,
     printer: &mut Printer<'_>,
     stop: &Stop,
 ) -> Result<()> {
@@ -236,7 +233,12 @@ fn print_all(
     })
 }
 
-fn take_all(domain: &Domain, reader: &Reader, waiting: &Waiting, over: &AtomicBool) -> Result<()> {
+fn take_all(
+    domain: &Domain,
+    reader: &Reader,
+    waiting: &Waiting<Item>,
+    over: &AtomicBool,
+) -> Result<()> {
     let mut waitset = domain.waitset()?;
     waitset.attach(reader)?;
     let mut samples = reader.samples(256);
@@ -259,6 +261,7 @@ struct Printer<'a> {
     outlet: Outlet,
     printed: u64,
     unreadable: u64,
+    remarks: Remarks,
 }
 
 impl Printer<'_> {
@@ -288,7 +291,9 @@ impl Printer<'_> {
             }
             Err(error) => {
                 self.unreadable += 1;
-                note!("fanfare: a sample of topic {name} is not readable: {error}");
+                self.remarks.push(format_args!(
+                    "fanfare: a sample of topic {name} is not readable: {error}"
+                ));
             }
         }
     }

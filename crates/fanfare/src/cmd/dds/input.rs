@@ -258,6 +258,9 @@ pub(crate) struct SampleRing {
 
 impl SampleRing {
     /// Puts a sample into the ring, and waits while it is full. Returns whether more is wanted.
+    ///
+    /// # Errors
+    /// [`WriteError::TooLong`] for a sample above half of the ring.
     pub(crate) fn put(&mut self, sample: &Converted<'_>) -> Result<Flow> {
         loop {
             let len = sample.written_len();

@@ -8,6 +8,7 @@ use fanfare_dds::discovery::{Discovery, Endpoint, EndpointKind, Participant};
 use fanfare_dds::{Durability, Ownership};
 use fanfare_engine::stop::Stop;
 use fanfare_instruments::figures::Figures;
+use fanfare_wire::text::{SafeJson, Shown};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         note!("fanfare: {} more are not shown", discovery.ignored());
     }
     if args.json {
-        say!("{}", as_json(&discovery));
+        say!("{}", SafeJson(as_json(&discovery)));
     } else {
         print(args, begin.elapsed(), &discovery);
     }
@@ -89,8 +90,8 @@ fn print(args: &Args, time: Duration, discovery: &Discovery) {
         };
         say!(
             "topic {}: {}{odd}, {writers} writing, {readers} reading",
-            plain(topic),
-            plain(&types.join(" and "))
+            Shown(topic),
+            Shown(&types.join(" and "))
         );
     }
     for participant in discovery.participants() {
@@ -101,15 +102,10 @@ fn print(args: &Args, time: Duration, discovery: &Discovery) {
                 EndpointKind::Writer => "writes",
                 EndpointKind::Reader => "reads ",
             };
-            let (topic, t) = (plain(&e.topic), plain(&e.type_name));
+            let (topic, t) = (Shown(&e.topic), Shown(&e.type_name));
             say!("  {does} {topic}: {t}, {}", policies(e));
         }
     }
-}
-
-/// Returns a name from the network without control characters of a terminal.
-pub(super) fn plain(name: &str) -> String {
-    name.replace(char::is_control, "\u{fffd}")
 }
 
 fn describe(p: &Participant) -> String {
@@ -117,7 +113,7 @@ fn describe(p: &Participant) -> String {
     let mut add = |before: &str, what: &Option<String>| {
         if let Some(what) = what {
             text.push_str(before);
-            text.push_str(&plain(what));
+            text.push_str(&Shown(what).to_string());
         }
     };
     add(" ", &p.name);
@@ -141,7 +137,7 @@ fn policies(e: &Endpoint) -> String {
         text.push_str(&format!(", exclusive at {strength}"));
     }
     if !e.partitions.is_empty() {
-        text.push_str(&format!(", partition {}", plain(&e.partitions.join(" "))));
+        text.push_str(&format!(", partition {}", Shown(&e.partitions.join(" "))));
     }
     if !e.has_type() {
         text.push_str(", type not described");

@@ -16,30 +16,31 @@ mod subscribe;
 mod waiting;
 
 use clap::Subcommand;
+use options::Fitting;
 use std::process::ExitCode;
 
 /// The commands of `fanfare dds`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Publish(publish::Args),
-    Subscribe(subscribe::Args),
+    Publish(Fitting<publish::Args>),
+    Subscribe(Fitting<subscribe::Args>),
     Idl(idl::Args),
-    Bridge(Box<bridge::Args>),
-    Ls(ls::Args),
-    Echo(echo::Args),
-    Ping(ping::PingArgs),
-    Pong(ping::PongArgs),
+    Bridge(Box<Fitting<bridge::Args>>),
+    Ls(Fitting<ls::Args>),
+    Echo(Fitting<echo::Args>),
+    Ping(Fitting<ping::PingArgs>),
+    Pong(Fitting<ping::PongArgs>),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Publish(args) => publish::run(args),
-        Command::Subscribe(args) => subscribe::run(args),
+        Command::Publish(args) => publish::run(&args.0),
+        Command::Subscribe(args) => subscribe::run(&args.0),
         Command::Idl(args) => idl::run(args),
-        Command::Bridge(args) => bridge::run(args),
-        Command::Ls(args) => ls::run(args),
-        Command::Echo(args) => echo::run(args),
-        Command::Ping(args) => ping::ping(args),
-        Command::Pong(args) => ping::pong(args),
+        Command::Bridge(args) => bridge::run(&args.0),
+        Command::Ls(args) => ls::run(&args.0),
+        Command::Echo(args) => echo::run(&args.0),
+        Command::Ping(args) => ping::ping(&args.0),
+        Command::Pong(args) => ping::pong(&args.0),
     }
 }

@@ -1,8 +1,11 @@
 //! Options that the commands share: the domain, the feed, its types and topics.
 
 use crate::cmd::fast::options::{TEMPLATES_HELP, TemplateReading, load};
+use crate::usage::misuse;
 use anyhow::{Result, bail};
-use clap::ValueEnum;
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, FromArgMatches, Id, ValueEnum};
 use fanfare_dds::distribute::{Carrier, Distribution};
 use fanfare_dds::fast::{Mapping, TemplateType, TypeOptions};
 use fanfare_dds::{Domain, DomainConfig, INSTANCES, Liveliness, Policy, Qos, Transport, shm};
@@ -40,14 +43,81 @@ pub(crate) enum TransportArg {
     Tcp,
     /// UDP multicast.
     Mcast,
-    /// Shared memory, on this host only, for `publish` and `subscribe`.
+    /// Shared memory, on this host only, for `publish` and `subscribe`; without --instances,
+    /// --interface, --lease and --peer.
     Shm,
+}
+
+/// The options that shared memory has no use for, and why.
+const NOT_OF_SHM: [(&str, &str); 4] = [
+    ("instances", "shared memory has no limit of keys"),
+    ("interface", "shared memory reaches this host only"),
+    ("lease", "shared memory detects a dead process at once"),
+    ("peer", "shared memory reaches this host only"),
+];
+
+/// Arguments of a participant, without options that its transport has no use for.
+#[derive(Debug)]
+pub(crate) struct Fitting<T>(pub(crate) T);
+
+/// Refuses an option that is given and has no effect with the transport.
+fn check_transport(matches: &ArgMatches) -> Result<(), clap::Error> {
+    let is_given = |id: &str| {
+        let is_known = matches.ids().any(|known| known.as_str() == id);
+        is_known && matches.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    let transport = matches.get_one::<TransportArg>("transport").copied();
+    let needs = |option: &str, transport: &str| {
+        let text = format!("--{option} has no effect without --transport {transport}");
+        Err(clap::Error::raw(ErrorKind::ArgumentConflict, text))
+    };
+    if transport != Some(TransportArg::Tcp) && is_given("tcp_port") {
+        return needs("tcp-port", "tcp");
+    }
+    if transport == Some(TransportArg::Shm) {
+        let Some((option, why)) = NOT_OF_SHM.into_iter().find(|(id, _)| is_given(id)) else {
+            return Ok(());
+        };
+        let text = format!("--{option} has no effect with --transport shm: {why}");
+        return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
+    }
+    match ["ring", "spin"].into_iter().find(|id| is_given(id)) {
+        Some(option) => needs(option, "shm"),
+        None => Ok(()),
+    }
+}
+
+impl<T: FromArgMatches> FromArgMatches for Fitting<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        check_transport(matches)?;
+        T::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        check_transport(matches)?;
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+impl<T: clap::Args> clap::Args for Fitting<T> {
+    fn group_id() -> Option<Id> {
+        T::group_id()
+    }
+
+    fn augment_args(command: Command) -> Command {
+        T::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        T::augment_args_for_update(command)
+    }
 }
 
 /// The options of `--transport shm` alone.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ShmArgs {
-    /// With shm: size in MiB of the ring for a publisher's samples, or a subscriber's echoes.
+    /// With shm: size in MiB of the ring for a publisher's samples, or a subscriber's echoes. A
+    /// sample takes up to a quarter of it.
     #[arg(long, value_name = "MIB", default_value_t = 8,
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     ring: u32,
@@ -67,16 +137,13 @@ pub(crate) enum Role {
 impl DomainArgs {
     pub(crate) fn open(&self, role: Role) -> Result<Domain> {
         if self.transport == TransportArg::Shm {
-            bail!("--transport shm is supported by publish and subscribe only");
+            misuse!("--transport shm is supported by publish and subscribe only");
         }
         Ok(Domain::open(&self.config(role))?)
     }
 
     /// Opens shared memory.
     fn shared(&self, shm: &ShmArgs) -> Result<Carrier> {
-        if let Some(peer) = self.peer.first() {
-            bail!("--transport shm reaches this host only: --peer {peer} has no effect");
-        }
         let config = shm::Config::new(self.domain)?.ring((shm.ring as usize) << 20);
         Ok((&config.spin(shm.spin)).into())
     }
@@ -125,7 +192,9 @@ pub(crate) struct FeedArgs {
     pub(crate) securities: u32,
     /// reliable: nothing is lost, and a full history makes the publisher wait. best-effort: a lost
     /// packet is not sent again. last-value: reliable, a late joiner receives the last value of
-    /// each key, and a slow reader loses older values.
+    /// each key, and a slow reader loses older values. With shm the history is the ring: with
+    /// reliable a full one makes the publisher wait, otherwise its oldest samples are replaced, and
+    /// with last-value a late joiner receives all that it holds.
     #[arg(long, value_enum, default_value_t = QosArg::Reliable)]
     pub(crate) qos: QosArg,
     #[command(flatten)]
@@ -152,7 +221,7 @@ pub(crate) struct InstancesArg {
     /// Keys that a topic may have, about 800 bytes each in a reader. A reader that receives more,
     /// or a key of more than 1,024 bytes, closes its topic, and the others continue; a publisher
     /// counts samples of more or longer keys instead of publishing them.
-    #[arg(long = "instances", value_name = "COUNT", default_value_t = INSTANCES,
+    #[arg(id = "instances", long = "instances", value_name = "COUNT", default_value_t = INSTANCES,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) most: u32,
 }
@@ -276,10 +345,7 @@ impl FeedArgs {
         shm: &ShmArgs,
     ) -> Result<Carrier> {
         match (domain.transport, self.lease) {
-            (TransportArg::Shm, None) => domain.shared(shm),
-            (TransportArg::Shm, Some(_)) => {
-                bail!("--transport shm detects a dead process at once: --lease has no effect")
-            }
+            (TransportArg::Shm, _) => domain.shared(shm),
             (_, None) => Ok((&domain.open(role)?).into()),
             (_, Some(ms)) => {
                 let by_writing = matches!(
@@ -307,5 +373,47 @@ pub(crate) fn misfit(policy: Option<Policy>) -> String {
         Some(Policy::Liveliness) => "liveliness does not fit: are --lease and --liveliness".into(),
         Some(policy) => format!("{policy} does not fit: are --qos and the options of types"),
         None => "policies or types do not fit: are --qos and the options of types".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cmd::dds::publish;
+    use clap::Args as _;
+
+    /// Returns why `dds publish` does not accept these options, if it does not.
+    fn refusal(options: &str) -> Option<String> {
+        let command = Fitting::<publish::Args>::augment_args(Command::new("publish"));
+        let words = ["publish", "simple", "-f", "feed.dat"].into_iter();
+        let words = words.chain(options.split_whitespace());
+        let matches = command.try_get_matches_from(words).unwrap();
+        let read = Fitting::<publish::Args>::from_arg_matches(&matches);
+        read.err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_option_that_the_transport_has_no_use_for_is_refused() {
+        for options in [
+            "",
+            "--transport shm --ring 1 --spin --qos last-value --patience 1",
+            "--transport tcp --tcp-port 7 --peer 127.0.0.1 --lease 500",
+            "--transport mcast --instances 7 --patience 1 --interface lo",
+        ] {
+            assert_eq!(refusal(options), None, "{options}");
+        }
+        for (options, why) in [
+            ("--tcp-port 7", "--tcp-port has no effect without"),
+            ("--spin", "--spin has no effect without --transport shm"),
+            ("--transport tcp --ring 8", "--ring has no effect without"),
+            ("--transport shm --tcp-port 7", "without --transport tcp"),
+            ("--transport shm --instances 7", "no limit of keys"),
+            ("--transport shm --interface lo", "reaches this host only"),
+            ("--transport shm --peer 10.0.0.1", "reaches this host only"),
+            ("--transport shm --lease 500", "detects a dead process"),
+        ] {
+            let told = refusal(options).unwrap_or_default();
+            assert!(told.contains(why), "{options}: {told}");
+        }
     }
 }

@@ -63,11 +63,16 @@ pub(crate) struct Args {
     /// is an error, one that is missing is counted.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
-    /// Length header in front of each packet of that file.
-    #[arg(long, value_name = "HEADER", default_value = "u32le")]
+    /// With --check: length header in front of each packet of that file.
+    #[arg(
+        long,
+        value_name = "HEADER",
+        default_value = "u32le",
+        requires = "check"
+    )]
     header: Header,
-    /// Print each sample, one per line. Up to 65,536 are queued for a slow reader of the output;
-    /// those beyond are dropped and counted.
+    /// Print each sample, one per line. Up to 65,536 samples, and 64 MiB, are queued for a slow
+    /// reader of the output; beyond that the oldest are dropped and counted.
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Print the figures as JSON: on stdout, or on stderr with --format.
@@ -139,7 +144,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let verdict = expected.map(|e| e.verdict());
     let dropped = once.map_or(0, |once| once.dropped());
     let mut outcome = Outcome::new(args, &subscriber, elapsed, verdict, (end, dropped));
-    // This drops the last printer.
+    // This drops the printer.
     drop(subscriber);
     outcome.unprinted = printing.map_or(Ok(Unprinted::default()), Printing::finish)?;
     Ok(report(args, &outcome))

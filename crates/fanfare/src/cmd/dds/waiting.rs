@@ -6,8 +6,18 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The memory of a sample besides its bytes.
+/// The limits of a queue of samples to print, in samples and in bytes.
+pub(crate) const MOST_ITEMS: usize = 65_536;
+pub(crate) const MOST_BYTES: usize = 64 << 20;
+
+/// The memory of an item besides its bytes.
 const OVERHEAD: usize = 64;
+
+/// An item of a queue, whose memory is limited.
+pub(crate) trait Weighed {
+    /// Returns the bytes that the item owns.
+    fn bytes(&self) -> usize;
+}
 
 /// A sample, or the end of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,48 +38,57 @@ impl Item {
             (false, false, false) => Some(Self::NoWriters),
         }
     }
+}
 
-    fn size(&self) -> usize {
-        OVERHEAD
-            + match self {
-                Self::Data(bytes) => bytes.len(),
-                Self::Disposed | Self::NoWriters => 0,
-            }
+impl Weighed for Item {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Data(bytes) => bytes.len(),
+            Self::Disposed | Self::NoWriters => 0,
+        }
     }
 }
 
 /// A queue with two limits. At either the oldest items are dropped for the new one, and counted.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct Waiting<T> {
     most_items: usize,
     most_bytes: usize,
-    inside: Mutex<Inside>,
+    inside: Mutex<Inside<T>>,
+    /// Notified when an item comes, and at the end.
     ready: Condvar,
 }
 
-#[derive(Debug, Default)]
-struct Inside {
-    items: VecDeque<Item>,
+#[derive(Debug)]
+struct Inside<T> {
+    items: VecDeque<T>,
     bytes: usize,
     dropped: u64,
+    /// Whether no more items come.
+    is_closed: bool,
 }
 
-impl Waiting {
+impl<T: Weighed> Waiting<T> {
     /// Creates a queue of at most `most_items` items, with at most `most_bytes` bytes in all of
     /// them.
     pub(crate) fn new(most_items: usize, most_bytes: usize) -> Self {
         Self {
             most_items,
             most_bytes,
-            inside: Mutex::default(),
+            inside: Mutex::new(Inside {
+                items: VecDeque::new(),
+                bytes: 0,
+                dropped: 0,
+                is_closed: false,
+            }),
             ready: Condvar::new(),
         }
     }
 
     /// Adds an item at the end. Does not block.
-    pub(crate) fn push(&self, item: Item) {
+    pub(crate) fn push(&self, item: T) {
         let mut inside = self.lock();
-        let size = item.size();
+        let size = weight(&item);
         if size > self.most_bytes {
             inside.dropped += 1;
             return;
@@ -78,7 +97,7 @@ impl Waiting {
             let Some(oldest) = inside.items.pop_front() else {
                 break;
             };
-            inside.bytes -= oldest.size();
+            inside.bytes -= weight(&oldest);
             inside.dropped += 1;
         }
         inside.bytes += size;
@@ -86,14 +105,27 @@ impl Waiting {
         self.ready.notify_one();
     }
 
-    /// Removes the oldest item, and waits for one for at most `patience`.
-    pub(crate) fn pop(&self, patience: Duration) -> Option<Item> {
-        let empty = |inside: &mut Inside| inside.items.is_empty();
+    /// Removes the oldest item, and waits for one for at most `patience`, or until the queue is
+    /// closed.
+    pub(crate) fn pop(&self, patience: Duration) -> Option<T> {
+        let empty = |inside: &mut Inside<T>| inside.items.is_empty() && !inside.is_closed;
         let waited = self.ready.wait_timeout_while(self.lock(), patience, empty);
         let (mut inside, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let item = inside.items.pop_front()?;
-        inside.bytes -= item.size();
+        inside.bytes -= weight(&item);
         Some(item)
+    }
+
+    /// Declares that no more items come.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+        self.ready.notify_all();
+    }
+
+    /// Returns whether nothing is left, and nothing more comes.
+    pub(crate) fn is_over(&self) -> bool {
+        let inside = self.lock();
+        inside.is_closed && inside.items.is_empty()
     }
 
     /// Returns the number of items dropped.
@@ -101,9 +133,14 @@ impl Waiting {
         self.lock().dropped
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, Inside<T>> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the memory of an item in the queue, bytes.
+fn weight(item: &impl Weighed) -> usize {
+    OVERHEAD + item.bytes()
 }
 
 #[cfg(test)]
@@ -114,7 +151,7 @@ mod tests {
         Item::Data(vec![n; len])
     }
 
-    fn rest(waiting: &Waiting) -> Vec<Item> {
+    fn rest(waiting: &Waiting<Item>) -> Vec<Item> {
         std::iter::from_fn(|| waiting.pop(Duration::ZERO)).collect()
     }
 
@@ -143,5 +180,18 @@ mod tests {
         waiting.push(data(5, 936));
         assert_eq!(rest(&waiting), [data(5, 936)]);
         assert_eq!(waiting.dropped(), 5);
+    }
+
+    #[test]
+    fn a_closed_queue_is_over_once_it_is_empty() {
+        let waiting = Waiting::new(3, 1 << 20);
+        waiting.push(data(1, 10));
+        assert!(!waiting.is_over());
+        waiting.close();
+        assert!(!waiting.is_over());
+        let long = Duration::from_secs(3_600);
+        assert_eq!(waiting.pop(long), Some(data(1, 10)));
+        assert_eq!(waiting.pop(long), None, "it does not wait");
+        assert!(waiting.is_over());
     }
 }

@@ -118,12 +118,17 @@ fn start_server(
         producers = producers.or_else(|| after(line, "Listening for producers on "));
         consumers = consumers.or_else(|| after(line, "Listening for consumers on "));
         captures |= line.starts_with("Capturing") || line.contains("without a capture");
-        if line.starts_with("warning") {
+        if is_warning(line) {
             note!("{line}");
         }
         producers.zip(consumers).filter(|_| captures)
     })?;
     Ok((server, ports.0, ports.1))
+}
+
+/// Returns whether a line of the server's log is a warning: `TIME WARN TARGET: TEXT`.
+fn is_warning(line: &str) -> bool {
+    line.split(' ').nth(1) == Some("WARN")
 }
 
 fn start_consumers(demo: &Demo, at: SocketAddr) -> Result<Fanfare> {
@@ -184,7 +189,8 @@ fn read_capture(
     capture: &Path,
     (producers, consumers): (SocketAddr, SocketAddr),
 ) -> Result<Option<Report>> {
-    let packets: Vec<&str> = packet_lines(told).collect();
+    let packets = told.lines().filter(|line| packets(line).is_some());
+    let packets: Vec<&str> = packets.collect();
     if packets.is_empty() {
         writeln!(text, "no capture, so no latency: see the warning above")?;
         return Ok(None);
@@ -198,8 +204,12 @@ fn read_capture(
     report::read(capture, options).map(Some)
 }
 
-fn packet_lines(told: &str) -> impl Iterator<Item = &str> {
-    told.lines().filter(|line| line.contains("packets"))
+/// Parses a line `N packets WHAT` of the server's capture; a single one is `1 packet WHAT`.
+fn packets(line: &str) -> Option<(u64, &str)> {
+    let (number, rest) = line.split_once(' ')?;
+    let what = rest.strip_prefix("packet")?;
+    let what = what.strip_prefix('s').unwrap_or(what).strip_prefix(' ')?;
+    Some((number.parse().ok()?, what))
 }
 
 /// Adds the results of the capture: rates and latency on the wire.
@@ -218,10 +228,31 @@ fn add_capture(demo: &mut Demo, told: &str, report: &Report) -> Result<()> {
             demo.figures.add(&format!("fanout_{name}"), value);
         }
     }
-    let dropped =
-        packet_lines(told).find_map(|line| line.strip_suffix(" packets dropped by kernel"));
-    if let Some(dropped) = dropped.and_then(|n| n.parse().ok()) {
+    let mut packets = told.lines().filter_map(packets);
+    if let Some((dropped, _)) = packets.find(|(_, what)| *what == "dropped by kernel") {
         demo.figures.count("fanout_packets_dropped", dropped);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_server_are_understood() {
+        let warning = "2026-11-25T10:17:34.123456Z WARN files: no right; running without a capture";
+        assert!(is_warning(warning));
+        assert!(!is_warning(
+            "2026-11-25T10:17:34.123456Z INFO program: WARN is a level"
+        ));
+        assert!(!is_warning("Capturing ports 1 and 2 into x"));
+        for (line, number) in [("0 packets", 0), ("1 packet", 1), ("20 packets", 20)] {
+            let line = format!("{line} dropped by kernel");
+            assert_eq!(packets(&line), Some((number, "dropped by kernel")));
+        }
+        for line in ["packets dropped by kernel", "2 sessions", "1 packet", ""] {
+            assert_eq!(packets(line), None, "{line}");
+        }
+    }
 }

@@ -433,7 +433,8 @@ impl Passes {
                 say!("{name:<20} {nanos:8.1} ns a message");
             }
             if !has_structs {
-                say!("{:<20} only with builtin templates", "generated structs");
+                let name = "generated structs";
+                say!("{name:<20} only with builtin templates or --structs");
             }
             return;
         }

@@ -8,7 +8,8 @@ use crate::input::is_standard;
 use crate::plural::counted;
 use crate::print::{exit_code, note, say};
 use crate::range::whole;
-use anyhow::{Context, Result, bail};
+use crate::usage::misuse;
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fanfare_engine::stop::Stop;
 use fanfare_fast::fix::{self, FixError, KnownTags};
@@ -93,7 +94,7 @@ enum LineFormat {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     check_preamble(args.header, args.preamble)?;
     if args.header == Header::None && args.packet_size.is_some() {
-        bail!("--packet-size needs packets: --header none has none");
+        misuse!("--packet-size needs packets: --header none has none");
     }
     let mut errors = Output::new(Some(Format::Json));
     if args.json || is_standard(&args.output) {

@@ -5,6 +5,7 @@ use super::packets::{Flow, check_size, each_packet};
 use crate::line::{self, BATCH, DATAGRAM, Reach};
 use crate::print::{note, say};
 use crate::range::share;
+use crate::usage::misuse;
 use anyhow::{Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::{Header, Preamble};
@@ -64,14 +65,16 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.header == Header::None {
-        bail!("--header none has no packets to send");
+        misuse!("--header none has no packets to send");
     }
     if args.second.is_none() && args.loss_b > 0.0 {
-        bail!("--loss-b needs a line B: --second is missing");
+        misuse!("--loss-b needs a line B: --second is missing");
     }
     let first = SocketAddrV4::new(args.address, args.port);
     for line in [Some(first), args.second].into_iter().flatten() {
-        args.reach.check(line)?;
+        if let Err(why) = args.reach.check(line) {
+            misuse!("{why}");
+        }
     }
     let stop = Stop::on_interrupt()?;
     let packets = read(args, &stop)?;

@@ -2,6 +2,7 @@
 
 use crate::input::{Input, is_standard};
 use crate::print::note;
+use crate::usage::misuse;
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::template::limits::MAX_BYTES;
@@ -166,7 +167,7 @@ impl Framing {
 /// Refuses a preamble without a header: a stream without packets has none.
 pub(crate) fn check_preamble(header: Header, preamble: Preamble) -> Result<()> {
     if header == Header::None && !preamble.is_empty() {
-        bail!("--preamble needs packets: --header none has none");
+        misuse!("--preamble needs packets: --header none has none");
     }
     Ok(())
 }

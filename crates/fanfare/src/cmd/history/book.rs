@@ -10,6 +10,7 @@ use fanfare_history::moment::{Moment, utc};
 use fanfare_history::{AsOf, At};
 use fanfare_market::event::{Event, InstrumentId};
 use fanfare_market::instruments::Lookup;
+use fanfare_wire::text::SafeJson;
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -75,5 +76,5 @@ fn show(args: &Args, books: &AsOf, instrument: InstrumentId) {
     object.insert("status".to_owned(), status.into());
     let last = seen.into_iter().flat_map(|seen| seen.last.iter());
     object.insert("last".to_owned(), last.map(value).collect());
-    say!("{}", Value::Object(object));
+    say!("{}", SafeJson(Value::Object(object)));
 }

@@ -2,7 +2,8 @@
 
 use crate::cmd::fast::decode::{self, Arbitration, Network};
 use crate::cmd::fast::options::{Framing, Sequence, Strictness, TEMPLATES_HELP, socket_address};
-use anyhow::{Result, bail};
+use crate::usage::misuse;
+use anyhow::Result;
 use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 
@@ -68,8 +69,8 @@ impl Feed {
     pub(super) fn check(&self) -> Result<&str> {
         match (&self.templates, self.has_source()) {
             (Some(templates), true) => Ok(templates),
-            (None, _) => bail!("--templates is missing: it names the templates of the feed"),
-            (_, false) => bail!("no feed is given: --file, --multicast or --pcap names one"),
+            (None, _) => misuse!("--templates is missing: it names the templates of the feed"),
+            (_, false) => misuse!("no feed is given: --file, --multicast or --pcap names one"),
         }
     }
 

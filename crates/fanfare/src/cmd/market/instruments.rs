@@ -6,7 +6,8 @@ use super::printer::Printer;
 use super::{events, json};
 use crate::plural::counted;
 use crate::print::{exit_code, note, say};
-use anyhow::{Result, bail};
+use crate::usage::misuse;
+use anyhow::Result;
 use fanfare_market::Instruments;
 use fanfare_market::instruments::Instrument;
 use fanfare_wire::text::Escaped;
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     if !args.feed.is_wanted() {
         if args.table.is_none() {
-            bail!("expected a file of instruments, or a feed with --templates");
+            misuse!("expected a file of instruments, or a feed with --templates");
         }
         return Ok(print(args, &table, true));
     }

@@ -4,6 +4,7 @@ use crate::cmd::fast::lines::refuse_input;
 use crate::input::is_standard;
 use crate::print::{Remarks, Stdout};
 use crate::progress;
+use crate::usage::{Usage, misuse};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use fanfare_market::Instruments;
@@ -64,6 +65,15 @@ pub(crate) fn schema(name: &str) -> Result<Schema, String> {
     name.parse().map_err(|error| format!("{error}"))
 }
 
+/// Returns the set of the schemas that options name; mixed ones if they name none.
+pub(crate) fn schemas(named: &[Schema]) -> Result<Schemas> {
+    if named.is_empty() {
+        return Ok(Schemas::MIXED);
+    }
+    let exclude = || Usage("--schema: mbp-1 and mbp-10 exclude each other".to_owned());
+    Ok(Schemas::new(named).ok_or_else(exclude)?)
+}
+
 pub(crate) fn dataset(name: &str) -> Result<String, String> {
     match name.len() {
         1..=15 if name.is_ascii() => Ok(name.to_owned()),
@@ -120,7 +130,7 @@ impl Printer {
     /// Creates a printer with these options; refuses an output that is one of the files read.
     pub(super) fn new(options: &Printing, table: Instruments, read: &[&Path]) -> Result<Self> {
         let form = match options.format {
-            Format::Json if !options.schema.is_empty() => bail!("--schema needs --format dbn"),
+            Format::Json if !options.schema.is_empty() => misuse!("--schema needs --format dbn"),
             Format::Json => Form::Json(String::new()),
             Format::Dbn => Form::Dbn(Box::new(Dbn::new(options)?)),
         };
@@ -230,10 +240,7 @@ impl Printer {
 
 impl Dbn {
     fn new(options: &Printing) -> Result<Self> {
-        let schemas = match options.schema.as_slice() {
-            [] => Schemas::MIXED,
-            some => Schemas::new(some).context("--schema: mbp-1 and mbp-10 exclude each other")?,
-        };
+        let schemas = schemas(&options.schema)?;
         if is_standard(&options.output) && io::stdout().is_terminal() {
             bail!("DBN is binary, and stdout is a terminal: give a file (--output), or a pipe");
         }

@@ -2,7 +2,8 @@
 
 use crate::cmd::fast::options::address_and_port;
 use crate::line::{Line, Reach};
-use anyhow::{Result, bail, ensure};
+use crate::usage::misuse;
+use anyhow::{Error, Result, ensure};
 use std::net::SocketAddrV4;
 use std::path::Path;
 use std::str::FromStr;
@@ -56,14 +57,18 @@ impl Lines {
     /// Checks the rules against the number of files.
     pub(super) fn new(reach: Reach, rules: &[Rule], files: usize) -> Result<Self> {
         for (at, rule) in rules.iter().enumerate() {
-            if let From::File(file) = rule.from {
-                ensure!(file <= files, "--line {file}=…: no file {file} is given");
+            if let From::File(file) = rule.from
+                && file > files
+            {
+                misuse!("--line {file}=…: no file {file} is given");
             }
             let before = rules.get(..at).unwrap_or_default();
             if before.iter().any(|other| other.from == rule.from) {
-                bail!("--line: {} occurs twice", rule.from);
+                misuse!("--line: {} occurs twice", rule.from);
             }
-            rule.to.map_or(Ok(()), |to| reach.check(to))?;
+            if let Some(Err(why)) = rule.to.map(|to| reach.check(to)) {
+                misuse!("{why}");
+            }
         }
         Ok(Self {
             reach,
@@ -108,7 +113,7 @@ impl Lines {
             self.lines.len() < MOST_LINES,
             "the captures have more than {MOST_LINES} lines: choose with --line"
         );
-        self.reach.check(target)?;
+        self.reach.check(target).map_err(Error::msg)?;
         self.lines.push(Line::open(self.reach, target)?);
         Ok(self.lines.len() - 1)
     }

@@ -9,6 +9,7 @@ mod source;
 use crate::line::{BATCH, Line, Reach};
 use crate::plural::counted;
 use crate::print::{note, say};
+use crate::usage::misuse;
 use anyhow::{Result, ensure};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::Header;
@@ -84,22 +85,22 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(log) = plant::folder(args)? {
         return plant::run(args, log);
     }
-    ensure!(
-        args.header != Some(Header::None),
-        "--header none has no packets to send"
-    );
+    if args.header == Some(Header::None) {
+        misuse!("--header none has no packets to send");
+    }
     let times = [args.from, args.to];
     let of_end = |time: &Moment| matches!(time, Moment::Before(_) | Moment::Day);
-    ensure!(
-        !times.iter().flatten().any(of_end),
-        "the end of a capture is not known in advance: --from and --to must be a time or +SECONDS"
-    );
+    if times.iter().flatten().any(of_end) {
+        misuse!(
+            "the end of a capture is not known in advance: --from and --to must be a time or \
+             +SECONDS"
+        );
+    }
     let passes = args.times.unwrap_or(1);
     let standard = args.files.iter().filter(|file| file.as_os_str() == "-");
-    ensure!(
-        standard.count() <= usize::from(passes == 1),
-        "stdin can be read only once: it can be neither looped nor given twice"
-    );
+    if standard.count() > usize::from(passes == 1) {
+        misuse!("stdin can be read only once: it can be neither looped nor given twice");
+    }
     let stop = Stop::on_interrupt()?;
     let mut play = Play {
         lines: Lines::new(args.reach, &args.line, args.files.len())?,

@@ -5,7 +5,8 @@ use super::pace::Speed;
 use super::raw::RawSource;
 use crate::cmd::plant;
 use crate::logs::LogArgs;
-use anyhow::{Result, bail, ensure};
+use crate::usage::misuse;
+use anyhow::Result;
 use fanfare_gateway::{Config, Mode, PortConfig, Replay, Speed as Times, Turns};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,20 +17,22 @@ const PORT: u16 = 3001;
 /// Returns the folder of a log or the file of DBN, if the input is one.
 pub(super) fn folder(args: &Args) -> Result<Option<PathBuf>> {
     let Some(folder) = args.files.iter().find(|file| is_of_events(file)) else {
-        ensure!(args.port.is_none(), "--port needs a log or DBN to replay");
+        if args.port.is_some() {
+            misuse!("--port needs a log or DBN to replay");
+        }
         return Ok(None);
     };
     let shown = folder.display();
-    ensure!(
-        args.files.len() == 1,
-        "`{shown}` is a log or DBN, which must be the only file"
-    );
+    if args.files.len() > 1 {
+        misuse!("`{shown}` is a log or DBN, which must be the only file");
+    }
     let is_plain = args.line.is_empty() && args.every.is_none() && args.header.is_none();
-    ensure!(
-        is_plain && !args.json,
-        "`{shown}` is a log or DBN, which a gateway replays to sessions: --line, --header, --every \
-         and --json are of captures and packets"
-    );
+    if !is_plain || args.json || args.reach.is_set() {
+        misuse!(
+            "`{shown}` is a log or DBN, which a gateway replays to sessions: --line, --header, \
+             --every, --interface, --ttl and --json are of captures and packets"
+        );
+    }
     Ok(Some(folder.clone()))
 }
 
@@ -49,7 +52,7 @@ pub(super) fn run(args: &Args, path: PathBuf) -> Result<ExitCode> {
             Times::Thousandths((times * 1e3).round() as u32)
         }
         Speed::Times(_) => {
-            bail!("--speed of a log must be `max` or a number between 0.001 and 1000000")
+            misuse!("--speed of a log must be `max` or a number between 0.001 and 1000000")
         }
     };
     let config = Config {

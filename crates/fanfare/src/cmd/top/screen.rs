@@ -4,6 +4,7 @@ use super::source::Source;
 use super::view::View;
 use super::{Args, draw};
 use crate::print::say;
+use crate::usage::misuse;
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::{Reload, Stop};
 use ratatui::Terminal;
@@ -23,7 +24,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut source = match (&args.socket, &args.url) {
         (Some(path), _) => Source::socket(path),
         (None, Some(url)) => Source::url(url, args.token_file.as_deref())?,
-        (None, None) => bail!("expected --socket or --url"),
+        (None, None) => misuse!("expected --socket or --url"),
     };
     let mut view = View::new(args.interval);
     view.ask(&mut source).with_context(|| source.to_string())?;

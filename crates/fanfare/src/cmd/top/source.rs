@@ -1,6 +1,7 @@
 //! The source of the data: the control socket, or the console.
 
 use crate::cmd::ctl;
+use crate::usage::misuse;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -31,11 +32,11 @@ impl Source {
 
     pub(super) fn url(url: &str, token_file: Option<&Path>) -> Result<Self> {
         let Some(host) = url.strip_prefix("http://") else {
-            bail!("--url {url}: expected http://HOST:PORT; use --socket if the console has TLS");
+            misuse!("--url {url}: expected http://HOST:PORT; use --socket if the console has TLS");
         };
         let host = host.trim_end_matches('/');
         if host.is_empty() || host.contains(['/', '?', '#', '@', ' ']) {
-            bail!("--url {url}: expected http://HOST:PORT, without a path");
+            misuse!("--url {url}: expected http://HOST:PORT, without a path");
         }
         let token = token_file.map(|path| {
             let text = std::fs::read_to_string(path);

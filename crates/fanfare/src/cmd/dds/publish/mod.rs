@@ -8,6 +8,7 @@ use super::options::{self, DomainArgs, FeedArgs, Role, ShmArgs};
 use crate::cmd::fast::options::socket_address;
 use crate::cmd::fast::packets::PacketFile;
 use crate::print::{exit_code, note};
+use crate::usage::misuse;
 use anyhow::{Result, bail};
 use fanfare_dds::distribute::Publisher;
 use fanfare_dds::fast::Mapping;
@@ -48,14 +49,26 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Multicast group to receive, ADDRESS:PORT; twice for two lines with the same feed. A
-    /// message of the template Done ends it.
+    /// message of the template Done ends it. Packets that are not readable are counted, and so are
+    /// messages with a sample above 1 MiB, half of --backlog, or with shm a quarter of --ring: the
+    /// rest of such a message is left out, and the exit status is 1.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     multicast: Vec<SocketAddrV4>,
     /// Address of the interface that receives multicast.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1",
+        conflicts_with = "file"
+    )]
     receive_interface: Ipv4Addr,
     /// Length header in front of each packet of the file.
-    #[arg(long, value_name = "HEADER", default_value = "u32le")]
+    #[arg(
+        long,
+        value_name = "HEADER",
+        default_value = "u32le",
+        conflicts_with = "multicast"
+    )]
     header: Header,
     #[command(flatten)]
     domain: DomainArgs,
@@ -71,7 +84,9 @@ pub(crate) struct Args {
           value_parser = clap::value_parser!(u64).range(..=LONGEST))]
     wait: u64,
     /// Seconds to wait for a subscriber that is alive but does not read: with --qos reliable a
-    /// sample waits until every reader's history has space.
+    /// sample waits, at least a second, until every reader's history has space. After these seconds
+    /// the command fails; with shm it cuts the subscriber off, serves the others, and ends with
+    /// status 1.
     #[arg(long, value_name = "SECONDS", default_value_t = 15,
           value_parser = clap::value_parser!(u64).range(..=LONGEST))]
     patience: u64,
@@ -95,10 +110,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.multicast.len() > 2 {
-        bail!("a feed has at most two lines");
+        misuse!("a feed has at most two lines");
     }
     if let Some(line) = args.multicast.iter().find(|line| !line.ip().is_multicast()) {
-        bail!("--multicast {line}: {} is not a multicast group", line.ip());
+        misuse!("--multicast {line}: {} is not a multicast group", line.ip());
     }
     let mapping = args.feed.mapping()?;
     let stop = Stop::on_interrupt()?;
@@ -114,7 +129,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let mut run = Run::new(args, &mapping, publisher, stop.clone());
     let losses = run.read(args, file)?;
-    let complete = run.writer.finish()?;
+    let complete = run.writer.finish()? && run.maker.too_long == 0;
     let times = run.times(echoes.last());
     report(args, &run, &echoes, times, (losses, complete));
     Ok(exit_code(complete))
@@ -127,7 +142,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 fn open(args: &Args, mapping: &Mapping, stop: &Stop, echoes: &Arc<Echoes>) -> Result<Publisher> {
     let carrier = args
         .feed
-        .carrier(&args.domain, Role::Publisher, &args.shm)?;
+        .carrier(&args.domain, Role::Publisher, &args.shm)?
+        .patience(Duration::from_secs(args.patience));
     let distribution = args.feed.distribution();
     let publisher = Publisher::open(carrier, mapping, &distribution, |t| {
         echoes.recorder(&t.name)

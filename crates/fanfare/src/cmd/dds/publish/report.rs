@@ -37,6 +37,9 @@ pub(super) fn report(
             run.maker.bad_packets
         );
     }
+    if run.maker.too_long > 0 {
+        say!("{} messages with too long a sample", run.maker.too_long);
+    }
     let name = |index: u32| {
         let template = run.maker.converter.mapping().by_index(index);
         template.map_or("", |t| t.name.as_str())
@@ -72,9 +75,13 @@ fn figures(run: &Run, all: &Histogram, times: &Times, losses: &Losses) -> Figure
     );
     // Counted before the token. DDS does not distinguish a closed reader from a dead process.
     figures.count("readers_left", run.writer.departures.gone.into());
+    let (cut_off, died) = run.writer.lost_subscribers;
+    figures.count("readers_cut_off", cut_off);
+    figures.count("readers_died", died);
     figures.count("missing", losses.missing);
     figures.count("kernel_drops", losses.kernel_drops);
     figures.count("bad_packets", run.maker.bad_packets);
+    figures.count("too_long", run.maker.too_long);
     figures.count("in_flight", run.writer.in_flight);
     figures.add("published_us", micros(times.published));
     figures.add("waited_us", micros(times.waited));

@@ -3,6 +3,7 @@
 use super::Args;
 use super::make::Maker;
 use crate::cmd::dds::input::{self, Losses, SampleRing, Source};
+use crate::cmd::dds::options::TransportArg;
 use crate::cmd::fast::packets::{Flow, PacketFile};
 use crate::print::note;
 use anyhow::{Result, bail};
@@ -33,10 +34,16 @@ pub(super) struct Writer {
     echo_lost: u64,
     /// The time that samples waited for the echoes of others.
     waited: Duration,
-    patience: Duration,
+    /// Whether Ctrl-C ended a wait.
+    is_broken_off: bool,
+    /// The patience with a subscriber that does not read; `None` in shared memory, where the
+    /// publisher itself cuts it off.
+    patience: Option<Duration>,
     watch: DepartureWatch,
     /// Departures of subscribers before the Done token: those after it are expected.
     pub(super) departures: Departures,
+    /// Subscribers in shared memory that were cut off, and that died.
+    pub(super) lost_subscribers: (u64, u64),
     last: Option<Instant>,
 }
 
@@ -47,6 +54,8 @@ impl Run {
         publisher: Option<Publisher>,
         stop: Stop,
     ) -> Self {
+        let longest = publisher.as_ref().and_then(Publisher::longest);
+        let longest = longest.unwrap_or(usize::MAX);
         let writer = Writer {
             mapping: Arc::clone(mapping),
             publisher,
@@ -61,12 +70,15 @@ impl Run {
             },
             echo_lost: 0,
             waited: Duration::ZERO,
-            patience: Duration::from_secs(args.patience),
+            is_broken_off: false,
+            patience: (args.domain.transport != TransportArg::Shm)
+                .then(|| Duration::from_secs(args.patience)),
             watch: DepartureWatch::new("readers", |line| note!("fanfare: {line}")),
             departures: Departures::default(),
+            lost_subscribers: (0, 0),
             last: None,
         };
-        let maker = Maker::new(args, mapping, stop);
+        let maker = Maker::new(args, mapping, longest, stop);
         Self { maker, writer }
     }
 
@@ -119,30 +131,37 @@ impl Writer {
             return Ok(Flow::Continue(()));
         };
         let (lost, stop, watch) = (&mut self.echo_lost, &self.stop, &mut self.watch);
-        self.waited += wait_for_room(publisher, in_flight, lost, stop);
+        let waited = wait_for_room(publisher, in_flight, lost, stop);
+        self.waited += waited;
         let flow = patiently(publisher, sample, self.patience, stop, watch)?;
+        self.is_broken_off |= flow.is_break() || !waited.is_zero() && stop.is_raised();
         watch.look(publisher.departures());
         Ok(flow)
     }
 
-    /// Writes the Done token and waits for the echoes in flight. Returns whether all came.
+    /// Writes the Done token and waits for the echoes in flight. Returns whether every sample was
+    /// published, to every subscriber that is alive, and all echoes came. If Ctrl-C ended a wait,
+    /// it waits for a second each: what kept the run waiting may keep it waiting here, too.
     pub(super) fn finish(&mut self) -> Result<bool> {
         self.last = Some(Instant::now());
         let Some(publisher) = &mut self.publisher else {
             return Ok(true);
         };
+        let [for_token, for_echoes] = match self.is_broken_off {
+            true => [1, 1],
+            false => [10, 5],
+        };
         self.departures = publisher.departures();
         self.watch.tell(self.departures);
         note!("Writing Done token");
-        let acknowledged = publisher.finish(Duration::from_secs(10))?;
+        let acknowledged = publisher.finish(Duration::from_secs(for_token))?;
         if !acknowledged {
-            note!("fanfare: a subscriber has not acknowledged everything within 10 s");
+            note!("fanfare: a subscriber has not acknowledged everything within {for_token} s");
         }
-        match publisher.lost_subscribers() {
-            (0, 0) => {}
-            (slow, dead) => {
-                note!("fanfare: {slow} subscribers stopped reading and were cut off, {dead} died");
-            }
+        self.lost_subscribers = publisher.lost_subscribers();
+        let (slow, dead) = self.lost_subscribers;
+        if slow + dead > 0 {
+            note!("fanfare: {slow} subscribers stopped reading and were cut off, {dead} died");
         }
         if publisher.without_topic() > 0 {
             note!(
@@ -161,11 +180,12 @@ impl Writer {
             note!("fanfare: echoes: {failure}");
         }
         let is_whole = publisher.refused() == 0 && publisher.without_topic() == 0;
-        let complete = acknowledged && is_whole;
+        // A subscriber that is gone is none any more, over DDS too.
+        let complete = acknowledged && is_whole && slow == 0;
         if !self.echo {
             return Ok(complete);
         }
-        let end = Instant::now() + Duration::from_secs(5);
+        let end = Instant::now() + Duration::from_secs(for_echoes);
         while publisher.echoed() < publisher.written() && Instant::now() < end {
             thread::park_timeout(Duration::from_millis(10));
         }
@@ -198,12 +218,12 @@ fn span(first: Option<Instant>, written: Option<Instant>, echo: Option<Instant>)
     })
 }
 
-/// Publishes a sample, and waits while a reader's history is full: until it reads, leaves, or the
-/// patience ends. Ctrl-C ends the wait, and the run, without the sample.
+/// Publishes a sample, and waits while a reader's history, or the ring, is full: until it reads,
+/// leaves, is cut off, or the patience ends. Ctrl-C ends the wait, and the run, without the sample.
 fn patiently(
     publisher: &mut Publisher,
     sample: &Converted<'_>,
-    patience: Duration,
+    patience: Option<Duration>,
     stop: &Stop,
     watch: &mut DepartureWatch,
 ) -> Result<Flow> {
@@ -225,7 +245,7 @@ fn patiently(
             note!("fanfare: a subscriber does not read, and all wait for it");
             Instant::now()
         });
-        if since.elapsed() >= patience {
+        if let Some(patience) = patience.filter(|patience| since.elapsed() >= *patience) {
             bail!(
                 "a subscriber is alive but has not read for {} s: with --qos last-value or \
                  best-effort the publisher does not wait for it",

@@ -18,7 +18,8 @@ use super::output::{Format, Output};
 use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
 use crate::print::exit_code;
 use crate::range::{rate, whole};
-use anyhow::{Context, Result, bail};
+use crate::usage::misuse;
+use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::{Decoder, Program};
 use fanfare_feed::channel::Datagram;
@@ -152,21 +153,21 @@ impl Args {
     /// Checks that the arguments are consistent.
     pub(crate) fn check(&self) -> Result<()> {
         if self.file.len() > 2 || self.multicast.len() > 2 {
-            bail!("a feed has at most two lines");
+            misuse!("a feed has at most two lines");
         }
         if let [a, b] = &self.multicast[..]
             && a == b
         {
-            bail!("both lines are {a}");
+            misuse!("both lines are {a}");
         }
         if self.empty && self.format.is_some() {
-            bail!("--empty writes no messages: it cannot be combined with --format");
+            misuse!("--empty writes no messages: it cannot be combined with --format");
         }
         if !self.file.is_empty() {
             check_preamble(self.framing.of_file(), self.framing.preamble)?;
         }
         if self.framing.keep_dictionary && self.file.len() != 1 {
-            bail!(
+            misuse!(
                 "--keep-dictionary needs one file: a packet that may be lost must not depend on \
                  others"
             );

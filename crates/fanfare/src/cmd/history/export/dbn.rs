@@ -3,11 +3,12 @@
 use super::output::Output;
 use super::{Args, Sink};
 use crate::cmd::history::range::{Chosen, Range};
+use crate::cmd::market::printer::schemas;
 use crate::print::note;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use fanfare_history::{AsOf, At, Log, LogError};
 use fanfare_market::book::BookConfig;
-use fanfare_market::dbn::{DbnConfig, Schema, Schemas, ToDbn};
+use fanfare_market::dbn::{DbnConfig, Schema, ToDbn};
 use fanfare_market::event::{Event, InstrumentId, Kind};
 use fanfare_market::instruments::Directory;
 use fanfare_market::{Values, state};
@@ -30,8 +31,9 @@ pub(super) struct Dbn {
     /// The time of arrival of the last event.
     time: u64,
     is_begun: bool,
-    /// Whether the next event is the first one of its run.
+    /// Whether the next event is the first one of its run, and whether events before it were lost.
     is_new_run: bool,
+    has_lost: bool,
     /// Values that the converters before the last restart of the plant could not represent.
     lost: u64,
     bytes: Vec<u8>,
@@ -40,10 +42,7 @@ pub(super) struct Dbn {
 
 impl Dbn {
     pub(super) fn new(args: &Args, range: Range, log: &Log, output: Output) -> Result<Self> {
-        let schemas = match args.schema.as_slice() {
-            [] => Schemas::MIXED,
-            some => Schemas::new(some).context("--schema: mbp-1 and mbp-10 exclude each other")?,
-        };
+        let schemas = schemas(&args.schema)?;
         let config = DbnConfig::new(schemas);
         let of_books = [Schema::Mbo, Schema::Mbp1, Schema::Mbp10];
         let has_books = of_books.into_iter().any(|schema| schemas.has(schema));
@@ -63,6 +62,7 @@ impl Dbn {
             time: Event::NO_TIME,
             is_begun: false,
             is_new_run: true,
+            has_lost: false,
             lost: 0,
             bytes: Vec::new(),
             out: BufWriter::with_capacity(1 << 16, output),
@@ -81,6 +81,9 @@ impl Dbn {
         self.lost = self.lost_values();
         self.to_dbn = ToDbn::new(self.config)?.with_books(books);
         self.values = Values::default();
+        if self.has_lost {
+            self.to_dbn.lose_all();
+        }
         Ok(())
     }
 
@@ -175,6 +178,7 @@ impl Sink for Dbn {
     }
 
     fn lost(&mut self, _: u64, _: u64) -> Result<()> {
+        self.has_lost = true;
         self.to_dbn.lose_all();
         self.to_dbn.gap();
         Ok(())
@@ -182,7 +186,7 @@ impl Sink for Dbn {
 
     /// Clears the books that were written, because the next run may not show them.
     fn restart(&mut self) -> Result<()> {
-        self.is_new_run = true;
+        (self.is_new_run, self.has_lost) = (true, false);
         // No instruments: the symbols were written, and the numbers may be those of others.
         let table = Directory::new();
         for (instrument, source) in mem::take(&mut self.books) {

@@ -14,7 +14,8 @@ use crate::input::is_standard;
 use crate::plural::counted;
 use crate::print::{exit_code, note};
 use crate::progress;
-use anyhow::{Context, Result, bail, ensure};
+use crate::usage::misuse;
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use fanfare_engine::stop::Stop;
 use fanfare_history::Log;
@@ -96,11 +97,9 @@ trait Sink {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let is_dbn = args.format == Format::Dbn;
-    ensure!(
-        args.schema.is_empty() || is_dbn,
-        "--schema needs --format dbn"
-    );
+    if !args.schema.is_empty() && args.format != Format::Dbn {
+        misuse!("--schema needs --format dbn");
+    }
     let is_binary = matches!(args.format, Format::Dbn | Format::Parquet);
     let is_terminal = is_standard(&args.output) && io::stdout().is_terminal();
     if is_binary && is_terminal {

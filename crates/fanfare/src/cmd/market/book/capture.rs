@@ -5,7 +5,8 @@ use super::{Args, From, Watch};
 use crate::cmd::fast::decode;
 use crate::print::note;
 use crate::progress;
-use anyhow::{Context, Result, bail};
+use crate::usage::misuse;
+use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::Program;
 use fanfare_feed::Line;
@@ -27,7 +28,7 @@ pub(super) fn run(
     watch: &mut Watch,
 ) -> Result<()> {
     if decoding.multicast.is_empty() {
-        bail!("--multicast is missing: it names the lines of changes in the capture");
+        misuse!("--multicast is missing: it names the lines of changes in the capture");
     }
     let cannot = || format!("cannot read `{}`", path.display());
     let file = File::open(path).with_context(cannot)?;

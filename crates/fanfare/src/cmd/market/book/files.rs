@@ -4,7 +4,8 @@ use super::{Args, From, Watch, channel};
 use crate::cmd::fast::decode;
 use crate::cmd::fast::decode::place::lowest;
 use crate::cmd::fast::decode::recording::{Recording, Source};
-use anyhow::{Context, Result, bail};
+use crate::usage::misuse;
+use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::program::{FieldId, FieldKind};
 use fanfare_fast::{Cell, Decoder, Program, Record};
@@ -145,7 +146,7 @@ impl Recordings {
         stop: &Stop,
     ) -> Result<Self> {
         if files.is_empty() {
-            bail!("--file is missing: it names a file of changes");
+            misuse!("--file is missing: it names a file of changes");
         }
         let header = decoding.framing.of_file();
         let mut channel = channel(decoding, program, files.len())?;

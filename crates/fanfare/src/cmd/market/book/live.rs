@@ -4,7 +4,8 @@ use super::{Args, From, Watch, config};
 use crate::cmd::fast::decode;
 use crate::cmd::fast::options::socket_address;
 use crate::print::note;
-use anyhow::{Result, bail};
+use crate::usage::misuse;
+use anyhow::Result;
 use fanfare_engine::clock::Clock;
 use fanfare_engine::feed::{LineConfig, Receiver, ReceiverConfig};
 use fanfare_engine::stop::Stop;
@@ -68,7 +69,7 @@ pub(super) fn groups(args: &Args) -> Result<Vec<SocketAddrV4>> {
     let groups = args.snapshot.iter().map(|text| socket_address(text));
     match groups.collect() {
         Ok(groups) => Ok(groups),
-        Err(why) => bail!("--snapshot with --multicast: {why}"),
+        Err(why) => misuse!("--snapshot with --multicast: {why}"),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::cmd::fast::decode::{self, feed::channel_config};
 use crate::cmd::fast::options::load;
 use crate::print::{Remarks, exit_code};
 use crate::range::whole;
+use crate::usage::misuse;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use fanfare_fast::Program;
@@ -105,7 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let decoding = args.feed.decoding(true);
     decoding.check()?;
     if args.snapshot.len() > 2 {
-        bail!("snapshots come over at most two lines");
+        misuse!("snapshots come over at most two lines");
     }
     let program = load(templates, args.feed.strictness.reading())?;
     let mut watch = Watch::new(args, &program)?;

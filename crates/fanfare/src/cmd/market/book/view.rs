@@ -5,6 +5,7 @@ use crate::plural::counted;
 use crate::print::{Out, line, note};
 use fanfare_market::Follower;
 use fanfare_market::event::InstrumentId;
+use fanfare_wire::text::SafeJson;
 use serde_json::Value;
 use std::io::{self, IsTerminal, stdout};
 
@@ -49,7 +50,7 @@ impl View {
     pub(super) fn show(&mut self, follower: &Follower, instrument: InstrumentId) -> io::Result<()> {
         let picture = picture(follower, instrument);
         let (clear, text) = match (self.is_json, self.is_terminal) {
-            (true, _) => ("", Value::Object(picture.object()).to_string()),
+            (true, _) => ("", SafeJson(Value::Object(picture.object())).to_string()),
             (false, true) => (REDRAW, picture.table()),
             (false, false) => ("", picture.table()),
         };

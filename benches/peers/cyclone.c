@@ -8,17 +8,47 @@
  *     cyclone source SIZE COUNT DOMAIN  writes them, with batching
  *
  * All end with stdin. Samples are taken and written by listeners, in the thread that receives, as in
- * the library's own example with -l. A sample that is missing or comes twice ends the program. */
+ * the library's own example with -l. ping and sink add up the words of a sample's bytes. A sample
+ * that is missing, comes twice or has other bytes than were sent ends the program. */
 
 #include "cyclone.h"
 
 static uint64_t count, warm_up;
 static dds_entity_t reader;
+/* The sum of the words of a payload. */
+static uint64_t payload_sum;
 /* ping */
 static uint64_t number;
 static dds_time_t sent_at, *round_trips;
 /* sink */
 static dds_time_t began;
+
+/* Adds up the words of a payload. */
+static uint64_t sum_of(const struct sample *sample) {
+    size_t words = (size - NUMBER_SIZE) / sizeof(uint64_t);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < words; i++) {
+        uint64_t word;
+        memcpy(&word, sample->payload + i * sizeof word, sizeof word);
+        sum += word;
+    }
+    return sum;
+}
+
+/* Reads a sample whole. */
+static void check(const struct sample *sample) {
+    if (sum_of(sample) == payload_sum)
+        return;
+    fprintf(stderr, "sample %" PRIu64 " has other bytes than were sent\n", sample->number);
+    exit(1);
+}
+
+/* Gives the samples that are sent bytes of many values. */
+static void fill(void) {
+    for (size_t at = NUMBER_SIZE; at < size; at++)
+        outgoing.payload[at - NUMBER_SIZE] = (uint8_t)(at % 251);
+    payload_sum = sum_of(&outgoing);
+}
 
 static void on_ping(const struct sample *sample, void *unused) {
     (void)unused;
@@ -27,6 +57,7 @@ static void on_ping(const struct sample *sample, void *unused) {
 
 static void on_pong(const struct sample *sample, void *unused) {
     (void)unused;
+    check(sample);
     dds_time_t came = dds_time();
     expect(sample->number, number);
     if (number >= warm_up)
@@ -42,6 +73,7 @@ static void on_pong(const struct sample *sample, void *unused) {
 
 static void on_flow(const struct sample *sample, void *unused) {
     (void)unused;
+    check(sample);
     expect(sample->number, number);
     if (number++ == warm_up)
         began = dds_time();
@@ -89,6 +121,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     set_size(given);
+    fill();
     const char *role = argv[1];
     count = strtoull(argv[3], NULL, 10);
     dds_domainid_t domain = (dds_domainid_t)strtoul(argv[4], NULL, 10);

@@ -7,6 +7,9 @@
 // sample is under way at a time the history keeps the last: a listener's write may not wait for an
 // acknowledgement that its own thread receives.
 //
+// ping and sink add up the words of a sample's bytes: a wrong sum ends the program, as a wrong
+// number does.
+//
 // A sink counts to COUNT, of which a tenth warms up: the first for two seconds at most, the rest for
 // five.
 //
@@ -170,7 +173,8 @@ class Ends {
           participant_(join(domain, by_memory)), type_(new SampleType(size)), outgoing_() {
         type_.register_type(participant_);
         for (std::size_t i = 0; i < sizeof outgoing_.payload; ++i)
-            outgoing_.payload[i] = static_cast<uint8_t>(i % 251);
+            outgoing_.payload[i] = static_cast<uint8_t>((sizeof outgoing_.number + i) % 251);
+        payload_sum_ = sum_of(outgoing_);
     }
 
     ~Ends() {
@@ -231,7 +235,25 @@ class Ends {
         send(outgoing_);
     }
 
+    /// Reads a sample whole.
+    void check(const Sample &sample) const {
+        if (sum_of(sample) != payload_sum_)
+            fail("sample " + std::to_string(sample.number) + " has other bytes than were sent");
+    }
+
   private:
+    /// Adds up the words of a payload.
+    uint64_t sum_of(const Sample &sample) const {
+        const std::size_t words = (size_ - sizeof sample.number) / sizeof(uint64_t);
+        uint64_t sum = 0;
+        for (std::size_t i = 0; i < words; ++i) {
+            uint64_t word;
+            std::memcpy(&word, sample.payload + i * sizeof word, sizeof word);
+            sum += word;
+        }
+        return sum;
+    }
+
     /// Waits for room in the history, as no loan does.
     void copy(const Sample &sample) {
         if (!writer_->write(const_cast<Sample *>(&sample)))
@@ -266,6 +288,7 @@ class Ends {
     DomainParticipant *const participant_;
     TypeSupport type_;
     Sample outgoing_;
+    uint64_t payload_sum_ = 0;
     std::unique_ptr<Listener> listener_;
     DataWriter *writer_ = nullptr;
     DataReader *reader_ = nullptr;
@@ -286,6 +309,7 @@ void ping(Ends &ends, uint64_t count) {
     trips.nanos.reserve(count);
     ends.write_to("Ping");
     ends.read_from("Pong", [&trips, &ends, warm_up, count](const Sample &sample) {
+        ends.check(sample);
         const auto came = Clock::now();
         expect(sample.number, trips.number);
         if (trips.number >= warm_up)
@@ -312,7 +336,8 @@ void sink(Ends &ends, uint64_t count) {
         bool is_told = false;
     } flow;
     const uint64_t warm_up = count / 10;
-    ends.read_from("Flow", [&flow, warm_up, count](const Sample &sample) {
+    ends.read_from("Flow", [&flow, &ends, warm_up, count](const Sample &sample) {
+        ends.check(sample);
         expect(sample.number, flow.number);
         const Clock::time_point now = Clock::now();
         if (flow.number++ == 0)

@@ -55,8 +55,8 @@ pub(crate) fn contests(peers: &Peers) -> Vec<Contest> {
 fn round_trip((kind, by): (&str, &str), ways: &[Way], size: usize, domain: u32) -> Contest {
     let what = format!(
         "A sample of {size} bytes goes {by} from one process to another, which sends it back; then \
-         the next, each process on a processor of its own. Delivery is reliable, and the number of \
-         each sample is checked."
+         the next, each process on a processor of its own. Delivery is reliable; the reader adds \
+         up the bytes of each sample, and checks its number."
     );
     let title = format!("Samples of {size} bytes {by}: round trip");
     let mut contest = contest(format!("{kind}_round_trip_{size}"), title, what);
@@ -77,7 +77,7 @@ fn throughput((kind, by): (&str, &str), ways: &[Way], domain: u32) -> Contest {
     let what = format!(
         "One process writes samples of {SIZE} bytes as fast as it can, another takes them {by}, \
          each on a processor of its own. The writer waits where the reader is behind, so that \
-         nothing is lost: the number of each sample is checked."
+         nothing is lost: the reader adds up the bytes of each sample, and checks its number."
     );
     let title = format!("Samples of {SIZE} bytes {by}: throughput");
     let mut contest = contest(format!("{kind}_throughput"), title, what);

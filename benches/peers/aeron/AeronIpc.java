@@ -2,6 +2,9 @@
 //
 //     AeronIpc ROLE SIZE COUNT DOMAIN    as cyclone.c
 //
+// ping and sink add up the words of a sample's bytes: a wrong sum ends the program, as a wrong
+// number does.
+//
 // Publications are exclusive and samples are claimed in place; both ends poll without pause. The
 // process that is started first has the media driver, whose only thread sleeps between its duties:
 // the driver has no part in a sample that goes by IPC.
@@ -34,6 +37,7 @@ public final class AeronIpc {
     private final int count;
     private final BufferClaim claim = new BufferClaim();
     private final UnsafeBuffer sample;
+    private final long payloadSum;
     private volatile boolean isOver;
     private long number;
     private long sent;
@@ -47,6 +51,8 @@ public final class AeronIpc {
         for (int at = Long.BYTES; at < size; at++) {
             sample.putByte(at, (byte) (at % 251));
         }
+        // Its number is 0.
+        payloadSum = sumOf(sample, 0);
     }
 
     public static void main(String[] args) throws IOException {
@@ -99,6 +105,7 @@ public final class AeronIpc {
         waitForMatch(out, in);
         FragmentHandler take =
                 (buffer, offset, length, header) -> {
+                    check(buffer, offset);
                     long came = System.nanoTime();
                     expect(buffer.getLong(offset));
                     if (number >= warmUp) {
@@ -128,6 +135,7 @@ public final class AeronIpc {
         int warmUp = count / 10;
         FragmentHandler take =
                 (buffer, offset, length, header) -> {
+                    check(buffer, offset);
                     expect(buffer.getLong(offset));
                     if (number++ == warmUp) {
                         began = System.nanoTime();
@@ -165,6 +173,29 @@ public final class AeronIpc {
         MutableDirectBuffer to = claim.buffer();
         to.putBytes(claim.offset(), from, offset, size);
         claim.commit();
+    }
+
+    /** Reads a sample whole. */
+    private void check(DirectBuffer buffer, int offset) {
+        long came = buffer.getLong(offset);
+        if (sumOf(buffer, offset) != came + payloadSum) {
+            fail("sample " + came + " has other bytes than were sent");
+        }
+    }
+
+    /**
+     * Adds up the words of a sample, of which there is an even number. The compiler may make no
+     * vectors of them: with two sums, an addition does not wait for the one before.
+     */
+    private long sumOf(DirectBuffer buffer, int offset) {
+        long even = 0;
+        long odd = 0;
+        int end = offset + size;
+        for (int at = offset; at < end; at += 2 * Long.BYTES) {
+            even += buffer.getLong(at);
+            odd += buffer.getLong(at + Long.BYTES);
+        }
+        return even + odd;
     }
 
     private void expect(long came) {

@@ -5,7 +5,8 @@
 //!     PROGRAM WAY sink SIZE COUNT DOMAIN    takes samples, prints "rate SAMPLES_A_SECOND"
 //!     PROGRAM WAY source SIZE COUNT DOMAIN  writes them
 //!
-//! A program ends with its stdin. A sample has its number in front, in eight bytes.
+//! A program ends with its stdin. A sample has its number in front, in eight bytes. A ping
+//! and a sink add up the words of its bytes: a wrong sum ends the process, as a wrong number does.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -83,10 +84,51 @@ impl FromStr for Role {
     }
 }
 
-/// Returns the number in front of a sample.
-pub fn number_of(sample: &[u8]) -> u64 {
-    let number = sample.first_chunk::<NUMBER>();
-    number.map_or(u64::MAX, |number| u64::from_le_bytes(*number))
+/// Reads samples whole: where they are on loan, too, all their bytes come to this processor.
+#[derive(Debug, Clone, Copy)]
+pub struct Check {
+    /// Bytes of a payload, which is behind the number.
+    len: usize,
+    /// The sum of a payload's words.
+    sum: u64,
+}
+
+impl Check {
+    /// Adds up the payload that all samples have.
+    pub fn new(args: &Args) -> Self {
+        let payload = args.sample().split_off(NUMBER);
+        Self {
+            len: payload.len(),
+            sum: sum_of(&payload),
+        }
+    }
+
+    /// Reads a sample, and returns its number. Ends the process if it has other bytes than were
+    /// sent.
+    #[inline]
+    pub fn number_of(self, sample: &[u8]) -> u64 {
+        match sample.split_first_chunk::<NUMBER>() {
+            Some((number, payload)) => self.parts(u64::from_le_bytes(*number), payload),
+            None => fail(&"a sample has no number"),
+        }
+    }
+
+    /// Reads a sample whose number is at hand, as [`Self::number_of`] does.
+    #[inline]
+    pub fn parts(self, number: u64, payload: &[u8]) -> u64 {
+        if payload.len() != self.len || sum_of(payload) != self.sum {
+            fail(&format!("sample {number} has other bytes than were sent"));
+        }
+        number
+    }
+}
+
+/// Adds up the words of a payload.
+#[inline]
+fn sum_of(payload: &[u8]) -> u64 {
+    let (words, _) = payload.as_chunks::<NUMBER>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    words.fold(0, u64::wrapping_add)
 }
 
 /// Puts the number in front of a sample.

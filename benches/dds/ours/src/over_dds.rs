@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use ends::{
-    Args, Flow, NUMBER, Result, Role, Trips, fail, ready, until_stdin_ends, wait_for_match,
+    Args, Check, Flow, NUMBER, Result, Role, Trips, fail, ready, until_stdin_ends, wait_for_match,
 };
 use fanfare_dds::cdr::{CdrBuffer, CdrReader};
 use fanfare_dds::types::StructType;
@@ -60,9 +60,9 @@ fn ping(ends: &Ends, args: &Args) -> Result<()> {
     let writer = Arc::new(ends.writer("Ping", &qos())?);
     let mut buffer = Buffer::new(args);
     let (mut next, echo) = (Buffer::new(args), Arc::clone(&writer));
-    let mut trips = Trips::new(args.count);
+    let (mut trips, check) = (Trips::new(args.count), Check::new(args));
     let _reader = ends.reader("Pong", &qos(), move |sample| {
-        if let Some(number) = trips.came(number_of(&sample)) {
+        if let Some(number) = trips.came(number_of(&sample, check)) {
             done(next.write(&echo, number));
         }
     })?;
@@ -73,9 +73,9 @@ fn ping(ends: &Ends, args: &Args) -> Result<()> {
 }
 
 fn sink(ends: &Ends, args: &Args) -> Result<()> {
-    let mut flow = Flow::new(args.count);
+    let (mut flow, check) = (Flow::new(args.count), Check::new(args));
     let _reader = ends.reader("Flow", &qos(), move |sample| {
-        flow.came(number_of(&sample));
+        flow.came(number_of(&sample, check));
     })?;
     ready();
     until_stdin_ends();
@@ -148,10 +148,17 @@ impl Buffer {
     }
 }
 
+/// Reads a sample whole, and returns its number.
 #[inline]
-fn number_of(sample: &Sample<'_>) -> u64 {
-    let number = CdrReader::new(sample.bytes()).and_then(|mut cdr| cdr.u64());
-    number.unwrap_or_else(|error| fail(&error))
+fn number_of(sample: &Sample<'_>, check: Check) -> u64 {
+    let parts = CdrReader::new(sample.bytes()).and_then(|mut cdr| {
+        let number = cdr.u64()?;
+        Ok((number, cdr.bytes(cdr.remaining())?))
+    });
+    match parts {
+        Ok((number, payload)) => check.parts(number, payload),
+        Err(error) => fail(&error),
+    }
 }
 
 /// Ends the process if a listener's write failed.

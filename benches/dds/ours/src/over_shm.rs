@@ -3,9 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ends::{
-    Args, Flow, Result, Role, Trips, number_of, ready, set_number, settle, stop_with_stdin,
-};
+use ends::{Args, Check, Flow, Result, Role, Trips, ready, set_number, settle, stop_with_stdin};
 use fanfare_dds::shm::{Config, Receiver, Sender, TopicSpec};
 
 struct Ends {
@@ -57,11 +55,11 @@ impl Ends {
         }
         settle();
         let mut next = Some(0);
-        let mut trips = Trips::new(args.count);
+        let (mut trips, check) = (Trips::new(args.count), Check::new(args));
         while let Some(number) = next {
             set_number(&mut sample, number);
             sender.write(0, 0, &sample)?;
-            while receiver.poll(|echo| next = trips.came(number_of(echo.bytes))) == 0 {
+            while receiver.poll(|echo| next = trips.came(check.number_of(echo.bytes))) == 0 {
                 std::hint::spin_loop();
             }
         }
@@ -71,9 +69,10 @@ impl Ends {
     fn sink(&self, args: &Args) -> Result<()> {
         let mut receiver = self.receiver("flow")?;
         ready();
-        let (mut flow, mut is_over) = (Flow::new(args.count), false);
+        let (mut flow, check) = (Flow::new(args.count), Check::new(args));
+        let mut is_over = false;
         while !is_over {
-            receiver.poll(|sample| is_over = flow.came(number_of(sample.bytes)));
+            receiver.poll(|sample| is_over = flow.came(check.number_of(sample.bytes)));
             std::hint::spin_loop();
         }
         Ok(())

@@ -38,7 +38,7 @@ use dust_dds::transport::interface::{
 use dust_dds::transport::types::Locator;
 use dust_dds::xtypes::bytes::ByteBuf;
 use ends::{
-    Args, Flow, NUMBER, Result, Role, Trips, fail, ready, until_stdin_ends, wait_for_match,
+    Args, Check, Flow, NUMBER, Result, Role, Trips, fail, ready, until_stdin_ends, wait_for_match,
 };
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -155,6 +155,7 @@ impl Ends<'_> {
         let next = Next {
             out: out.clone(),
             trips,
+            check: Check::new(self.args),
         };
         let reader = self.each("Pong", next).await?;
         wait_for_match(|| {
@@ -170,8 +171,8 @@ impl Ends<'_> {
     }
 
     async fn sink(&self) -> Result<()> {
-        let flow = Flow::new(self.args.count);
-        let _reader = self.each("Flow", Count { flow }).await?;
+        let (flow, check) = (Flow::new(self.args.count), Check::new(self.args));
+        let _reader = self.each("Flow", Count { flow, check }).await?;
         ready();
         until_stdin_ends();
         Ok(())
@@ -243,11 +244,13 @@ impl Each for Echo {
 struct Next {
     out: Out,
     trips: Trips,
+    check: Check,
 }
 
 impl Each for Next {
     async fn sample(&mut self, mut sample: Sample) {
-        if let Some(number) = self.trips.came(sample.number) {
+        let number = self.check.parts(sample.number, &sample.payload.0);
+        if let Some(number) = self.trips.came(number) {
             sample.number = number;
             write(&self.out, sample).await;
         }
@@ -256,11 +259,13 @@ impl Each for Next {
 
 struct Count {
     flow: Flow,
+    check: Check,
 }
 
 impl Each for Count {
     async fn sample(&mut self, sample: Sample) {
-        self.flow.came(sample.number);
+        let number = self.check.parts(sample.number, &sample.payload.0);
+        self.flow.came(number);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use ends::{Args, Flow, Result, Role, Trips, number_of, ready, set_number, settle};
+use ends::{Args, Check, Flow, Result, Role, Trips, ready, set_number, settle};
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::*;
@@ -77,11 +77,11 @@ impl Ends<'_> {
         settle();
         let mut sample = self.args.sample();
         let mut next = Some(0);
-        let mut trips = Trips::new(self.args.count);
+        let (mut trips, check) = (Trips::new(self.args.count), Check::new(self.args));
         while let Some(number) = next {
             set_number(&mut sample, number);
             send(&out, &sample)?;
-            next = trips.came(number_of(take(&ins)?.payload()));
+            next = trips.came(check.number_of(take(&ins)?.payload()));
         }
         Ok(())
     }
@@ -89,8 +89,8 @@ impl Ends<'_> {
     fn sink(&self) -> Result<()> {
         let ins = self.service("flow")?.subscriber_builder().create()?;
         ready();
-        let mut flow = Flow::new(self.args.count);
-        while !flow.came(number_of(take(&ins)?.payload())) {}
+        let (mut flow, check) = (Flow::new(self.args.count), Check::new(self.args));
+        while !flow.came(check.number_of(take(&ins)?.payload())) {}
         Ok(())
     }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ends::{
-    Args, Flow, Result, Role, Trips, fail, number_of, ready, set_number, settle, until_stdin_ends,
+    Args, Check, Flow, Result, Role, Trips, fail, ready, set_number, settle, until_stdin_ends,
     wait_for_match,
 };
 use zenoh::bytes::ZBytes;
@@ -101,8 +101,15 @@ impl Ends<'_> {
 
     fn pong(&self) -> Result<()> {
         let out = self.out("pong")?;
-        // As the library's own example, it sends the buffer that came.
-        self.each("ping", move |sample| out.put(sample.payload().clone()))?;
+        // As the library's own example, it sends the buffer that came. In shared memory nothing
+        // else would read it; all other pongs copy the sample.
+        let check = self.by_memory.then(|| Check::new(self.args));
+        self.each("ping", move |sample| {
+            if let Some(check) = check {
+                check.number_of(&sample.payload().to_bytes());
+            }
+            out.put(sample.payload().clone());
+        })?;
         ready();
         until_stdin_ends();
         Ok(())
@@ -112,10 +119,11 @@ impl Ends<'_> {
         let out = Arc::new(self.out("ping")?);
         let echo = Arc::clone(&out);
         let trips = std::sync::Mutex::new((Trips::new(self.args.count), self.args.sample()));
+        let check = Check::new(self.args);
         self.each("pong", move |sample| {
             let Ok(mut state) = trips.lock() else { return };
             let (trips, next) = &mut *state;
-            if let Some(number) = trips.came(number_of(&sample.payload().to_bytes())) {
+            if let Some(number) = trips.came(check.number_of(&sample.payload().to_bytes())) {
                 set_number(next, number);
                 echo.send(next);
             }
@@ -128,9 +136,10 @@ impl Ends<'_> {
 
     fn sink(&self) -> Result<()> {
         let flow = std::sync::Mutex::new(Flow::new(self.args.count));
+        let check = Check::new(self.args);
         self.each("flow", move |sample| {
             if let Ok(mut flow) = flow.lock() {
-                flow.came(number_of(&sample.payload().to_bytes()));
+                flow.came(check.number_of(&sample.payload().to_bytes()));
             }
         })?;
         ready();

@@ -39,15 +39,22 @@ impl Arbiter {
         if let Some(start) = own.and_then(|own| near(own, sequence, REORDER, ahead)) {
             return Some(start);
         }
-        // A line that is new in this run may be anywhere in it.
-        let joins = own.is_none_or(|own| own < self.epoch_start);
+        // A line that is new in this run may be anywhere in it, and any other one above its own.
+        let from = self.epoch_start.max(own.unwrap_or(0));
         let heads = self.tracks.iter().filter_map(Track::highest);
+        let heads = heads.filter(|head| head + 1 >= self.epoch_start);
         let known = self.pending.back().copied().into_iter().chain(heads);
         known.chain([self.next]).find_map(|reference| {
-            let since_begin = reference.saturating_sub(self.epoch_start);
-            let back = if joins { since_begin } else { 0 };
-            near(reference, sequence, back.max(REORDER), ahead)
+            let back = reference.saturating_sub(from).max(REORDER);
+            near(reference, sequence, back, ahead)
         })
+    }
+
+    /// Returns whether a number that is far from all known ones is of a line that is behind: the
+    /// line has brought nothing of the newest run, and another one is alive.
+    pub(super) fn is_behind(&self, line: Line, sequence: u32) -> bool {
+        let is_below = is_before(sequence, self.head() as u32);
+        is_below && self.joins(line) && self.is_accompanied(line)
     }
 
     /// Returns whether the number is from before the last reset, beyond those delivered then.
@@ -94,6 +101,9 @@ impl Arbiter {
         };
         let head = self.head();
         let ahead = first.wrapping_sub(head as u32);
+        if doubt == Doubt::Restart {
+            self.leave_unmet([(other.line, other.sequence), (line, unit.sequence)]);
+        }
         let begin = match doubt {
             Doubt::Far if ahead < MAX_GAP => head + u64::from(ahead),
             Doubt::Far | Doubt::Stale => self.new_epoch(first),
@@ -124,7 +134,7 @@ impl Arbiter {
     pub(super) fn new_epoch(&mut self, sequence: u32) -> u64 {
         let upper = ((self.head() >> 32) + 2) << 32;
         self.epoch_start = upper | u64::from(sequence);
-        self.progress = self.now;
+        (self.epoch_at, self.progress) = (self.now, self.now);
         self.begin_deadline = self.now.saturating_add(self.begin_wait());
         if self.pending.len() >= MAX_PENDING {
             self.pending.pop_back();

@@ -14,6 +14,11 @@
 //! leads ahead by less than 2^24, or otherwise a reset. A suspect is dropped when its line brings
 //! another number.
 //!
+//! A line that is new, or that returns after a silence, may be anywhere in the run, and far before
+//! it while another line is alive. Once the others have been silent for `restart_timeout`, it
+//! is believed: two useless units of it that agree make a reset, unless another line brought the
+//! same numbers up to ten times as long ago.
+//!
 //! A restart that is not so far back looks like duplicates. It is recognized if the feed announces
 //! it ([`Arbiter::announce`]: SequenceReset messages, as snapshot channels have them at the end of
 //! each cycle), or if it follows a silence of `restart_timeout` on all lines: then two units that
@@ -22,6 +27,7 @@
 //! from the numbers of a line, the length of the run before, and the bytes of the units.
 
 mod bytes;
+mod heard;
 mod jump;
 mod runs;
 mod types;
@@ -29,6 +35,7 @@ mod types;
 pub use types::{ArbiterConfig, ArbiterStats, Delivery, Event, Gap, Refusal, Start, Unit, Verdict};
 
 use self::bytes::{Evidence, digest};
+use self::heard::Heard;
 use self::jump::{Doubt, Suspect};
 use self::runs::{Ended, MAX_ENDED};
 use crate::hold::{Held, HoldBack, Ticket};
@@ -68,8 +75,9 @@ pub struct Arbiter {
     evidence: Evidence,
     /// The length of the last run whose start and end were both received; 0 before.
     run_length: u64,
-    /// The time at which each line last brought a unit.
-    line_heard: [u64; Line::MAX],
+    heard: [Heard; Line::MAX],
+    /// The time at which any line last brought a unit.
+    last_heard: u64,
     suspect: Option<Suspect>,
     suspect_bytes: Vec<u8>,
     started: bool,
@@ -79,6 +87,8 @@ pub struct Arbiter {
     next: u64,
     /// The start of the newest run of sequence numbers.
     epoch_start: u64,
+    /// The time at which that run began.
+    epoch_at: u64,
     /// The end of the run before it.
     old_end: u64,
     /// The starts of runs that are still to come.
@@ -87,9 +97,7 @@ pub struct Arbiter {
     ended: VecDeque<Ended>,
     /// The end of the unit received last, if it has a place.
     placed: Option<u64>,
-    /// The time at which any unit last arrived, and whether there was a silence before the current
-    /// one.
-    heard: u64,
+    /// Whether all lines were silent for `restart_timeout`, and none has brought a new unit since.
     paused: bool,
     /// Gaps that end at or below this are declared at once.
     flush_below: u64,
@@ -163,18 +171,19 @@ impl Arbiter {
             arrivals: vec![Arrival::NONE; ARRIVALS],
             evidence: Evidence::default(),
             run_length: 0,
-            line_heard: [0; _],
+            heard: Default::default(),
+            last_heard: 0,
             suspect: None,
             suspect_bytes: Vec::with_capacity(config.unit_bytes),
             started: first != 0,
             begin_deadline: 0,
             next: first,
             epoch_start: first,
+            epoch_at: 0,
             old_end: 0,
             pending: VecDeque::with_capacity(MAX_PENDING),
             ended: VecDeque::with_capacity(MAX_ENDED),
             placed: None,
-            heard: 0,
             paused: false,
             flush_below: 0,
             asked_below: 0,
@@ -204,7 +213,7 @@ impl Arbiter {
         self.now = self.now.max(now);
         self.stamp = received;
         (self.placed, self.ticket, self.confirmed) = (None, None, None);
-        self.hear(self.now);
+        self.hear(line);
         self.lines[line.index()].received += 1;
         if unit.count == 0 || unit.count > MAX_COUNT {
             return self.refuse(line, Refusal::Count);
@@ -218,13 +227,17 @@ impl Arbiter {
         if self.next == 0 {
             self.begin(unit.sequence);
         }
+        self.catch_up(line, unit.sequence);
         if !self.ended.is_empty() {
             self.evidence.digest = digest(unit.bytes);
-            self.catch_up(line);
             self.infer_end(line, unit.sequence);
         }
         let Some(start) = self.place(line, unit.sequence) else {
-            return self.suspect(line, unit, Doubt::Far);
+            return if self.is_behind(line, unit.sequence) {
+                self.refuse(line, Refusal::Stale)
+            } else {
+                self.suspect(line, unit, Doubt::Far)
+            };
         };
         let span = (start, start + u64::from(unit.count));
         if self.restarts(line, span) {
@@ -239,8 +252,9 @@ impl Arbiter {
             };
         }
         let verdict = self.arbitrate(line, span, unit.bytes);
-        let is_new = !matches!(verdict, Verdict::Duplicate | Verdict::Refused(_));
-        self.paused &= !is_new;
+        // A late unit may be one of a run that restarts.
+        let goes_on = matches!(verdict, Verdict::Deliver { .. } | Verdict::Held);
+        self.paused &= !goes_on;
         if self.suspect.is_some_and(|suspect| suspect.line == line) {
             self.drop_suspect();
         }
@@ -336,6 +350,7 @@ impl Arbiter {
             self.next = at;
         }
         self.next = self.next.max(at);
+        self.meet_all();
     }
 
     /// Returns whether a unit of this line that begins with this number is certainly next in order:
@@ -386,7 +401,7 @@ impl Arbiter {
 
     fn begin(&mut self, sequence: u32) {
         self.next = FIRST_EPOCH | u64::from(sequence);
-        self.epoch_start = self.next;
+        (self.epoch_start, self.epoch_at) = (self.next, self.now);
         self.started = self.begin_wait() == 0;
         self.begin_deadline = self.now.saturating_add(self.begin_wait());
     }
@@ -468,6 +483,10 @@ impl Arbiter {
             } else {
                 known.other = digest;
             }
+            let known = *known;
+            if self.has_returned(line) && self.meets(line, &known) {
+                self.meet(line);
+            }
         }
         Verdict::Duplicate
     }
@@ -476,6 +495,7 @@ impl Arbiter {
         if start >= self.epoch_start {
             self.progress = self.now;
         }
+        self.meet(line);
         if self.evidence.digest != 0 {
             self.compare_runs(line, start);
         }

@@ -4,7 +4,7 @@
 use super::jump::near;
 use super::{Arbiter, MAX_PENDING};
 use crate::line::{Line, REORDER, Track};
-use crate::serial::extend;
+use crate::serial::{extend, is_before};
 
 /// Most runs remembered: a line that is further behind brings only duplicates.
 pub(super) const MAX_ENDED: usize = 8;
@@ -259,15 +259,25 @@ impl Arbiter {
         Some(start)
     }
 
-    /// Moves a line that is still within a run that was over long ago, and has missed its end.
-    pub(super) fn catch_up(&mut self, line: Line) {
-        let silent = std::mem::replace(&mut self.line_heard[line.index()], self.now);
-        let is_stale = |at: u64| self.now.saturating_sub(at) >= self.config.stale_timeout;
+    /// Moves a line to the newest run if it is in one that was over long ago: it has missed the
+    /// end, or was silent then and has returned. A line that returns beyond the end of its run
+    /// while no other one is alive may show that the new run was false.
+    pub(super) fn catch_up(&mut self, line: Line, sequence: u32) {
         let own = self.tracks[line.index()].highest();
-        let ended = own.and_then(|own| self.ended_run(own));
-        // If bytes distinguish runs, a line may be any distance behind.
-        let may = !self.do_bytes_tell() || is_stale(silent);
-        if may && ended.is_some_and(|ended| is_stale(ended.at)) {
+        let Some(own) = own.filter(|own| own + 1 < self.epoch_start) else {
+            return;
+        };
+        let has_returned = self.has_returned(line);
+        let (may, over) = match self.ended_run(own) {
+            // If bytes distinguish runs, a line may be any distance behind.
+            Some(ended) => (has_returned || !self.do_bytes_tell(), ended.at),
+            None => {
+                let is_over = extend(own, sequence) < self.old_end;
+                let may = has_returned && (is_over || self.is_accompanied(line));
+                (may, self.epoch_at)
+            }
+        };
+        if may && self.now.saturating_sub(over) >= self.config.stale_timeout {
             self.tracks[line.index()].begin_at(self.epoch_start);
         }
     }
@@ -280,6 +290,9 @@ impl Arbiter {
         };
         if own >= self.epoch_start {
             return;
+        }
+        if start >= self.epoch_start {
+            self.part(line);
         }
         let begins = self.ended.iter().map(|ended| ended.next);
         let run = begins.filter(|begin| *begin <= start).max();
@@ -306,23 +319,32 @@ impl Arbiter {
         }
     }
 
-    /// Returns whether a unit, the first after a silence, means that the sequence restarts: it is
-    /// below its own line's highest number, and useless.
+    /// Returns whether a useless unit means that the sequence restarts: it is below its own line's
+    /// highest number, after a silence, or its line may bring another run.
     pub(super) fn restarts(&self, line: Line, (start, end): (u64, u64)) -> bool {
         let own = self.tracks[line.index()].highest();
-        self.paused
-            && own.is_some_and(|own| end <= own)
-            && start >= self.epoch_start
-            && end <= self.next
-            && !self.missing.has(start..end)
+        let goes_back = self.paused && end <= self.next && own.is_some_and(|own| end <= own);
+        // Heartbeats have the last number.
+        let may_restart = goes_back || end < self.next && self.is_strange(line, start);
+        // Below the first run, there is none to which it could belong.
+        let is_first_run = self.old_end == 0 && self.pending.is_empty();
+        if !may_restart || start < self.epoch_start && !is_first_run {
+            return false;
+        }
+        // A gap may be filled by a line that goes on, or by a new one that replays.
+        let is_far = own.is_some_and(|own| own.abs_diff(start) > REORDER);
+        is_far || !self.missing.has(start..end)
     }
 
-    /// Notes that a unit arrived at `now`.
-    pub(super) fn hear(&mut self, now: u64) {
-        let silent = now.saturating_sub(self.heard);
-        let timeout = self.config.restart_timeout;
-        self.paused |= timeout > 0 && self.next != 0 && silent >= timeout;
-        self.heard = now;
+    /// Removes what is known of the numbers of lines that have not met the others and continue with
+    /// these: they were of the run that begins.
+    pub(super) fn leave_unmet(&mut self, units: [(Line, u32); 2]) {
+        for (line, sequence) in units {
+            let own = self.tracks[line.index()].highest();
+            if own.is_some_and(|own| is_before(own as u32, sequence)) && !self.has_met(line) {
+                self.tracks[line.index()].restart();
+            }
+        }
     }
 }
 

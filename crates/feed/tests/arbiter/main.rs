@@ -6,6 +6,7 @@ mod cycles;
 mod net;
 mod ops;
 mod oracle;
+mod outages;
 mod properties;
 mod runs;
 mod scenes;

@@ -150,6 +150,7 @@ fn wild_numbers_agree_only_if_their_line_brings_nothing_in_between() {
     let mut s = scene();
     let base = 2_000_000;
     s.packet(Line::A, base);
+    s.packet(Line::B, base);
     for (wild, next) in [(7, base + 1), (8, base + 2)] {
         assert_eq!(s.packet(Line::A, wild), Verdict::Suspect);
         assert_eq!(s.packet(Line::A, next), DELIVER);

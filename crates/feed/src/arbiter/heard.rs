@@ -1,0 +1,104 @@
+//! Lines that are new, or return after a silence: they may be behind the others or bring another
+//! run, and only the others show which.
+
+use super::{Arbiter, Arrival};
+use crate::line::Line;
+
+/// How many times `restart_timeout` a line may be behind another for its duplicates to show that it
+/// brings the same run.
+const MEETING: u64 = 10;
+
+/// What is known of a line besides its numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Heard {
+    /// The time at which it last brought a unit; `None` before.
+    at: Option<u64>,
+    /// Whether it brings the run in which its highest number is: since it was silent for
+    /// `stale_timeout`, it has brought a number that was new, or one that another line had brought
+    /// not long before.
+    has_met: bool,
+}
+
+impl Arbiter {
+    /// Notes that `line` brings a unit now, and whether there was a silence of all lines before it.
+    pub(super) fn hear(&mut self, line: Line) {
+        let silent = self.now - std::mem::replace(&mut self.last_heard, self.now);
+        let timeout = self.config.restart_timeout;
+        self.paused |= timeout > 0 && self.next != 0 && silent >= timeout;
+        let heard = &mut self.heard[line.index()];
+        let silent = heard.at.replace(self.now).map(|at| self.now - at);
+        heard.has_met &= silent.is_none_or(|silent| silent < self.config.stale_timeout);
+    }
+
+    /// Returns whether the line was silent for `stale_timeout` and has not met another one since.
+    pub(super) fn has_returned(&self, line: Line) -> bool {
+        !self.heard[line.index()].has_met
+    }
+
+    /// Returns how long the other lines that bring the run have been silent, in ns; `None` if there
+    /// is none.
+    fn silence_of_others(&self, line: Line) -> Option<u64> {
+        let others = (0..Line::MAX).filter(|index| *index != line.index());
+        let others = others.map(|index| &self.heard[index]);
+        let last = others.filter(|heard| heard.has_met).filter_map(|h| h.at);
+        Some(self.now - last.max()?)
+    }
+
+    /// Returns whether another line that brings the run was heard within `stale_timeout`.
+    pub(super) fn is_accompanied(&self, line: Line) -> bool {
+        let silent = self.silence_of_others(line);
+        silent.is_some_and(|silent| silent < self.config.stale_timeout)
+    }
+
+    /// Returns whether the line, with a unit at `start`, may bring another run than that of the
+    /// others, none of which was heard for `restart_timeout`.
+    pub(super) fn is_strange(&self, line: Line, start: u64) -> bool {
+        let timeout = self.config.restart_timeout;
+        let is_silent = |silent| timeout > 0 && silent >= timeout;
+        let meets = |known| self.meets(line, known);
+        !self.has_met(line)
+            && self.silence_of_others(line).is_some_and(is_silent)
+            && !self.arrival(start).is_some_and(meets)
+    }
+
+    /// Returns whether the line brings the run of the others.
+    pub(super) fn has_met(&self, line: Line) -> bool {
+        self.heard[line.index()].has_met && !self.is_in_earlier_run(line)
+    }
+
+    /// Returns whether the line's highest number is of a run before the newest one.
+    fn is_in_earlier_run(&self, line: Line) -> bool {
+        let own = self.tracks[line.index()].highest();
+        own.is_some_and(|own| own < self.epoch_start)
+    }
+
+    /// Returns whether the line has brought nothing of the newest run.
+    pub(super) fn joins(&self, line: Line) -> bool {
+        self.tracks[line.index()].highest().is_none() || self.is_in_earlier_run(line)
+    }
+
+    /// Notes that the line brings the run of the others.
+    pub(super) fn meet(&mut self, line: Line) {
+        self.heard[line.index()].has_met = true;
+    }
+
+    /// Notes that the line enters the newest run.
+    pub(super) fn part(&mut self, line: Line) {
+        self.heard[line.index()].has_met = false;
+    }
+
+    /// Notes that all lines bring the same run.
+    pub(super) fn meet_all(&mut self) {
+        for heard in &mut self.heard {
+            heard.has_met = true;
+        }
+    }
+
+    /// Returns whether `line` brings the run of another one, if it brings a number now that arrived
+    /// as `known`: not long after the other.
+    pub(super) fn meets(&self, line: Line, known: &Arrival) -> bool {
+        let late = self.stamp.saturating_sub(known.at);
+        let most = self.config.restart_timeout.saturating_mul(MEETING);
+        known.line != line.index() && late < most
+    }
+}

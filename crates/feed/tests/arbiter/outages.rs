@@ -1,0 +1,328 @@
+//! Lines that are new, that fall silent and return, and sequences that restart meanwhile.
+
+use fanfare_feed::{Arbiter, ArbiterConfig, Event, Line, Refusal, Unit, Verdict};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const MS: u64 = 1_000_000;
+const DELIVER: Verdict = Verdict::Deliver { skip: 0 };
+
+/// An arbiter and what comes out of it: messages with their runs, resets by the number that is
+/// next.
+struct Scene {
+    arbiter: Arbiter,
+    now: u64,
+    out: Vec<(u32, u32)>,
+    resets: Vec<u32>,
+    gaps: u32,
+}
+
+fn scene() -> Scene {
+    Scene {
+        arbiter: Arbiter::new(ArbiterConfig::default()),
+        now: 0,
+        out: Vec::new(),
+        resets: Vec::new(),
+        gaps: 0,
+    }
+}
+
+impl Scene {
+    /// Receives a message of a run.
+    fn message(&mut self, line: Line, run: u32, sequence: u32) -> Verdict {
+        let bytes = [run.to_le_bytes(), sequence.to_le_bytes()].concat();
+        let unit = Unit {
+            sequence,
+            count: 1,
+            bytes: &bytes,
+        };
+        let verdict = self.arbiter.receive(self.now, line, unit);
+        if verdict == DELIVER {
+            self.out.push((run, sequence));
+        }
+        self.drain();
+        verdict
+    }
+
+    /// Receives messages of a run, one each 100 µs.
+    fn messages(&mut self, line: Line, run: u32, sequences: std::ops::Range<u32>) {
+        for sequence in sequences {
+            self.now += MS / 10;
+            self.message(line, run, sequence);
+        }
+    }
+
+    fn wait(&mut self, ms: u64) {
+        self.until(self.now + ms * MS);
+    }
+
+    fn until(&mut self, now: u64) {
+        self.now = now;
+        self.arbiter.handle_timeout(now);
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        while let Some(event) = self.arbiter.poll_event() {
+            match event {
+                Event::Unit(unit) => {
+                    let word = |at: usize| unit.bytes[at..at + 4].try_into().unwrap();
+                    let run = u32::from_le_bytes(word(0));
+                    self.out.push((run, u32::from_le_bytes(word(4))));
+                }
+                Event::Gap(gap) => self.gaps += gap.count,
+                Event::Reset { next, .. } => self.resets.push(next),
+                Event::Recover(_) => {}
+            }
+        }
+    }
+
+    fn duplicates(&self, line: Line) -> u64 {
+        self.arbiter.line(line).duplicate
+    }
+}
+
+/// Returns messages of a run.
+fn run(run: u32, sequences: std::ops::Range<u32>) -> Vec<(u32, u32)> {
+    sequences.map(|sequence| (run, sequence)).collect()
+}
+
+#[test]
+fn a_new_line_that_is_far_behind_the_start_restarts_nothing() {
+    let mut s = scene();
+    s.messages(Line::A, 1, 100_000..100_500);
+    for sequence in 90_000..90_100 {
+        s.messages(Line::A, 1, sequence + 10_500..sequence + 10_501);
+        let refused = Verdict::Refused(Refusal::Stale);
+        assert_eq!(s.message(Line::B, 1, sequence), refused);
+    }
+    // It is up to the others soon, and brings what they lose.
+    s.messages(Line::B, 1, 100_500..100_600);
+    assert_eq!(s.message(Line::A, 1, 100_601), Verdict::Held);
+    assert_eq!(s.message(Line::B, 1, 100_600), DELIVER);
+    assert_eq!(s.out, run(1, 100_000..100_602));
+    assert!(s.resets.is_empty());
+    assert_eq!(s.duplicates(Line::B), 100);
+}
+
+#[test]
+fn a_restart_that_a_new_line_brings_first_waits_for_the_line_that_is_alive() {
+    let mut s = scene();
+    s.messages(Line::A, 1, 100_000..100_010);
+    s.messages(Line::B, 2, 1..4);
+    s.messages(Line::A, 1, 100_010..100_012);
+    assert!(s.resets.is_empty());
+    s.messages(Line::A, 2, 1..4);
+    s.messages(Line::B, 2, 4..6);
+    assert_eq!(s.resets, [1]);
+    assert_eq!(s.out[12..], run(2, 1..6));
+}
+
+#[test]
+fn a_restart_that_a_new_line_brings_alone_is_one_once_the_others_are_silent() {
+    let mut s = scene();
+    s.messages(Line::A, 1, 100_000..100_010);
+    // The other site takes over at once.
+    for sequence in 1..40 {
+        s.wait(50);
+        s.message(Line::B, 2, sequence);
+    }
+    let [first] = s.resets[..] else {
+        panic!("{:?}", s.resets)
+    };
+    assert!((2..=25).contains(&first), "{first}");
+    assert_eq!(s.out[10..], run(2, first..40));
+}
+
+#[test]
+fn a_line_that_returns_behind_the_others_restarts_nothing() {
+    let mut s = scene();
+    for sequence in 1..100 {
+        s.messages(Line::A, 1, sequence..sequence + 1);
+        s.message(Line::B, 1, sequence);
+    }
+    s.messages(Line::A, 1, 100..80_000);
+    s.messages(Line::B, 1, 75_000..80_000);
+    assert_eq!(s.message(Line::A, 1, 80_001), Verdict::Held);
+    assert_eq!(s.message(Line::B, 1, 80_000), DELIVER);
+    assert_eq!(s.out, run(1, 1..80_002));
+    assert!(s.resets.is_empty());
+    assert_eq!(s.arbiter.line(Line::B).lost, 75_000 - 100);
+}
+
+#[test]
+fn a_line_that_was_silent_during_a_restart_returns_in_the_new_run() {
+    for (begin, last) in [(1, 5_000), (5_000, 5_600)] {
+        let mut s = scene();
+        for sequence in begin..last {
+            s.messages(Line::A, 1, sequence..sequence + 1);
+            s.message(Line::B, 1, sequence);
+        }
+        s.wait(1_500);
+        s.messages(Line::A, 2, 1..20_000);
+        assert_eq!(s.resets, [1]);
+        s.messages(Line::B, 2, 19_990..20_000);
+        assert_eq!(s.message(Line::A, 2, 20_001), Verdict::Held);
+        assert_eq!(s.message(Line::B, 2, 20_000), DELIVER);
+        assert_eq!(s.resets, [1]);
+        assert_eq!(s.out[(last - begin) as usize..], run(2, 1..20_002));
+        assert_eq!(s.arbiter.line(Line::B).refused, 0);
+    }
+}
+
+#[test]
+fn a_site_that_takes_over_with_its_own_numbers_is_heard() {
+    for (begin, silence) in [(1, 300), (1, 2_000), (50, 300), (50, 2_000)] {
+        let mut s = scene();
+        let (a, c) = (Line::A, Line::new(2).unwrap());
+        s.messages(a, 1, begin..2_990);
+        s.wait(12_000);
+        s.messages(a, 1, 2_990..3_000);
+        s.wait(silence);
+        s.out.clear();
+        // Two lines of it, neither of which was heard before.
+        for sequence in 1..2_000 {
+            s.messages(Line::B, 2, sequence..sequence + 1);
+            s.wait(1);
+            s.message(c, 2, sequence);
+        }
+        let [first] = s.resets[..] else {
+            panic!("{:?}", s.resets)
+        };
+        let most = if silence < 1_000 { 900 } else { 2 };
+        assert!(first <= most, "{first}");
+        assert_eq!(s.out, run(2, first..2_000), "{begin} {silence}");
+        assert_eq!(s.gaps, 0);
+    }
+}
+
+#[test]
+fn a_restart_below_the_first_number_is_one() {
+    let mut s = scene();
+    for sequence in 500..600 {
+        s.message(Line::A, 1, sequence);
+        s.message(Line::B, 1, sequence);
+    }
+    s.wait(1_000);
+    for sequence in 1..700 {
+        s.message(Line::A, 2, sequence);
+        s.message(Line::B, 2, sequence);
+    }
+    assert_eq!(s.resets, [1]);
+    assert_eq!(s.out[100..], run(2, 1..700));
+}
+
+#[test]
+fn a_new_line_joins_a_feed_of_heartbeats() {
+    let mut s = scene();
+    let c = Line::new(2).unwrap();
+    s.messages(Line::A, 1, 1..51);
+    for line in [Line::B, c, Line::B, Line::A] {
+        s.wait(2_000);
+        assert_eq!(s.message(line, 1, 50), Verdict::Duplicate);
+    }
+    s.messages(c, 1, 51..53);
+    assert_eq!(s.out, run(1, 1..53));
+    assert!(s.resets.is_empty());
+}
+
+#[test]
+fn a_line_that_is_seconds_behind_restarts_nothing_in_a_lull() {
+    let mut s = scene();
+    s.messages(Line::A, 1, 1..3_000);
+    s.wait(2_000);
+    let second = s.now;
+    // Line A has a lull of 2 s; line B brings what was before it.
+    s.messages(Line::A, 1, 3_000..3_001);
+    s.messages(Line::B, 1, 1..3_000);
+    s.until(second + 2_500 * MS);
+    s.messages(Line::B, 1, 3_000..3_001);
+    assert_eq!(s.out, run(1, 1..3_001));
+    assert!(s.resets.is_empty());
+    assert_eq!(s.duplicates(Line::B), 3_000);
+}
+
+#[test]
+fn after_a_snapshot_a_new_line_may_be_behind() {
+    let mut s = scene();
+    s.messages(Line::A, 1, 1..500);
+    s.wait(3_000);
+    s.arbiter.resume(1_000);
+    for sequence in 980..1_000 {
+        assert_eq!(s.message(Line::B, 1, sequence), Verdict::Duplicate);
+    }
+    assert_eq!(s.message(Line::B, 1, 1_000), DELIVER);
+    assert!(s.resets.is_empty());
+}
+
+/// A line in the property test: when it is out, and its delay, in ms.
+#[derive(Debug, Clone)]
+struct Outages {
+    out: Vec<std::ops::Range<u64>>,
+    delay: u64,
+}
+
+fn outages() -> impl Strategy<Value = Outages> {
+    let out = (0u64..60_000, 1u64..20_000).prop_map(|(from, length)| from..from + length);
+    (prop::collection::vec(out, 0..3), 0u64..40).prop_map(|(out, delay)| Outages { out, delay })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whenever lines are out, and wherever below the end of the last one a run begins, nothing
+    /// comes twice, and all comes that a line brings, except within 1.2 s after the start of a run
+    /// or after a line was out.
+    #[test]
+    fn lines_that_come_and_go_repeat_and_hide_nothing(
+        lines in prop::collection::vec(outages(), 2..4),
+        starts in prop::collection::vec((any::<bool>(), 1u32..300_000), 3),
+        step in 1u32..400,
+    ) {
+        // Three runs of 20 s with 2 s of silence between; a message each 10 ms.
+        let mut sent = Vec::new();
+        let mut end = 300_000;
+        for (run, (is_one, start)) in (0u32..).zip(&starts) {
+            let start = if *is_one { 1 } else { start % end };
+            end = start + 1_800 * step;
+            for i in 0..1_800 {
+                let at = u64::from(run) * 20_000 + u64::from(i) * 10;
+                sent.push((at, run, start + i * step));
+            }
+        }
+        let mut arrivals = Vec::new();
+        for (index, line) in lines.iter().enumerate() {
+            for &(at, run, sequence) in &sent {
+                if !line.out.iter().any(|out| out.contains(&at)) {
+                    arrivals.push((at + line.delay, index, run, sequence));
+                }
+            }
+        }
+        arrivals.sort_unstable();
+        let mut s = scene();
+        for &(at, index, run, sequence) in &arrivals {
+            while let Some(t) = s.arbiter.poll_timeout().filter(|t| *t <= at * MS) {
+                s.until(t);
+            }
+            s.now = at * MS;
+            let bytes = [run.to_le_bytes(), sequence.to_le_bytes()].concat();
+            let unit = Unit { sequence, count: step, bytes: &bytes };
+            let line = Line::new(index).unwrap();
+            if s.arbiter.receive(s.now, line, unit) == DELIVER {
+                s.out.push((run, sequence));
+            }
+            s.drain();
+        }
+        s.arbiter.flush();
+        s.drain();
+        let came: BTreeSet<_> = s.out.iter().copied().collect();
+        prop_assert_eq!(came.len(), s.out.len(), "nothing comes twice");
+        let changes = lines.iter().flat_map(|line| &line.out).flat_map(|out| [out.start, out.end]);
+        let changes: Vec<u64> = changes.chain([0, 20_000, 40_000]).collect();
+        for &(at, index, run, sequence) in &arrivals {
+            let sent_at = at - lines[index].delay;
+            let settled = changes.iter().all(|c| !(*c..*c + 1_200).contains(&sent_at));
+            prop_assert!(!settled || came.contains(&(run, sequence)), "{run} {sequence} at {at}");
+        }
+    }
+}

@@ -140,7 +140,7 @@ pub fn read_message(
     let all = program.templates().iter().collect();
     let candidates = if typed.is_empty() { &all } else { &typed };
     let mut fitting = candidates.iter().filter(|template| {
-        let filled = FixSource::new(program, fields, Constants::Own).fill(template, message);
+        let filled = fill(program, template, fields, Constants::Own, message);
         filled.is_ok()
             && message
                 .view(program)
@@ -200,7 +200,31 @@ pub fn read_fields(
     fields: &[(u32, &[u8])],
     message: &mut Message,
 ) -> Result<(), FixError> {
-    FixSource::new(program, fields, Constants::Sent).fill(template, message)
+    fill(program, template, fields, Constants::Sent, message)
+}
+
+/// Fills a message with the fields that its template has: the others neither end nor begin an entry
+/// of a repeating group.
+fn fill(
+    program: &Program,
+    template: &TemplateProgram,
+    fields: &[(u32, &[u8])],
+    constants: Constants,
+    message: &mut Message,
+) -> Result<(), FixError> {
+    let mut tags = Vec::new();
+    add_tags(program, program.template_fields(template), &mut tags);
+    let mut fields = fields.to_vec();
+    fields.retain(|(tag, _)| tags.contains(tag));
+    FixSource::new(program, &fields, constants).fill(template, message)
+}
+
+/// Adds the tags of these fields and those inside them, and of counts, in the order of the template.
+fn add_tags(program: &Program, fields: &[FieldId], tags: &mut Vec<u32>) {
+    for &id in fields {
+        tags.extend(program.field(id).tag());
+        add_tags(program, program.children(id), tags);
+    }
 }
 
 /// The source of the values of constants.
@@ -342,19 +366,11 @@ impl<'a> FixSource<'a> {
         self.scopes.last()?.fields.clone().find(visible)
     }
 
-    /// Adds all tags of fields and counts that can be in an entry, in the order of the template.
-    fn tags(&self, fields: &[FieldId], tags: &mut Vec<u32>) {
-        for &id in fields {
-            tags.extend(self.program.field(id).tag());
-            self.tags(self.program.children(id), tags);
-        }
-    }
-
     /// Cuts the fields after a count into entries.
     fn cut(&self, field: &Field, behind: Range<usize>, count: usize) -> Option<Vec<Range<usize>>> {
         let (from, to) = (behind.start, behind.end);
         let mut tags = Vec::new();
-        self.tags(self.program.children(field.id()), &mut tags);
+        add_tags(self.program, self.program.children(field.id()), &mut tags);
         let position = |at: usize| tags.iter().position(|&tag| tag == self.fields[at].0);
         let end = (from..to).find(|&at| position(at).is_none()).unwrap_or(to);
         let first = self.fields.get(from).map(|field| field.0);
@@ -381,7 +397,7 @@ impl<'a> FixSource<'a> {
         let (mut tags, mut sequences) = (Vec::new(), Vec::new());
         self.sequences(self.program.children(field.id()), &mut sequences);
         for field in sequences {
-            self.tags(self.program.children(field.id()), &mut tags);
+            add_tags(self.program, self.program.children(field.id()), &mut tags);
         }
         tags
     }

@@ -76,6 +76,20 @@ fn entries_may_have_any_order_behind_their_delimiter() {
 }
 
 #[test]
+fn fields_that_no_template_has_neither_end_nor_begin_an_entry() {
+    let program = common::program(TEMPLATE);
+    let known = "34=1|268=2|279=1|270=5|279=2|453=2|448=A|448=B|58=end|";
+    let expected = from_fix(&program, known).unwrap();
+    for text in [
+        "34=1|268=2|279=1|9999=x|270=5|279=2|453=2|448=A|448=B|58=end|",
+        "34=1|268=2|9999=x|279=1|270=5|9999=y|279=2|453=2|9999=z|448=A|448=B|58=end|",
+        "34=1|268=2|279=1|270=5|279=2|453=2|448=A|9999=x|448=B|9999=y|58=end|9999=z|",
+    ] {
+        assert_eq!(from_fix(&program, text).unwrap(), expected, "{text}");
+    }
+}
+
+#[test]
 fn fields_of_entries_are_not_found_outside_of_them() {
     let symbol = "<string name='Symbol' id='55' presence='optional'/>";
     let entries =

@@ -35,7 +35,7 @@ impl Reopen {
     /// The interval of attempts after a failed one.
     pub const INTERVAL: u64 = 60 * SECOND;
 
-    /// Makes one whose first attempt is due at the first of these requests.
+    /// Makes a `Reopen` whose first attempt is due at the first of these requests.
     #[must_use]
     pub const fn new(requests: Reload) -> Self {
         Self {
@@ -58,8 +58,8 @@ impl Reopen {
         is_due
     }
 
-    /// Returns whether the attempt that is due is the response to a request. Only the failure of
-    /// such a one is reported.
+    /// Returns whether the attempt that is due is the response to a request. A log reports the
+    /// failure of such an attempt only.
     #[must_use]
     pub const fn is_requested(&self) -> bool {
         self.is_requested
@@ -85,6 +85,12 @@ mod tests {
         (reopen.is_due(now), reopen.is_requested())
     }
 
+    /// Notes that an attempt has succeeded, and checks that no other one is due.
+    fn succeed(reopen: &mut Reopen) {
+        reopen.done();
+        assert_eq!(at(reopen, u64::MAX), (false, false));
+    }
+
     #[test]
     fn without_a_request_nothing_is_due() {
         let (_, mut reopen) = reopen();
@@ -99,8 +105,7 @@ mod tests {
             requests.request();
             requests.request();
             assert_eq!(at(&mut reopen, now), (true, true));
-            reopen.done();
-            assert_eq!(at(&mut reopen, u64::MAX), (false, false));
+            succeed(&mut reopen);
         }
     }
 
@@ -114,8 +119,7 @@ mod tests {
             assert_eq!(at(&mut reopen, due - 1), (false, false));
             assert_eq!(at(&mut reopen, due), (true, false));
         }
-        reopen.done();
-        assert_eq!(at(&mut reopen, u64::MAX), (false, false));
+        succeed(&mut reopen);
     }
 
     #[test]

@@ -138,8 +138,8 @@ pub struct RotatedFile {
     is_due: bool,
     /// Whether the file is another one than at the last call of `take_change`.
     is_changed: bool,
-    /// The time in the name of the newest ended file, in nanoseconds since 1970; the least if there
-    /// is none.
+    /// The time in the name of the newest ended file, in nanoseconds since 1970; `i64::MIN` if
+    /// there is none.
     newest: i64,
     keeper: Keeper,
 }
@@ -200,7 +200,7 @@ impl RotatedFile {
     /// # Errors
     /// The file cannot be renamed, or no new one made: writing continues in the open file.
     pub fn roll(&mut self, utc: i64) -> io::Result<()> {
-        // A name in the past would be that of the oldest file, which is removed next.
+        // With a name in the past, the newest file would be the first to be removed.
         let utc = utc.max(self.newest.saturating_add(MILLISECOND));
         let (name, time) = free_name(&self.path, utc)?;
         match fs::rename(&self.path, name) {
@@ -268,8 +268,8 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
     Ok((file, len))
 }
 
-/// Returns a name for a file that ends at `utc` nanoseconds since 1970, or in the first later
-/// millisecond whose name is free, and its time.
+/// Returns a name for a file that ends at `utc` nanoseconds since 1970, and the time in it: `utc`,
+/// or the first later millisecond whose name is free.
 fn free_name(path: &Path, utc: i64) -> io::Result<(PathBuf, i64)> {
     let times = (0..1_000).map(|more| utc.saturating_add(more * MILLISECOND));
     let names = times.map(|time| (stamped(path, time), time));
@@ -405,7 +405,7 @@ impl Work {
     }
 }
 
-/// An ended file. The order is that of their times.
+/// An ended file. Files of one log are ordered by the times in their names.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ended {
     name: OsString,

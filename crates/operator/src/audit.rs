@@ -1,4 +1,4 @@
-//! A file of audited events, one JSON line each, made with mode 0600.
+//! A file of audited events, one JSON line each. It is made with mode 0600.
 //!
 //! Lines pass through a bounded queue to a thread that writes them, so that no session waits for
 //! the disk. Lines that do not fit into the queue, and lines that the disk does not take, are

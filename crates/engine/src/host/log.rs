@@ -100,8 +100,8 @@ pub enum LogTrouble {
 /// The reason why the ring has no space for bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NoRoom {
-    /// More bytes arrived than a lossy log could write, or another one within twice
-    /// [`LogOptions::patience`].
+    /// More bytes arrived than a lossy log could write, or than another log could write within
+    /// twice [`LogOptions::patience`].
     #[error("the writing thread cannot keep up")]
     Burst,
     /// The log has made no progress for [`LogOptions::patience`].
@@ -201,8 +201,8 @@ const BEGINS: u32 = LEFT_OUT | 1 << 29;
 const TIME: usize = 8;
 /// Most bytes of a stretch in one record.
 const STRETCH: usize = 16 << 10;
-/// Records taken from the ring in one duty cycle, after which their space is free: a slow disk
-/// writes them within the patience of the host.
+/// Most records taken from the ring in one duty cycle. Their space is free after it: a slow disk
+/// has to write them within the patience of the host.
 const TURN: usize = 16;
 /// Longest message that is assembled; longer ones are logged as bytes.
 const MAX_MESSAGE: usize = 1 << 20;
@@ -308,7 +308,7 @@ impl LogTap {
     pub(super) fn holds(&mut self, now: Now) -> bool {
         if self.ring.has_room_for(TURN_ROOM) {
             self.wait = None;
-            // Nothing may have been left out since the wait was given up.
+            // A host that gave up its wait may have left out nothing since then.
             let gave_up = !self.lossy && self.leaves_out.is_some();
             if gave_up || self.left_out > 0 || self.losses > 0 {
                 self.catch_up();
@@ -558,7 +558,7 @@ impl Lines {
         match record.kind {
             LEFT_OUT => {
                 let count = record.bytes.try_into().map_or(0, u64::from_le_bytes);
-                // Of any session the next bytes may be those of a later message.
+                // The next bytes of any session may belong to a later message.
                 self.end_all();
                 self.write(format!("-- {count} bytes were left out\n").as_bytes());
             }

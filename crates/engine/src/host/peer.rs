@@ -229,8 +229,8 @@ impl Peer<'_> {
 /// The note that bytes of a session may wait to be written, or that it may have ended.
 pub(super) struct Touched<'a> {
     pub(super) own: &'a mut bool,
-    /// The same of all sessions, for a call that may take several. `None` in the session's own duty
-    /// cycle, which writes them in any case.
+    /// The note of all sessions together, in a call that may take several of them. `None` in the
+    /// session's own duty cycle, which writes its bytes in any case.
     pub(super) any: Option<&'a Cell<bool>>,
 }
 

@@ -458,8 +458,8 @@ impl<H: Handler> Host<H> {
             Ok(work) => work,
             Err(panic) => self.application_panicked(last, now, &*panic),
         };
-        // Whatever amount of work it returns, a session that it touched may have ended. Handlers
-        // look at sessions in each turn, which must not cost a walk over all of them.
+        // Whatever amount of work the handler returns, a session that it touched may have ended.
+        // Handlers look at sessions in each turn, which must not cost a walk over all of them.
         if touched {
             self.flush_touched(now);
         }

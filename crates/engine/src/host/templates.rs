@@ -11,9 +11,9 @@ use fanfare_fix::tag;
 ///
 /// At most `max_sessions` exist at a time. One more takes the place of the session that has been
 /// without a connection for longest. Sessions with journals, and those that
-/// [`HostHandle::make`](super::HostHandle::make) made, keep their places; one more is refused. A
-/// session that a Logon made and that never logged on is removed with its connection, and so is a
-/// journal that was created for it.
+/// [`HostHandle::make`](super::HostHandle::make) made, keep their places. If no place can be taken,
+/// one more is refused. A session that a Logon made and that never logged on is removed with its
+/// connection, and so is a journal that was created for it.
 #[derive(Debug, Clone)]
 pub struct Wildcard {
     /// The IDs that a Logon has to have.

@@ -92,8 +92,8 @@ pub enum Defect {
     },
     /// The file after this one, with this number, is missing or empty.
     NextMissing(u64),
-    /// The CRC does not match, and good records follow, or it or one in front of it was on the
-    /// disk.
+    /// The CRC does not match. Good records follow, or this record, or one in front of it, was
+    /// known to be on the disk.
     Crc,
     /// Records at the very end are incomplete, torn by a kill or damaged. The next opening cuts off
     /// a single one, or, after a crash of the machine under
@@ -102,8 +102,8 @@ pub enum Defect {
         /// The number of records.
         records: u32,
     },
-    /// Records at the end of a full file are missing, or at the end of another one that were on the
-    /// disk.
+    /// Records are missing at the end of a full file; or, at the end of another one, records that
+    /// were known to be on the disk.
     Missing {
         /// The number of records.
         records: u32,
@@ -162,7 +162,7 @@ impl fmt::Display for Defect {
                 records - 1
             ),
             Self::Missing { records } => {
-                write!(f, "records that it had are missing from here on: {records}")
+                write!(f, "records missing from here on: {records}")
             }
         }
     }

@@ -35,8 +35,8 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Returns the folders that hold the new names when `folder` is made, with those above it that are
-/// missing.
+/// Returns the folders that have a new entry once `folder`, and those above it that are missing,
+/// are made.
 pub(super) fn parents_of_missing(folder: &Path) -> Vec<PathBuf> {
     let missing = folder.ancestors().take_while(|folder| !folder.exists());
     let parents = missing.filter_map(Path::parent);

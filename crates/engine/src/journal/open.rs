@@ -391,8 +391,8 @@ fn forget_before_reset(segments: &mut VecDeque<Box<Segment>>) -> Result<(), Open
 }
 
 /// Makes the first segment. It has its name only when it is complete, so that an unreadable file of
-/// that name is a loss. Under [`Durability::None`] a crash of the machine may leave one as well.
-/// `parents` are the folders that hold the names of those made for it.
+/// that name is a loss. Under [`Durability::None`], a crash of the machine may leave such a file,
+/// too. `parents` are the folders in which folders were made for the journal.
 fn first_segment(
     recipe: &Recipe,
     options: &Options,

@@ -213,8 +213,8 @@ impl Segment {
     }
 
     /// Returns the next number according to the entries after the valid ones, as far as these are
-    /// consecutive: their messages are lost, but their numbers were used. Of further entries that
-    /// were on the disk each counts as one number.
+    /// consecutive: their messages are lost, but their numbers were used. Each further entry that
+    /// was on the disk counts as one number.
     pub(super) fn claimed_next(&self) -> u64 {
         let (mut next, mut end, mut index) = (self.next_sender, self.data_end, self.count);
         while let Some((entry, _)) = self.entry_bytes(index).and_then(Entry::decode) {

@@ -295,7 +295,7 @@ impl Journal {
         if let Durability::EveryN(n) = self.options.durability
             && self.unsynced >= n
         {
-            // The message is kept by now and its number used: the next call returns an error.
+            // The message is kept and its number used by now. The next call returns the error.
             let _ = self.sync_now();
         }
         Ok(place)

@@ -7,7 +7,7 @@ use crate::host::{Handler, Host, HostError, Initiator, Peer, Peers, Refusal};
 use crate::idle::Idle;
 use crate::stop::Stop;
 use fanfare_fix::codec::Message;
-use fanfare_fix::session::{AppMessage, Config, DisconnectReason, Event, SessionId};
+use fanfare_fix::session::{AppMessage, Config, DisconnectReason, Event, SendError, SessionId};
 use fanfare_fix::tag;
 use std::collections::VecDeque;
 use std::io;
@@ -51,8 +51,8 @@ struct Request {
 struct Owed {
     acks: u64,
     reports: u64,
-    /// Whether a request has timed out, and no answer since was to the newest one. The answers to
-    /// it may be late or never come, so that the numbers may be too high.
+    /// Whether a request has timed out, and no answer since then was to the newest request. Its
+    /// answers may be late or never come, so that the counts may be too high.
     is_doubtful: bool,
 }
 
@@ -117,8 +117,8 @@ impl Asker {
     }
 
     /// Ends the request under way, because it has timed out. Its answers may be late. If the next
-    /// request times out too, they may never come, and be awaited in vain before those to every
-    /// later one: the session is logged out, as nothing is owed in the next.
+    /// request times out too, they may never come, and those to every later request would be taken
+    /// for them: the session is logged out, as nothing is owed in the next session.
     fn time_out(&mut self, peers: &mut Peers<'_>) {
         let request = self.under_way.as_ref();
         let is_sent = request.is_some_and(|request| request.sent.is_some());
@@ -139,19 +139,18 @@ impl Asker {
         }
     }
 
-    /// Sends the request of a range. Returns its MsgSeqNum(34); `None` if it cannot be sent yet.
-    fn send(&mut self, peer: &mut Peer<'_>, range: &Range<u32>) -> Option<u64> {
+    /// Sends the request of a range. Returns its MsgSeqNum(34).
+    fn send(&mut self, peer: &mut Peer<'_>, range: &Range<u32>) -> Result<u64, SendError> {
         let (number, appl_id) = (self.requests + 1, self.appl_id.as_deref().unwrap_or("0"));
         let sent = peer.send(b"BW", |out| {
             out.u64(APPL_REQ_ID, number).u64(APPL_REQ_TYPE, 0);
             out.u64(NO_APPL_IDS, 1).str(REF_APPL_ID, appl_id);
             write_range(out, range);
-        });
-        let sent = sent.ok()?;
+        })?;
         self.requests = number;
         self.owed.acks += 1;
         self.owed.reports += 1;
-        Some(sent)
+        Ok(sent)
     }
 
     /// Returns whether an answer is to the newest request; `owed` is the number of answers still to
@@ -306,11 +305,21 @@ impl Handler for Asker {
         let Some(mut peer) = peers.logged_on().next() else {
             return 0;
         };
-        let sent = self.send(&mut peer, &range);
-        if let Some(request) = &mut self.under_way {
-            request.sent = sent;
+        match self.send(&mut peer, &range) {
+            Ok(number) => {
+                if let Some(request) = &mut self.under_way {
+                    request.sent = Some(number);
+                }
+                1
+            }
+            Err(SendError::Encode(why)) => {
+                let why = format!("the request cannot be encoded: {why}");
+                self.end(Answer::Refused(why));
+                1
+            }
+            // The session may send it later.
+            Err(_) => 0,
         }
-        1
     }
 }
 

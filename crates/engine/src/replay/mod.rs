@@ -128,8 +128,8 @@ pub enum Service {
         /// The longest message, in bytes.
         longest: usize,
     },
-    /// Requests and responses in one FIX session. It is logged out and opened again if two requests
-    /// time out, and no answer in between is certainly to the newest one.
+    /// Requests and responses in one FIX session. If two requests time out, and no answer in
+    /// between is certainly to the newest one, the session is logged out and opened again.
     Fix,
 }
 

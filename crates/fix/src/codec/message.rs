@@ -182,9 +182,7 @@ impl<'a> Message<'a> {
     pub fn body(&self) -> &'a [u8] {
         let set = &self.fields;
         let tags = set.index.tags();
-        let is_of_body = |&tag: &u32| !tag::is_header(tag) && tag < tag::USER_TAGS;
-        let lead = tags.iter().position(is_of_body).unwrap_or(tags.len());
-        let lead = tags.get(..lead).unwrap_or_default();
+        let lead = tags.get(..self.lead_len()).unwrap_or_default();
         let first = lead
             .iter()
             .rposition(|&tag| tag::is_header(tag))
@@ -201,6 +199,14 @@ impl<'a> Message<'a> {
         set.bytes
             .get(set.offset(first)..set.offset(last))
             .unwrap_or_default()
+    }
+
+    /// Returns the number of fields in front of the first one that only a body may have.
+    /// User-defined fields may belong to the header, too.
+    pub(crate) fn lead_len(&self) -> usize {
+        let tags = self.tags();
+        let is_of_body = |&tag: &u32| !tag::is_header(tag) && tag < tag::USER_TAGS;
+        tags.iter().position(is_of_body).unwrap_or(tags.len())
     }
 }
 

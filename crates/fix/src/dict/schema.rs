@@ -305,7 +305,7 @@ mod tests {
         })
     }
 
-    /// Returns the length fields of a block, of which each data field looks at every other field.
+    /// Returns the length fields of a block by a comparison of each data field with every field.
     fn slow_lengths(schema: &Schema, block: &[u32]) -> BTreeMap<u32, u32> {
         let field = |tag: &u32| schema.fields.get(tag);
         let data = |tag: &u32| field(tag).filter(|field| field.is_data());

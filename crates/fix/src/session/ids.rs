@@ -32,20 +32,12 @@ impl fmt::Display for FieldTooLong {
     }
 }
 
-/// Returns the number of fields before the body. Tags that counterparties agree on may belong to
-/// the header, too.
-pub(super) fn header_len(message: &Message<'_>) -> usize {
-    let tags = message.tags();
-    let is_of_body = |tag: &u32| !tag::is_header(*tag) && *tag < tag::USER_TAGS;
-    tags.iter().position(is_of_body).unwrap_or(tags.len())
-}
-
 /// Checks that no ID in the header of `message` is longer than `limit`.
 ///
 /// # Errors
 /// Returns the first ID that is too long.
 pub(super) fn check(message: &Message<'_>, limit: usize) -> Result<(), FieldTooLong> {
-    let header = message.tags().iter().take(header_len(message));
+    let header = message.tags().iter().take(message.lead_len());
     for (position, &tag) in header.enumerate() {
         let len = message.value(position).map_or(0, <[u8]>::len);
         if len > limit && is_id(tag) {

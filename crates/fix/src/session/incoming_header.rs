@@ -258,7 +258,7 @@ struct LastTime {
 const WHOLE: usize = 17;
 
 impl LastTime {
-    /// A time like any other, so that its text is never taken for that of another time.
+    /// The start of 1970. Text and time agree, as for a time that was read.
     const NONE: Self = Self {
         text: *b"19700101-00:00:00",
         time: UtcTimestamp::from_nanos(0),

@@ -402,7 +402,7 @@ impl<S: MessageStore> Session<S> {
             reset,
         });
         if !in_sequence && !asks {
-            // One that says what it expects has read what we expect, too.
+            // A counterparty that sends NextExpectedMsgSeqNum(789) reads ours, too.
             let is_told = self.config.next_expected && logon.next_expected.is_some();
             self.too_high(now, logon.seq, None, !is_told);
         }

@@ -45,7 +45,7 @@ impl LogonPeek<'_> {
     /// Returns the SubIDs and LocationIDs that the Logon(A) names, seen from this side.
     pub fn sub_ids(&self) -> SubIds {
         let message = &self.message;
-        let header = ids::header_len(message);
+        let header = message.lead_len();
         let id = |tag| {
             let place = message.position(tag).filter(|place| *place < header);
             let value = place.and_then(|_| message.str(tag).ok());

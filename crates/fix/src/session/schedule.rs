@@ -458,7 +458,7 @@ mod tests {
         assert!(!schedule.is_new_session(created, at("20261119-12:00:00")));
         assert!(!schedule.is_new_session(created, at("20261120-18:00:00")));
         assert!(schedule.is_new_session(created, at("20261121-08:00:00")));
-        // Back over an opening, and once more to it.
+        // The clock steps back over an opening, and reaches it once more.
         let whole = daily("00:00:00", "00:00:00", FixedOffset(0));
         let created = at("20261120-00:10:00");
         assert!(!whole.is_new_session(created, at("20261119-23:10:00")));

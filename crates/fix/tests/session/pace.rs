@@ -50,6 +50,19 @@ fn receiving(version: Version, action: OverRate) -> Config {
     config
 }
 
+impl One<MemoryStore> {
+    /// Returns a session that has transmitted three of five messages. The other two wait for their
+    /// rate.
+    fn with_two_waiting() -> Self {
+        let mut one = Self::new(sending(10), MemoryStore::default());
+        for _ in 0..5 {
+            one.send().unwrap();
+        }
+        assert_eq!(one.sent(), ["D2", "D3", "D4"]);
+        one
+    }
+}
+
 impl<S: MessageStore> One<S> {
     /// Logged on; the Logon of the counterparty counts as received.
     fn new(config: Config, store: S) -> Self {
@@ -227,11 +240,7 @@ fn the_sessions_own_messages_keep_their_place_and_do_not_count() {
 
 #[test]
 fn a_resend_goes_in_front_of_what_waits_and_is_not_limited() {
-    let mut one = One::new(sending(10), MemoryStore::default());
-    for _ in 0..5 {
-        one.send().unwrap();
-    }
-    assert_eq!(one.sent(), ["D2", "D3", "D4"]);
+    let mut one = One::with_two_waiting();
     // It asks for one more than it can have seen: that one comes, once.
     one.receive("2", "7=2|16=5|");
     let resent = one.written();
@@ -272,11 +281,7 @@ fn a_logout_comes_behind_what_waits() {
 
 #[test]
 fn what_waits_when_the_connection_is_lost_is_there_for_the_next() {
-    let mut one = One::new(sending(10), MemoryStore::default());
-    for _ in 0..5 {
-        one.send().unwrap();
-    }
-    assert_eq!(one.sent(), ["D2", "D3", "D4"]);
+    let mut one = One::with_two_waiting();
     one.session.disconnected(one.now);
     one.wait(SECOND);
     one.log_on();
@@ -358,14 +363,10 @@ fn a_message_that_is_not_written_leaves_what_waits() {
 }
 
 #[test]
-fn a_reset_waits_for_what_waits() {
-    let mut one = One::new(sending(10), MemoryStore::default());
-    for _ in 0..5 {
-        one.send().unwrap();
-    }
+fn a_reset_is_refused_while_messages_wait() {
+    let mut one = One::with_two_waiting();
     let refused = Err(SendError::ResendInProgress);
     assert_eq!(one.session.reset_sequence(one.now), refused);
-    assert_eq!(one.sent(), ["D2", "D3", "D4"]);
     one.wait(100 * MILLIS);
     assert_eq!(one.sent(), ["D5", "D6"]);
     assert_eq!(one.session.reset_sequence(one.now), Ok(()));
@@ -374,11 +375,7 @@ fn a_reset_waits_for_what_waits() {
 
 #[test]
 fn what_a_reset_of_the_counterparty_discards_is_counted() {
-    let mut one = One::new(sending(10), MemoryStore::default());
-    for _ in 0..5 {
-        one.send().unwrap();
-    }
-    assert_eq!(one.sent(), ["D2", "D3", "D4"]);
+    let mut one = One::with_two_waiting();
     let logon = "98=0|108=600|141=Y|";
     assert_eq!(one.receive_as("A", 1, logon), ["2 discarded"]);
     assert_eq!(one.sent(), ["A1"]);

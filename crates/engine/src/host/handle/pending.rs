@@ -52,7 +52,8 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Returns the result if it is there, or an error if the host's own thread would wait for it.
+    /// Returns the result if the host has run the command; otherwise an error on the host's own
+    /// thread, as a wait there would never end.
     fn at_once(&mut self) -> Option<Result<T, HostError>> {
         let answer = self.poll();
         if answer.is_none() && self.shared.lock().thread == Some(std::thread::current().id()) {
@@ -78,8 +79,8 @@ impl<T> Reply<T> {
     }
 }
 
-/// A caller that waits until a session is gone, or the last of several. Dropping it, as a host does
-/// that ends before, tells the caller that the host has [ended](HostError::Ended).
+/// A caller that waits until a session, or the last of several, is gone. A host that ends before
+/// drops it, and the result of the caller is [`HostError::Ended`].
 pub(in super::super) struct Removal(Reply<()>);
 
 impl Removal {

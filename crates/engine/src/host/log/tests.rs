@@ -21,7 +21,7 @@ fn secrets_are_masked_and_nothing_else() {
     assert_eq!(out, br"8=FIX.4.4|35=B|96=a\n\u{9b}\xff\\c|");
 }
 
-/// Returns the time so many seconds after the start.
+/// Returns the time `seconds` after the start.
 fn at(seconds: u64) -> Now {
     Now {
         mono: seconds * SECOND,
@@ -275,10 +275,7 @@ fn a_file_that_is_full_leaves_the_whole_line_to_the_next_one() {
     let full = options.open(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
     drop(pipe);
     log.fill_disk(Some(full.unwrap()));
-    let now = Now {
-        mono: 0,
-        utc: UtcTimestamp::from_nanos(0),
-    };
+    let now = at(0);
     for _ in 0..LINES / 100 {
         tap.bytes(now, 3, Direction::In, &BEAT.repeat(100));
     }
@@ -314,12 +311,9 @@ fn a_log_that_falls_behind_says_so_and_goes_on() {
         ..LogOptions::default()
     };
     let (mut tap, mut log) = MessageLog::open(&path, lossy, &counters).unwrap();
-    let now = Now {
-        mono: 0,
-        utc: UtcTimestamp::from_nanos(0),
-    };
+    let now = at(0);
     let flood = vec![b'x'; 8 << 20];
-    // A message whose other bytes come behind the gap, or never.
+    // The rest of this message would come after the gap.
     tap.bytes(now, 4, Direction::In, &BEAT[..20]);
     tap.bytes(now, 3, Direction::In, &flood);
     let lost = tap.left_out;

@@ -1,6 +1,6 @@
 //! The routes: `/metrics`, and the commands of the control socket as `/api/v1/…`.
 
-use crate::changes::ChangeStream;
+use crate::changes::{ChangeStream, Wanted};
 use crate::metrics::{self, Format};
 use crate::openapi;
 use crate::page;
@@ -125,14 +125,10 @@ async fn guard(State(caller): State<Caller>, request: Request, next: Next) -> Re
                 "the request has no valid token (`Authorization: Bearer TOKEN`)",
             ))
         }
-        (None, Peer::Tcp(_)) if request.method() != Method::GET => Some((
-            StatusCode::FORBIDDEN,
-            "commands that change something need `token_file` in [console]",
-        )),
-        (None, Peer::Tcp(_)) => (!is_local(request.headers())).then_some((
-            StatusCode::FORBIDDEN,
-            "without a token, Host must be a name of this machine",
-        )),
+        (None, Peer::Tcp(_)) => {
+            let why = why_refused(request.method(), request.headers());
+            why.map(|why| (StatusCode::FORBIDDEN, why))
+        }
     };
     let mut response = match refused {
         None if is_too_long(request.headers()) => error(
@@ -141,7 +137,10 @@ async fn guard(State(caller): State<Caller>, request: Request, next: Next) -> Re
         ),
         None => match tokio::time::timeout(PATIENCE, next.run(request)).await {
             Ok(response) => response,
-            Err(_) => error(StatusCode::REQUEST_TIMEOUT, "the command took too long"),
+            Err(_) => error(
+                StatusCode::REQUEST_TIMEOUT,
+                "the command took too long; it may still be carried out",
+            ),
         },
         Some((status, why)) => {
             caller.refuse().await;
@@ -173,6 +172,26 @@ fn is_too_long(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     length.is_some_and(|length| length > BODY as u64)
+}
+
+/// Returns the reason why a request of the port is refused where no token is configured.
+fn why_refused(method: &Method, headers: &HeaderMap) -> Option<&'static str> {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        Some("only GET and HEAD are permitted without a token: [console] has no `token_file`")
+    } else if !is_local(headers) {
+        Some("without a token, Host must be a name of this machine")
+    } else if is_foreign(headers) {
+        Some("without a token, no request of a web page of another origin is permitted")
+    } else {
+        None
+    }
+}
+
+/// Returns whether a web page of another origin sends the request through a browser, which states
+/// this in `Sec-Fetch-Site`. Other clients do not have the header.
+fn is_foreign(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    matches!(site, Some(b"cross-site" | b"same-site"))
 }
 
 /// Returns whether `Host` names this machine. A foreign web page whose domain resolves to loopback
@@ -270,33 +289,20 @@ async fn follow(
         Ok(Query(query)) => query,
         Err(why) => return error(why.status(), &why.body_text()),
     };
-    let last = headers.get("last-event-id").map(HeaderValue::to_str);
-    let mut after = last.map(|id| id.ok().and_then(|id| id.parse().ok()));
-    let mut kinds = Vec::new();
-    for (name, value) in query {
-        match &*name {
-            "after" => after = after.or_else(|| Some(value.parse().ok())),
-            "kinds" => kinds.extend(value.split(',').map(str::to_owned)),
-            _ => {
-                let why = "`changes` takes `after` and `kinds`";
-                return error(StatusCode::BAD_REQUEST, why);
-            }
-        }
-    }
-    if after == Some(None) {
-        let why = "`after` must be the id of an event, a number";
-        return error(StatusCode::BAD_REQUEST, why);
-    }
     let shared = &caller.shared;
+    let Some(changes) = shared.operator.changes() else {
+        return error(StatusCode::NOT_FOUND, "this program publishes no changes");
+    };
+    let wanted = match Wanted::read(headers.get("last-event-id"), query, changes.kinds()) {
+        Ok(wanted) => wanted,
+        Err(why) => return error(StatusCode::BAD_REQUEST, &why),
+    };
     let Ok(permit) = Arc::clone(&shared.streams).try_acquire_owned() else {
         let why = "too many clients follow the changes: at most half of all connections may";
         return error(StatusCode::SERVICE_UNAVAILABLE, why);
     };
-    let Some(changes) = shared.operator.changes() else {
-        return error(StatusCode::NOT_FOUND, "this program publishes no changes");
-    };
     let kind = [(header::CONTENT_TYPE, "text/event-stream")];
-    let stream = ChangeStream::new(changes.clone(), after.flatten(), kinds, permit);
+    let stream = ChangeStream::new(changes.clone(), wanted, permit);
     (kind, Body::new(stream)).into_response()
 }
 
@@ -358,12 +364,12 @@ async fn act(
 async fn nothing_here() -> Response {
     error(
         StatusCode::NOT_FOUND,
-        "no such path: docs/console.md lists the paths",
+        "no such path: /api/v1/openapi.json lists the paths",
     )
 }
 
 async fn other_method() -> Response {
-    let why = "the path does not allow this method: docs/console.md lists the methods";
+    let why = "the path does not allow this method: /api/v1/openapi.json lists the methods";
     error(StatusCode::METHOD_NOT_ALLOWED, why)
 }
 

@@ -65,7 +65,7 @@ impl Doors {
         })
     }
 
-    /// Registers the sockets with a runtime.
+    /// Registers the sockets with the current runtime.
     pub(crate) fn listen(self) -> io::Result<Listeners> {
         let socket = self.socket.map(|socket| {
             let listener = socket.listener().try_clone();

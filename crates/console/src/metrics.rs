@@ -3,7 +3,7 @@
 //! The source of a value (an agent, a feed, a topic) is the label `agent`. Sessions have no series
 //! of their own, so that the number of series does not grow with theirs.
 
-use fanfare_engine::counters::{Counters, Distribution, HistogramReading, Kind, Reading};
+use fanfare_engine::counters::{Counters, Distribution, HistogramReading, Kind, Reading, sentence};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
@@ -181,13 +181,6 @@ fn name(of: &str) -> String {
         false => '_',
     };
     of.chars().map(fits).collect()
-}
-
-/// Returns the description as a sentence.
-fn sentence(description: &str) -> String {
-    let mut chars = description.chars();
-    let first = chars.next().map(|first| first.to_uppercase().to_string());
-    format!("{}{}.", first.unwrap_or_default(), chars.as_str())
 }
 
 /// Converts to the text format of Prometheus, where a counter's `HELP` and `TYPE` have its name

@@ -24,7 +24,7 @@ pub(crate) fn document(commands: &[&Command], needs_token: bool) -> Value {
         "info": {
             "title": "Fanfare",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "What operators ask a running program and tell it.",
+            "description": "Queries and commands of a running program.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "servers": [{ "url": "/" }],
@@ -37,7 +37,7 @@ pub(crate) fn document(commands: &[&Command], needs_token: bool) -> Value {
                     "type": "object",
                     "required": ["error"],
                     "properties": {
-                        "error": { "type": "string", "description": "Why it was not done." },
+                        "error": { "type": "string", "description": "The reason for the error." },
                     },
                 },
             },
@@ -49,15 +49,16 @@ fn item(command: &Command) -> Value {
     let mut operation = json!({
         "operationId": command.name.replace([' ', '-'], "_"),
         "summary": command.about,
-        "responses": responses(json!({
-            "description": "The result.",
-            "content": { "application/json": { "schema": schema(&command.returns) } },
-        })),
+    });
+    let result = json!({
+        "description": "The result.",
+        "content": { "application/json": { "schema": schema(&command.returns) } },
     });
     match command.effect {
         Effect::Look => {
             let parameters = command.takes.iter().map(parameter);
             operation["parameters"] = parameters.collect();
+            operation["responses"] = responses(result, &[]);
             json!({ "get": operation })
         }
         Effect::Act => {
@@ -76,29 +77,43 @@ fn item(command: &Command) -> Value {
             });
             let content = json!({ "application/json": { "schema": body } });
             operation["requestBody"] = json!({ "content": content });
+            operation["responses"] = responses(result, &[NOT_JSON]);
             json!({ "post": operation })
         }
     }
 }
 
-/// Returns the responses that every command may have.
-fn responses(result: Value) -> Value {
-    let error = |why: &str| {
-        json!({
+/// The errors of all requests, by status.
+const ERRORS: &[(&str, &str)] = &[
+    ("400", "The request is invalid."),
+    ("401", "The token is missing or wrong."),
+    ("403", "The request needs a token."),
+    ("404", "The named object does not exist."),
+    (
+        "408",
+        "The command took too long. It may still be carried out.",
+    ),
+    ("409", "The command cannot be carried out now."),
+    ("413", "The body is too long."),
+];
+/// The error of requests whose body is not JSON.
+const NOT_JSON: (&str, &str) = ("415", "Content-Type is not application/json.");
+/// The error of requests for changes beyond the limit.
+const TOO_MANY: (&str, &str) = ("503", "Too many clients follow the changes.");
+
+/// Returns the responses that a request may have, with errors that not every request has.
+fn responses(result: Value, more: &[(&str, &str)]) -> Value {
+    let mut all = Map::from_iter([("200".to_owned(), result)]);
+    for (status, why) in ERRORS.iter().chain(more) {
+        let error = json!({
             "description": why,
             "content": {
                 "application/json": { "schema": { "$ref": "#/components/schemas/Error" } },
             },
-        })
-    };
-    json!({
-        "200": result,
-        "400": error("The request is wrong."),
-        "401": error("The token is missing or wrong."),
-        "403": error("Without a token this is not done here."),
-        "404": error("What it names is not there."),
-        "409": error("It cannot be done now."),
-    })
+        });
+        all.insert((*status).to_owned(), error);
+    }
+    all.into()
 }
 
 fn parameter(field: &Field) -> Value {
@@ -164,19 +179,51 @@ fn changes() -> Value {
     };
     let number = json!({ "type": "integer", "minimum": 0 });
     let text = json!({ "type": "string" });
+    let events = json!({
+        "description": "Events that go on until the reader leaves.",
+        "content": { "text/event-stream": { "schema": { "type": "string" } } },
+    });
     json!({
         "get": {
             "operationId": "changes",
-            "summary": "What changes from now on, as server-sent events.",
+            "summary": "Changes of the state, as server-sent events.",
             "parameters": [
                 parameter("after", "query", "The last change that was seen.", number.clone()),
                 parameter("Last-Event-ID", "header", "The same, as browsers send it.", number),
                 parameter("kinds", "query", "Kinds of changes, with commas between them.", text),
             ],
-            "responses": responses(json!({
-                "description": "Events that go on until the reader leaves.",
-                "content": { "text/event-stream": { "schema": { "type": "string" } } },
-            })),
+            "responses": responses(events, &[TOO_MANY]),
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_has_every_status_that_a_request_may_have() {
+        const LOOK: Command = Command {
+            name: "look",
+            about: "Looks.",
+            effect: Effect::Look,
+            takes: &[],
+            returns: Shape::Any,
+        };
+        const ACT: Command = Command {
+            name: "act",
+            effect: Effect::Act,
+            ..LOOK
+        };
+        let document = document(&[&LOOK, &ACT], true);
+        let statuses = |path: &str, method: &str| -> Vec<String> {
+            let all = &document["paths"][path][method]["responses"];
+            all.as_object().unwrap().keys().cloned().collect()
+        };
+        let all = ["200", "400", "401", "403", "404", "408", "409", "413"];
+        assert_eq!(statuses("/api/v1/look", "get"), all);
+        let with = |more| [&all[..], &[more]].concat();
+        assert_eq!(statuses("/api/v1/act", "post"), with("415"));
+        assert_eq!(statuses("/api/v1/changes", "get"), with("503"));
+    }
 }

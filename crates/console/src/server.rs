@@ -64,9 +64,13 @@ impl Console {
             .thread_name("console")
             .build()
             .map_err(ConsoleError::Thread)?;
+        let listeners = {
+            let _within = runtime.enter();
+            doors.listen().map_err(ConsoleError::Thread)?
+        };
         let thread = std::thread::Builder::new()
             .name("console".to_owned())
-            .spawn(move || serve(runtime, doors, server, stopped))
+            .spawn(move || serve(runtime, listeners, server, stopped))
             .map_err(ConsoleError::Thread)?;
         Ok(Self {
             address,
@@ -165,9 +169,9 @@ impl Server {
     }
 
     /// Accepts connections without end.
-    async fn run(self, doors: Listeners) {
+    async fn run(self, listeners: Listeners) {
         loop {
-            let Ok(visitor) = doors.accept().await else {
+            let Ok(visitor) = listeners.accept().await else {
                 tokio::time::sleep(REST).await;
                 continue;
             };
@@ -218,11 +222,8 @@ where
     let _ = connection.await;
 }
 
-fn serve(runtime: Runtime, doors: Doors, server: Server, stopped: oneshot::Receiver<()>) {
+fn serve(runtime: Runtime, listeners: Listeners, server: Server, stopped: oneshot::Receiver<()>) {
     runtime.block_on(async move {
-        let Ok(listeners) = doors.listen() else {
-            return;
-        };
         tokio::select! {
             biased;
             _ = stopped => {}

@@ -209,6 +209,14 @@ impl Reading {
     }
 }
 
+/// Returns a description of a counter or histogram as a sentence, with a capital and a full stop.
+#[must_use]
+pub fn sentence(description: &str) -> String {
+    let mut chars = description.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), chars.as_str())
+}
+
 /// The writing end of one counter, for one thread at a time: it can be moved, not shared.
 pub struct Counter {
     cell: Arc<Padded<AtomicU64>>,
@@ -252,6 +260,12 @@ mod tests {
         .expect("no panic");
         let values: Vec<u64> = counters.snapshot().iter().map(|r| r.value).collect();
         assert_eq!(values, [20, 9]);
+    }
+
+    #[test]
+    fn a_description_is_a_sentence() {
+        assert_eq!(sentence("messages of a feed"), "Messages of a feed.");
+        assert_eq!(sentence("älter"), "Älter.");
     }
 
     #[test]

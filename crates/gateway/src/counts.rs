@@ -76,6 +76,7 @@ counts! {
     WorkerCounts:
     deliveries = "deliveries", "messages passed to consumers' connections";
     dropped = "dropped", "messages left out because a consumer's queue was full";
+    skipped = "skipped", "updates of subscriptions skipped because a consumer's queue was full";
     slow = "slow_consumers", "consumers disconnected because their queue was full";
 }
 

@@ -77,7 +77,6 @@ pub struct Gateway {
     counters: Counters,
     notices: Option<NoticeReceiver>,
     events: Option<EventReader>,
-    dbn: Option<SocketAddr>,
     handle: GatewayHandle,
 }
 
@@ -147,11 +146,11 @@ impl Gateway {
             counters: counters.clone(),
             notices: Some(received),
             events,
-            dbn,
             handle: GatewayHandle::new(Shared {
                 started: config.clone(),
                 config: Mutex::new(config.clone()),
                 ports,
+                dbn,
                 users,
                 mappings,
                 roster,
@@ -186,8 +185,8 @@ impl Gateway {
 
     /// Returns the address of the DBN port, if there is one.
     #[must_use]
-    pub const fn dbn(&self) -> Option<SocketAddr> {
-        self.dbn
+    pub fn dbn(&self) -> Option<SocketAddr> {
+        self.handle.shared().dbn
     }
 
     /// Returns all counters, which are readable at any time.

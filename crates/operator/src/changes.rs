@@ -39,7 +39,10 @@ pub struct Since {
 /// assert_eq!((seen.missed, seen.changes[0].id, seen.changes[0].kind), (0, 1, "session"));
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Changes(Arc<Mutex<Kept>>);
+pub struct Changes {
+    kinds: &'static [&'static str],
+    kept: Arc<Mutex<Kept>>,
+}
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -58,15 +61,33 @@ impl Changes {
     #[must_use]
     pub fn from_base(base: u64) -> Self {
         let last = base;
-        Self(Arc::new(Mutex::new(Kept {
+        let kept = Kept {
             base,
             last,
             ..Kept::default()
-        })))
+        };
+        Self {
+            kinds: &[],
+            kept: Arc::new(Mutex::new(kept)),
+        }
+    }
+
+    /// Names the kinds of the changes, so that a request for another kind can be refused.
+    #[must_use]
+    pub const fn with_kinds(mut self, kinds: &'static [&'static str]) -> Self {
+        self.kinds = kinds;
+        self
+    }
+
+    /// Returns the kinds of the changes. Empty if they were not named.
+    #[must_use]
+    pub const fn kinds(&self) -> &'static [&'static str] {
+        self.kinds
     }
 
     /// Adds a change. The oldest ones are dropped beyond the limits. Allocates.
     pub fn push(&self, kind: &'static str, fields: Map<String, Value>) {
+        debug_assert!(self.kinds.is_empty() || self.kinds.contains(&kind));
         let data: Arc<str> = Value::Object(fields).to_string().into();
         let mut kept = self.lock();
         kept.last += 1;
@@ -79,6 +100,12 @@ impl Changes {
             };
             kept.bytes -= oldest.data.len();
         }
+    }
+
+    /// Returns the number before the first change of this run.
+    #[must_use]
+    pub fn base(&self) -> u64 {
+        self.lock().base
     }
 
     /// Returns the numbers of the oldest change that is kept, and of the next one.
@@ -107,7 +134,7 @@ impl Changes {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -145,7 +172,7 @@ mod tests {
         let earlier = Changes::from_base(1_000);
         (0..5).for_each(|_| earlier.push("line", Map::new()));
         let changes = Changes::from_base(2_000);
-        assert_eq!(changes.range(), (2_001, 2_001));
+        assert_eq!((changes.base(), changes.range()), (2_000, (2_001, 2_001)));
         (0..2_000).for_each(|_| changes.push("line", Map::new()));
         for after in [0, 1_000, 1_005, 1_999, 2_000, 9_999] {
             let since = changes.since(after, 2);
@@ -156,6 +183,7 @@ mod tests {
             );
         }
         assert_eq!(ids(&changes.since(2_001, 1)), [2_002]);
+        assert_eq!(changes.base(), 2_000, "it stays");
     }
 
     #[test]

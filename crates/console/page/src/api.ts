@@ -21,6 +21,8 @@ export interface Status {
   version: string;
   pid: number;
   uptime_s: number;
+  /** The number of the run: another process has another one. */
+  run: number | string;
   users: number;
   ports: Port[];
   time: string;
@@ -53,7 +55,10 @@ export interface Feed extends FeedState {
   gaps: number;
   restarts: number;
   kernel_drops: number;
-  messages: number;
+  /** Market events. */
+  events: number;
+  /** Decoded messages; null where no packets are decoded. */
+  messages: number | null;
   undecodable: number;
   silence_ms: number | null;
   recoveries: number;
@@ -209,6 +214,12 @@ export interface Subscription {
   skipped: number;
 }
 
+/** What the page calls a session: a client of DBN may have no name for itself. */
+export const nameOf = (session: Session) => session.sender || session.session;
+
+/** The status of an answer that took too long. */
+export const TOO_LATE = 408;
+
 /** What the gateway answered instead of what was asked for; 0 where nobody answered. */
 export class Refused extends Error {
   constructor(
@@ -238,8 +249,17 @@ export const maySteer = () => needsToken && token.get() !== null;
 
 /** The longest that an answer is waited for, in ms. */
 const PATIENCE = 10_000;
+/** The same for a reload and a book of the past: the gateway itself gives up after 90 s. */
+export const LONG = 95_000;
 
-async function request(path: string, init: RequestInit): Promise<Response> {
+/** Why there is no answer, or not all of it. */
+function failure(error: unknown, patience: number, otherwise: string): Refused {
+  return error instanceof DOMException && error.name === "TimeoutError"
+    ? new Refused(TOO_LATE, `the answer took longer than ${patience / 1000} s`)
+    : new Refused(0, otherwise);
+}
+
+async function request(path: string, init: RequestInit, patience = PATIENCE): Promise<Response> {
   const headers = new Headers(init.headers);
   const own = token.get();
   if (own !== null) {
@@ -248,8 +268,8 @@ async function request(path: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(path, { ...init, headers, cache: "no-store", credentials: "omit" });
-  } catch {
-    throw new Refused(0, "the gateway does not answer");
+  } catch (error) {
+    throw failure(error, patience, "the gateway does not answer");
   }
   if (!response.ok) {
     const body: unknown = await response.json().catch(() => null);
@@ -260,11 +280,12 @@ async function request(path: string, init: RequestInit): Promise<Response> {
 }
 
 async function json<T>(path: string, init: RequestInit, patience = PATIENCE): Promise<T> {
-  const response = await request(path, { ...init, signal: AbortSignal.timeout(patience) });
+  const signal = AbortSignal.timeout(patience);
+  const response = await request(path, { ...init, signal }, patience);
   try {
     return (await response.json()) as T;
-  } catch {
-    throw new Refused(0, "the answer of the gateway is incomplete");
+  } catch (error) {
+    throw failure(error, patience, "the answer of the gateway is incomplete");
   }
 }
 
@@ -272,6 +293,7 @@ async function json<T>(path: string, init: RequestInit, patience = PATIENCE): Pr
 export function get<T>(
   what: string,
   query: Record<string, string | number | undefined> = {},
+  patience = PATIENCE,
 ): Promise<T> {
   const asked = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
@@ -280,14 +302,14 @@ export function get<T>(
     }
   }
   const suffix = asked.size > 0 ? `?${asked}` : "";
-  return json(`/api/v1/${what}${suffix}`, {});
+  return json(`/api/v1/${what}${suffix}`, {}, patience);
 }
 
-/** Has something done; a reload may take a minute. */
+/** Has something done. */
 export function post<T>(what: string, body: object): Promise<T> {
   const headers = { "Content-Type": "application/json" };
   const init = { method: "POST", headers, body: JSON.stringify(body) };
-  return json(`/api/v1/${what}`, init, 90_000);
+  return json(`/api/v1/${what}`, init, LONG);
 }
 
 /** What the gateway can be asked for below /api/v1/. */

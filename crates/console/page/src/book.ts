@@ -3,7 +3,7 @@
 import * as api from "./api";
 import type { Book, Books, Instrument, Level } from "./api";
 import { attribute, fill, h, text } from "./dom";
-import { clock, counted, moment, NONE, whole } from "./format";
+import { counted, moment, NONE, today, WAITING, when, whole } from "./format";
 import { stateMark } from "./state";
 import type { Plant } from "./plant";
 import { empty } from "./view";
@@ -36,6 +36,9 @@ export function addressOf(wanted: Wanted): string {
   return `#/instruments?${new URLSearchParams(given)}`;
 }
 
+const kindOf = (wanted: Wanted) => (wanted.at === "" ? "now" : "past");
+const instrumentOf = (wanted: Wanted) => addressOf({ ...wanted, at: "" });
+
 export class BookPart {
   readonly element = h("section", { class: "book", "aria-label": "Selected instrument" });
   readonly #plant: Plant;
@@ -56,7 +59,8 @@ export class BookPart {
   #wanted = wantedIn(new URLSearchParams());
   /** Whether the address says which book. */
   #isOfAddress = false;
-  #isAsking = false;
+  /** The kinds of books that are asked for: of the past, which may take long, and of now. */
+  readonly #asking = new Set<"past" | "now">();
   #isStale = false;
 
   constructor(plant: Plant) {
@@ -82,10 +86,6 @@ export class BookPart {
     this.element.append(this.#content);
   }
 
-  end(): void {
-    this.#time.end();
-  }
-
   /** Shows the book of the address, if that has one. */
   choose(wanted: Wanted): void {
     this.#isOfAddress = wanted.symbol !== "";
@@ -101,7 +101,13 @@ export class BookPart {
 
   #take(wanted: Wanted): void {
     if (addressOf(wanted) !== addressOf(this.#wanted)) {
+      const isOther = instrumentOf(wanted) !== instrumentOf(this.#wanted);
       this.#wanted = wanted;
+      if (wanted.symbol === "") {
+        this.#content.hidden = true;
+      } else if (isOther && wanted.at !== "") {
+        this.#without(wanted.symbol, WAITING);
+      }
       this.#ask();
     }
   }
@@ -121,26 +127,33 @@ export class BookPart {
     this.#ask();
   }
 
-  /** One question at a time: while the slider moves, those between are left out. */
+  /** One question of a kind at a time: while the slider moves, those between are left out. */
   #ask(): void {
     const wanted = this.#wanted;
     if (wanted.symbol === "") {
       return;
     }
-    if (this.#isAsking) {
+    const kind = kindOf(wanted);
+    if (this.#asking.has(kind)) {
       this.#isStale = true;
       return;
     }
-    this.#isAsking = true;
+    this.#asking.add(kind);
     this.#isStale = false;
     const { symbol, feed, security_id, at } = wanted;
     const query = { symbol, feed, security_id, depth: this.#depth.value, at };
+    if (at !== "") {
+      this.#time.say(WAITING);
+    }
+    // Another instrument may be wanted meanwhile, or the book of now.
+    const isWanted = () =>
+      instrumentOf(this.#wanted) === instrumentOf(wanted) && kindOf(this.#wanted) === kind;
     api
-      .get<Books>("books", query)
-      .then((books) => this.#show(books, wanted))
-      .catch((error: Error) => this.#failed(error, wanted))
+      .get<Books>("books", query, at === "" ? undefined : api.LONG)
+      .then((books) => isWanted() && this.#show(books, wanted))
+      .catch((error: Error) => isWanted() && this.#failed(error, wanted))
       .finally(() => {
-        this.#isAsking = false;
+        this.#asking.delete(kind);
         if (this.#isStale) {
           this.#ask();
         }
@@ -153,6 +166,7 @@ export class BookPart {
     if (error instanceof api.Refused && error.status === 0 && at === "") {
       return;
     }
+    this.#time.say(NONE);
     this.#without(
       symbol,
       is404 ? `The instrument ${symbol} is unknown.` : `The book is not available: ${error.message}.`,
@@ -195,7 +209,7 @@ export class BookPart {
     const key = `${book.state} ${JSON.stringify(book.lacks)} ${book.rpt_seq} ${book.trading}`;
     fill(this.#state, key, () => [stateMark(book.state), `: ${explained(book)}`]);
     fill(this.#ladder, JSON.stringify([book.bids, book.offers, book.levels]), () => [ladder(book)]);
-    fill(this.#trades, JSON.stringify(book.trades), () => trades(book));
+    fill(this.#trades, today() + JSON.stringify(book.trades), () => trades(book));
     fill(this.#values, JSON.stringify(book.values), () => values(book));
   }
 
@@ -311,7 +325,7 @@ function trades(book: Book): HTMLElement[] {
     h(
       "tr",
       {},
-      h("td", {}, clock(trade.time)),
+      h("td", {}, when(trade.time)),
       h("td", {}, trade.price),
       h("td", {}, whole(trade.size)),
     );
@@ -355,13 +369,15 @@ class TimePart {
   #number = 0;
   #isLive = true;
   #isHeld = false;
-  #timer = 0;
 
   constructor(go: (at: string) => void) {
     this.#go = go;
     this.#slider.addEventListener("input", () => this.#moved());
     this.#slider.addEventListener("pointerdown", () => (this.#isHeld = true));
-    this.#slider.addEventListener("pointerup", () => (this.#isHeld = false));
+    // A touch that becomes a scroll of the page is cancelled, and does not end otherwise.
+    for (const end of ["pointerup", "pointercancel"]) {
+      this.#slider.addEventListener(end, () => (this.#isHeld = false));
+    }
     this.#now.addEventListener("click", () => this.#go(""));
     this.#back.addEventListener("click", () => this.#go(String(Math.max(1, this.#number - 1))));
     this.#forth.addEventListener("click", () => this.#go(String(this.#number + 1)));
@@ -376,10 +392,6 @@ class TimePart {
     this.element = h("div", { class: "time" }, this.#tools, this.#none);
   }
 
-  end(): void {
-    clearTimeout(this.#timer);
-  }
-
   /** The log reaches from here to there; without one, `missing` is why it is not known. */
   range(log: api.Log | null, missing: string | null): void {
     const has = log !== null && log.from !== null && log.to !== null;
@@ -392,16 +404,22 @@ class TimePart {
     if (!has || !log.from || !log.to) {
       return;
     }
-    const [first, last] = this.#ends.children;
-    if (first && last) {
-      text(first, moment(log.from));
-      text(last, moment(log.to));
-    }
     // While somebody looks back the ends stay, or the moment would move under the thumb.
-    if (this.#isLive && !this.#isHeld) {
+    const isFirst = this.#to === 0;
+    if (isFirst || (this.#isLive && !this.#isHeld)) {
       this.#from = Date.parse(log.from);
       this.#to = Date.parse(log.to);
+      const [first, last] = this.#ends.children;
+      if (first && last) {
+        text(first, moment(log.from));
+        text(last, moment(log.to));
+      }
     }
+  }
+
+  /** Says this instead of the moment. */
+  say(what: string): void {
+    text(this.#says, what);
   }
 
   /** What is shown is as of this. */

@@ -2,6 +2,7 @@
 
 import uPlot from "uplot";
 import { attribute, h, text } from "./dom";
+import { timeOfDay } from "./format";
 import type { Series } from "./series";
 
 export interface Drawn {
@@ -37,7 +38,7 @@ export class Chart {
     this.element = h(
       "figure",
       { class: "chart" },
-      h("figcaption", {}, h("h3", {}, title), h("p", {}, about)),
+      h("figcaption", {}, h("h3", {}, title), h("p", {}, `${about} Times are UTC.`)),
       this.#frame,
       this.#legend,
     );
@@ -101,7 +102,12 @@ export class Chart {
         y: { range: (_, min, max) => [Math.min(min ?? 0, 0), (max || 1) * 1.08] },
       },
       axes: [
-        { ...axis, size: 32, space: 74, values: (_, times) => times.map((at) => clock(at)) },
+        {
+          ...axis,
+          size: 32,
+          space: 74,
+          values: (_, times) => times.map((at) => timeOfDay(at * 1000)),
+        },
         { ...axis, size: 66, space: 34, values: (_, ticks) => ticks.map((v) => this.#format(v)) },
       ],
       series: [
@@ -145,9 +151,4 @@ export class Chart {
     });
     attribute(this.#frame, "aria-label", `${this.#title}: ${said.join(", ")}`);
   }
-}
-
-/** The time of day in UTC, of seconds since 1970. */
-function clock(seconds: number): string {
-  return new Date(seconds * 1000).toISOString().slice(11, 19);
 }

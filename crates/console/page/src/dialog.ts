@@ -40,16 +40,23 @@ export function ask(question: Question): void {
   const act = async (event: Event) => {
     event.preventDefault();
     yes.disabled = true;
+    no.disabled = true;
     said.textContent = "In progress …";
     try {
       said.textContent = await question.act(input?.value ?? "");
       yes.hidden = true;
       no.textContent = "Close";
-      no.focus();
     } catch (error) {
       said.textContent = `Failed: ${error instanceof Error ? error.message : String(error)}.`;
       yes.disabled = false;
     }
+    no.disabled = false;
+    // A browser lets no page withhold Escape for ever; the outcome is shown all the same.
+    if (!dialog.open) {
+      document.body.append(dialog);
+      dialog.showModal();
+    }
+    no.focus();
   };
   const form = h(
     "form",
@@ -60,4 +67,6 @@ export function ask(question: Question): void {
     h("p", { class: "buttons" }, no, yes),
   );
   const dialog = show(question.title, form);
+  // Until the outcome is known it stays.
+  dialog.addEventListener("cancel", (event) => no.disabled && event.preventDefault());
 }

@@ -99,6 +99,27 @@ export function clock(time: string | null | undefined): string {
   return found ? `${found[1]}${(found[2] ?? ".").padEnd(4, "0")}` : NONE;
 }
 
+/** The time of day in UTC, to the second, of milliseconds since 1970. */
+export function timeOfDay(ms: number): string {
+  return new Date(ms).toISOString().slice(11, 19);
+}
+
+/** The present day in UTC: 2026-11-23. */
+export function today(): string {
+  return new Date().toISOString().slice(0, 10);
+}
+
+/** The time, UTC, of an RFC 3339 text, behind its day unless that is the present one. */
+export function when(time: string | null | undefined): string {
+  const day = time?.slice(0, 10) ?? "";
+  const now = today();
+  if (!time || day === now) {
+    return clock(time);
+  }
+  const isThisYear = day.slice(0, 4) === now.slice(0, 4);
+  return `${isThisYear ? day.slice(5) : day} ${clock(time)}`;
+}
+
 /** Day and time, UTC, of an RFC 3339 text. */
 export function moment(time: string | null | undefined): string {
   return time ? `${time.slice(0, 10)} ${clock(time)}` : NONE;

@@ -4,11 +4,11 @@ import * as api from "./api";
 import type { Instrument } from "./api";
 import { addressOf, BookPart, wantedIn, wantedOf } from "./book";
 import { attribute, fill, h, text } from "./dom";
-import { clock, counted, whole } from "./format";
+import { counted, moment, when, whole } from "./format";
 import type { Plant } from "./plant";
 import { Rows, type Row } from "./rows";
 import { STATES, stateMark } from "./state";
-import { empty, type View } from "./view";
+import { empty, failed, type View } from "./view";
 
 /** The most instruments in the list; a prefix finds the others. */
 const MOST = 1000;
@@ -37,13 +37,15 @@ class Instruments implements View {
   );
   readonly #count = h("p", { class: "count", role: "status" });
   readonly #none = h("div", {});
+  readonly #failure = h("p", { class: "failure", role: "status" });
   readonly #rows: Rows<Listed>;
   readonly #book: BookPart;
   readonly #split: HTMLElement;
   readonly #absent = h("div", {});
   readonly #unlisten: () => void;
   #asked = 0;
-  #turn = 0;
+  #isAsking = false;
+  #isStale = false;
 
   constructor(plant: Plant, query: URLSearchParams) {
     this.#plant = plant;
@@ -69,6 +71,7 @@ class Instruments implements View {
         this.#state,
         this.#count,
       ),
+      this.#failure,
       this.#rows.element,
       this.#none,
     );
@@ -105,7 +108,6 @@ class Instruments implements View {
   end(): void {
     this.#unlisten();
     this.#rows.end();
-    this.#book.end();
   }
 
   update(): void {
@@ -124,30 +126,42 @@ class Instruments implements View {
         : [],
     );
     if (this.#plant.connection.is === "well" && !none) {
-      if (Date.now() - this.#asked >= EACH - 50) {
+      if (!this.#isAsking && Date.now() - this.#asked >= EACH - 50) {
         this.#ask();
       }
       this.#book.update();
     }
   }
 
+  /** One question at a time: while somebody types, those between are left out. */
   #ask(): void {
+    if (this.#isAsking) {
+      this.#isStale = true;
+      return;
+    }
+    this.#isAsking = true;
+    this.#isStale = false;
     this.#asked = Date.now();
-    this.#turn += 1;
-    const turn = this.#turn;
     const query = { limit: MOST, prefix: this.#search.value.trim(), state: this.#state.value };
     api
       .get<{ total: number; instruments: Instrument[] }>("instruments", query)
       .then(({ total, instruments: found }) => {
-        // An answer to an earlier question may come behind that to a later one.
-        if (turn === this.#turn) {
+        // Something else may be wanted meanwhile.
+        if (!this.#isStale) {
           this.#show(total, found);
         }
       })
-      .catch(() => {});
+      .catch((error: Error) => failed(this.#failure, "The list", error))
+      .finally(() => {
+        this.#isAsking = false;
+        if (this.#isStale) {
+          this.#ask();
+        }
+      });
   }
 
   #show(total: number, found: Instrument[]): void {
+    failed(this.#failure, "The list", null);
     this.#rows.set(listed(found));
     const some = found.length < total ? `the first ${whole(found.length)} of ` : "";
     text(this.#count, some + counted(total, "instrument"));
@@ -201,6 +215,7 @@ class InstrumentRow implements Row<Listed> {
     text(this.#link, isOneOfSeveral ? `${name} ${one.security_id}` : name);
     attribute(this.#link, "href", addressOf(wantedOf(one)));
     fill(this.#state, one.state, () => [stateMark(one.state)]);
-    text(this.#updated, clock(one.updated));
+    text(this.#updated, when(one.updated));
+    attribute(this.#updated, "title", one.updated && `${moment(one.updated)} UTC`);
   }
 }

@@ -1,6 +1,7 @@
 // Is all well? Each thing that is not: what has happened, what it costs, and what to do about it.
 
 import type { Plant } from "./plant";
+import { nameOf, type Feed } from "./api";
 import { counted, nanos, since, whole } from "./format";
 
 /** `act`: something is lost, or about to be. `watch`: it may come to that. `note`: it was before. */
@@ -28,17 +29,20 @@ interface Rule {
   view: string;
 }
 
+/** What is left out for consumers that read too slowly. */
+export const LEFT_OUT = ["dropped", "skipped", "dbn_skipped"] as const;
+
 const RULES: Rule[] = [
   {
     counters: ["gaps", "edge_unbrought"],
     severity: "act",
     what: [
-      "message of a feed was on no line, or came from no gateway",
-      "messages of a feed were on no line, or came from no gateway",
+      "message of a feed was on no line, or no gateway delivered it",
+      "messages of a feed were on no line, or no gateway delivered them",
     ],
     means:
       "The books concerned recover from snapshots or a replay, and are not live until then.",
-    todo: "Check the network of both lines, and the datagrams that the kernel dropped.",
+    todo: "Check the network of all lines, and the datagrams that the kernel dropped.",
     view: "lines",
   },
   {
@@ -66,11 +70,35 @@ const RULES: Rule[] = [
     view: "stages",
   },
   {
-    counters: ["log_missed", "log_failures", "raw_missed", "raw_failures"],
+    counters: ["log_missed"],
     severity: "act",
     what: ["event is not in the log", "events are not in the log"],
     means: "The log's disk is full, or slower than the feed.",
     todo: "Free space on the disk. The other site's log may have the missing events.",
+    view: "notices",
+  },
+  {
+    counters: ["raw_missed"],
+    severity: "act",
+    what: [
+      "datagram or message is not in the raw log",
+      "datagrams and messages are not in the raw log",
+    ],
+    means: "The raw log's disk is full, or slower than the feed.",
+    todo: "Free space on the disk. The other site's raw log may have what is missing.",
+    view: "notices",
+  },
+  {
+    counters: ["log_failures", "raw_failures"],
+    severity: "act",
+    what: [
+      "write to a log was refused by the system",
+      "writes to a log were refused by the system",
+    ],
+    means:
+      "The gateway repeats a refused write ten times a second. Events are lost once the log is " +
+      "behind by more than its ring holds.",
+    todo: "The notices have the system's reason. Free space on the disk, or repair it.",
     view: "notices",
   },
   {
@@ -85,7 +113,7 @@ const RULES: Rule[] = [
     view: "notices",
   },
   {
-    counters: ["dropped", "dbn_skipped"],
+    counters: [...LEFT_OUT],
     severity: "watch",
     what: ["message was left out for a slow consumer", "messages were left out for slow consumers"],
     means: "The gap is announced to each of these consumers. Other consumers are not affected.",
@@ -189,7 +217,10 @@ function refusals(plant: Plant): Finding[] {
     severity: "watch",
     title,
     means: "The page shows the rest.",
-    todo: what === "log" ? "fanfare history verify names what is damaged." : "See the log of the program.",
+    todo:
+      what === "log"
+        ? "fanfare history verify names what is damaged."
+        : "See the log of the program.",
     view: "notices",
   }));
 }
@@ -212,35 +243,58 @@ function byRule(plant: Plant, rule: Rule): Finding[] {
 }
 
 function lines(plant: Plant): Finding[] {
-  const found: Finding[] = [];
-  for (const feed of plant.feeds) {
-    const changes = feed.lines.filter((line) => line.use === "changes");
-    const isSilent = (ms: number | null) => ms === null || ms > SILENT;
-    const silent = changes.filter((line) => isSilent(line.silence_ms));
-    const id = `silent ${feed.channel}`;
-    if (silent.length > 0 && silent.length < changes.length) {
-      const names = silent.map((line) => line.line).join(", ");
-      const longest = Math.max(...silent.map((line) => line.silence_ms ?? 0));
-      found.push({
+  return plant.feeds.flatMap((feed) => ofFeed(plant, feed));
+}
+
+/** The lines of a feed that are silent: some beside others that are heard, or all. */
+function ofFeed(plant: Plant, feed: Feed): Finding[] {
+  const changes = feed.lines.filter((line) => line.use === "changes");
+  const silent = changes.filter((line) => line.silence_ms === null || line.silence_ms > SILENT);
+  if (silent.length === 0) {
+    return [];
+  }
+  const id = `silent ${feed.channel}`;
+  const silences = silent.map((line) => line.silence_ms).filter((ms) => ms !== null);
+  if (silent.length < changes.length) {
+    const names = silent.map((line) => line.line).join(", ");
+    const [lines, has, is] = silent.length === 1 ? ["Line", "has", "is"] : ["Lines", "have", "are"];
+    const longest = since(Math.max(...silences));
+    const how = silences.length > 0 ? `${has} been silent for ${longest}` : `${is} silent`;
+    const isLast = changes.length - silent.length === 1;
+    return [
+      {
         id,
         severity: "act",
-        title: `Line ${names} of ${feed.channel} ${longest > 0 ? `has been silent for ${since(longest)}` : "is silent"}`,
-        means: "The feed continues on the other line alone; a packet lost there is lost.",
+        title: `${lines} ${names} of ${feed.channel} ${how}`,
+        means: isLast
+          ? "The feed continues on the other line alone; a packet lost there is lost."
+          : "The feed continues on the other lines.",
         todo: "Check the line's network, its group, and the exchange's notices.",
         view: "lines",
-      });
-    } else if (changes.length > 0 && silent.length === changes.length && feed.messages > 0) {
-      found.push({
-        id,
-        severity: "watch",
-        title: `All lines of ${feed.channel} have been silent for ${since(feed.silence_ms)}`,
-        means: "Outside of trading hours this is normal; within them all lines are down.",
-        todo: "Within trading hours, check the host's network, then the exchange's notices.",
-        view: "lines",
-      });
-    }
+      },
+    ];
   }
-  return found;
+  const uptime = (plant.status?.uptime_s ?? 0) * 1000;
+  if (silences.length === 0 && uptime < PATIENCE) {
+    return [];
+  }
+  const [all, have] =
+    changes.length === 1
+      ? [`The line with changes of ${feed.channel}`, "has"]
+      : [`All lines with changes of ${feed.channel}`, "have"];
+  return [
+    {
+      id,
+      severity: "watch",
+      title:
+        silences.length > 0
+          ? `${all} ${have} been silent for ${since(Math.min(...silences))}`
+          : `${all} ${have} received no packet since the start`,
+      means: "Outside of trading hours this is normal; within them all lines are down.",
+      todo: "Within trading hours, check the host's network, then the exchange's notices.",
+      view: "lines",
+    },
+  ];
 }
 
 function instruments(plant: Plant): Finding[] {
@@ -279,7 +333,7 @@ function sessions(plant: Plant): Finding[] {
   if (!worst) {
     return [];
   }
-  const name = worst.sender;
+  const name = nameOf(worst);
   return [
     {
       id: "lag",

@@ -29,7 +29,7 @@ class Lines implements View {
   update(): void {
     const { feeds } = this.#plant;
     const missing = this.#plant.missing("lines");
-    const key = feeds.map((feed) => feed.channel).join("|");
+    const key = feeds.map((feed) => [feed.channel, feed.kind, feed.lines.length]).join("|");
     fill(this.#body, feeds.length > 0 ? `feeds ${key}` : `none ${missing}`, () => {
       this.end();
       this.#feeds.clear();
@@ -54,16 +54,16 @@ class Lines implements View {
 const COLUMNS: [string, string, (line: Line) => string][] = [
   ["Packets", "packets received on the line since the start", (line) => whole(line.packets)],
   ["Per second", "packets per second, over the last three seconds", (line) => rate(line.packets_per_s)],
-  ["First", "packets that the line delivered before the other line", (line) => whole(line.first)],
-  ["Duplicate", "packets that the other line had delivered before", (line) => whole(line.duplicate)],
+  ["First", "packets that the line delivered before any other line", (line) => whole(line.first)],
+  ["Duplicate", "packets that another line had delivered before", (line) => whole(line.duplicate)],
   [
     "Behind, mean",
-    "mean delay of its duplicates behind the other line",
+    "mean delay of its duplicates behind the line that was first",
     (line) => (line.behind.count > 0 ? nanos(line.behind.mean_ns) : NONE),
   ],
   [
     "Behind, max",
-    "longest delay of a duplicate behind the other line",
+    "longest delay of a duplicate behind the line that was first",
     (line) => (line.behind.count > 0 ? nanos(line.behind.max_ns) : NONE),
   ],
   ["Lost", "packets missing on the line", (line) => whole(line.lost)],
@@ -95,13 +95,23 @@ class FeedPart {
   );
 
   constructor(feed: Feed) {
+    this.element = section(`Feed ${feed.channel}`, about(feed), this.#says);
+    if (feed.lines.length > 0) {
+      this.element.append(
+        this.#share,
+        this.#figures(feed),
+        h("div", { class: "charts" }, this.#rates.element, this.#lost.element),
+      );
+    }
+  }
+
+  /** The table of the lines, and what its columns mean. */
+  #figures(feed: Feed): HTMLElement {
     const head = COLUMNS.map(([name, about]) => h("th", { scope: "col", title: about }, name));
     const explained = COLUMNS.map(([name, about]) => [h("dt", {}, name), h("dd", {}, `${about}.`)]);
-    this.element = section(
-      `Feed ${feed.channel}`,
-      "Both lines deliver the same packets. The first copy of each packet is used, and a packet lost on one line comes from the other.",
-      this.#says,
-      this.#share,
+    return h(
+      "div",
+      {},
       h(
         "div",
         { class: "wide", tabindex: 0, role: "region", "aria-label": `Lines of ${feed.channel}` },
@@ -118,7 +128,6 @@ class FeedPart {
         h("summary", {}, "What the columns mean"),
         h("dl", { class: "terms" }, ...explained.flat()),
       ),
-      h("div", { class: "charts" }, this.#rates.element, this.#lost.element),
     );
   }
 
@@ -129,7 +138,10 @@ class FeedPart {
 
   update(feed: Feed, plant: Plant): void {
     text(this.#says, sentence(feed));
-    const changes = feed.lines.filter((line) => line.use === "changes");
+    if (feed.lines.length === 0) {
+      return;
+    }
+    const changes = changesOf(feed);
     this.#showShare(changes);
     fill(this.#table, JSON.stringify(feed.lines), () => feed.lines.map(row));
     const drawn = (what: string) =>
@@ -181,31 +193,71 @@ function row(line: Line): HTMLElement {
   );
 }
 
+const changesOf = (feed: Feed) => feed.lines.filter((line) => line.use === "changes");
+
+/** Where a feed comes from, in a sentence or two. */
+function about(feed: Feed): string {
+  switch (feed.kind) {
+    case "edge":
+      return "Market events of other gateways, received over DDS.";
+    case "file":
+      return "Market events read from a file of DBN.";
+    case "replay":
+      return "Market events read from a log.";
+    case "lines": {
+      const count = changesOf(feed).length;
+      const [all, other] = count === 2 ? ["Both", "the other"] : ["All", "another one"];
+      return count < 2
+        ? "The packets of the feed arrive on one line."
+        : `${all} lines deliver the same packets. The first copy of each packet is used, and ` +
+            `a packet lost on one line comes from ${other}.`;
+    }
+  }
+}
+
 /** What the figures of a feed say, in a sentence or three. */
-export function sentence(feed: Feed): string {
-  if (feed.kind === "edge") {
-    return `Events come from other gateways over DDS: ${counted(feed.messages, "message")}, of which ${whole(feed.gaps)} are missing.`;
+function sentence(feed: Feed): string {
+  const events = `${counted(feed.events, "event")} so far.`;
+  const lost = counted(feed.gaps, "message was", "messages were");
+  switch (feed.kind) {
+    case "edge":
+      return feed.gaps === 0
+        ? `${events} No message is lost.`
+        : `${events} ${lost} delivered by no gateway.`;
+    case "file":
+    case "replay":
+      return events;
+    case "lines":
+      return ofLines(feed);
   }
-  if (feed.kind === "replay") {
-    return `A log is replayed: ${counted(feed.messages, "message")} so far.`;
-  }
-  const [a, b] = feed.lines.filter((line) => line.use === "changes");
-  if (!a || feed.lines.every((line) => line.packets === 0)) {
+}
+
+/** The share of the fastest line, how late the others were, and what each lost. */
+function ofLines(feed: Feed): string {
+  const changes = changesOf(feed);
+  const all = changes.reduce((sum, line) => sum + line.first, 0);
+  const [fast, ...others] = changes.toSorted((a, b) => b.first - a.first);
+  if (!fast || feed.lines.every((line) => line.packets === 0)) {
     return "No packet of this feed has arrived yet.";
   }
   const gaps =
     feed.gaps === 0
       ? "No message is lost."
-      : `${counted(feed.gaps, "message was", "messages were")} on no line; only a replay or snapshots make up for the loss.`;
-  if (!b) {
+      : `${counted(feed.gaps, "message was", "messages were")} on no line; only a replay or ` +
+        "snapshots make up for the loss.";
+  if (others.length === 0) {
     return `The feed has one line, and a packet lost on it is lost. ${gaps}`;
   }
-  const [fast, slow] = a.first >= b.first ? [a, b] : [b, a];
-  const all = a.first + b.first;
-  const by =
-    slow.behind.count > 0
-      ? `; line ${slow.line} was ${nanos(slow.behind.mean_ns)} later on average`
-      : "";
-  const made = (line: Line) => `line ${line.line} lost ${whole(line.lost)}`;
-  return `Line ${fast.line} was first with ${percent(fast.first, all)} of the packets${by}. Of the packets, ${made(a)} and ${made(b)}. ${gaps}`;
+  const by = others
+    .filter((line) => line.behind.count > 0)
+    .map((line) => `line ${line.line} was ${nanos(line.behind.mean_ns)} later on average`);
+  const lost = changes.map((line) => `line ${line.line} lost ${whole(line.lost)}`);
+  const first = `Line ${fast.line} was first with ${percent(fast.first, all)} of the packets`;
+  return `${[first, ...by].join("; ")}. Of the packets, ${listed(lost)}. ${gaps}`;
+}
+
+/** "a, b and c". */
+function listed(parts: string[]): string {
+  const last = parts.at(-1) ?? "";
+  return parts.length < 2 ? last : `${parts.slice(0, -1).join(", ")} and ${last}`;
 }

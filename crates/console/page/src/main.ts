@@ -2,7 +2,7 @@
 
 import { needsToken, token } from "./api";
 import { fill, h, shape, text } from "./dom";
-import { since } from "./format";
+import { since, timeOfDay } from "./format";
 import { instruments } from "./instruments";
 import { judge } from "./judge";
 import { lines } from "./lines";
@@ -26,13 +26,20 @@ const VIEWS: [path: string, name: string, make: MakeView][] = [
 
 const THEMES = ["auto", "light", "dark"] as const;
 
-/** Takes a token from behind the address's #, as `fanfare demo --live` prints it, and hides it. */
-function takeToken(): void {
+/**
+ * Takes a token from behind the address's #, as `fanfare demo --live` prints it, and hides it.
+ * Returns whether there was one.
+ */
+function takeToken(): boolean {
   const [, given] = location.hash.match(/^#token=(.+)$/) ?? [];
-  if (given !== undefined) {
-    token.set(given);
-    history.replaceState(null, "", "#/overview");
+  if (given === undefined) {
+    return false;
   }
+  if (token.fits(given)) {
+    token.set(given);
+  }
+  history.replaceState(null, "", "#/overview");
+  return true;
 }
 
 /** The view in the address, and its query. */
@@ -104,6 +111,9 @@ class Page {
 
   /** Shows the view of the address. */
   #go(): void {
+    if (takeToken()) {
+      this.#plant.begin();
+    }
     const [path, asked] = address();
     const found = VIEWS.find(([name]) => name === path) ?? VIEWS[0]!;
     if (found[0] === this.#path && this.#view?.moved) {
@@ -191,8 +201,7 @@ class Page {
         return;
       }
       token.set(given);
-      this.#plant.connection = { is: "beginning" };
-      this.#plant.wake();
+      this.#plant.begin();
     };
     this.#body.replaceChildren(
       h(
@@ -227,7 +236,7 @@ class Page {
     document.body.classList.toggle("gone", connection.is === "gone");
     fill(this.#bar, key, () => {
       if (connection.is === "gone") {
-        const at = new Date(connection.since).toISOString().slice(11, 19);
+        const at = timeOfDay(connection.since);
         return [
           shape("act"),
           ` The gateway does not answer: the first failed request was at ${at} UTC. The page shows the last values, and retries. `,
@@ -235,7 +244,7 @@ class Page {
         ];
       }
       if (restarts > 0) {
-        const at = new Date(this.#plant.opened).toISOString().slice(11, 19);
+        const at = timeOfDay(this.#plant.opened);
         return [
           shape("watch"),
           ` The gateway has restarted; the page reached it at ${at} UTC. All counters start at 0.`,
@@ -321,5 +330,4 @@ function signOut(): HTMLElement {
   );
 }
 
-takeToken();
 new Page();

@@ -1,8 +1,9 @@
 // What the gateway told, and what is not well.
 
 import type { Notice } from "./api";
+import { show } from "./dialog";
 import { attribute, fill, h, shape, text } from "./dom";
-import { clock, counted, whole } from "./format";
+import { counted, moment, today, when, whole } from "./format";
 import { showFindings } from "./findings";
 import { judge } from "./judge";
 import type { Plant } from "./plant";
@@ -85,7 +86,8 @@ class Notices implements View {
     const word = this.#search.value.trim().toLowerCase();
     const all = this.#plant.notices;
     const missing = this.#plant.missing("notices");
-    const key = `${word} ${this.#trouble.checked} ${missing}`;
+    const { leftOut } = this.#plant;
+    const key = `${word} ${this.#trouble.checked} ${missing} ${leftOut} ${today()}`;
     if (key === this.#shown && all === this.#all) {
       return;
     }
@@ -96,12 +98,9 @@ class Notices implements View {
       `${one.kind} ${one.text}`.toLowerCase().includes(word);
     const some = all.filter(fits);
     this.#rows.set(some);
-    text(
-      this.#count,
-      some.length === all.length
-        ? counted(all.length, "notice")
-        : `${whole(some.length)} of ${counted(all.length, "notice")}`,
-    );
+    const part = some.length === all.length ? "" : `${whole(some.length)} of `;
+    const left = leftOut > 0 ? `, ${whole(leftOut)} left out` : "";
+    text(this.#count, part + counted(all.length, "notice") + left);
     this.#rows.element.hidden = some.length === 0;
     fill(this.#none, `${some.length === 0} ${all.length === 0} ${missing}`, () => {
       if (some.length > 0) {
@@ -113,28 +112,48 @@ class Notices implements View {
   }
 }
 
+const kindOf = (notice: Notice) => notice.kind.replaceAll("_", " ");
+
+/** The whole text of a notice, of which a row may have room for the beginning alone. */
+function details(notice: Notice): void {
+  const close = () => dialog.close();
+  const dialog: HTMLDialogElement = show(
+    `Notice: ${kindOf(notice)}`,
+    h("p", { class: "about" }, `${moment(notice.time)} UTC`),
+    h("p", { class: "whole" }, notice.text),
+    h(
+      "p",
+      { class: "buttons" },
+      h("button", { type: "button", autofocus: true, onclick: close }, "Close"),
+    ),
+  );
+}
+
 class NoticeRow implements Row<Notice> {
   readonly element: HTMLElement;
   readonly #time = h("time", { class: "cell", role: "cell" });
   readonly #kind = h("span", { class: "cell kind", role: "cell" });
-  readonly #text = h("span", { class: "cell said", role: "cell" });
+  readonly #text = h("button", { type: "button" });
+  #notice: Notice | null = null;
 
   constructor() {
+    this.#text.addEventListener("click", () => this.#notice && details(this.#notice));
     this.element = h(
       "div",
       { class: "row notice", role: "row" },
       this.#time,
       this.#kind,
-      this.#text,
+      h("span", { class: "cell said", role: "cell" }, this.#text),
     );
   }
 
   show(notice: Notice): void {
-    text(this.#time, clock(notice.time));
+    this.#notice = notice;
+    text(this.#time, when(notice.time));
     attribute(this.#time, "datetime", notice.time);
     fill(this.#kind, `${notice.trouble} ${notice.kind}`, () => [
       notice.trouble ? shape("watch") : null,
-      h("span", {}, notice.kind.replaceAll("_", " ")),
+      h("span", {}, kindOf(notice)),
     ]);
     text(this.#text, notice.text);
     attribute(this.#text, "title", notice.text);

@@ -3,9 +3,9 @@
 import type { Feed } from "./api";
 import { Chart, type Drawn } from "./chart";
 import { fill, h, shape } from "./dom";
-import { bytes, clock, counted, nanos, NONE, rate, since, whole } from "./format";
+import { bytes, counted, nanos, NONE, rate, since, today, when, whole } from "./format";
 import { showFindings } from "./findings";
-import { judge, type Finding } from "./judge";
+import { judge, LEFT_OUT, type Finding } from "./judge";
 import type { Plant } from "./plant";
 import { busiest } from "./stages";
 import { Figure, section, type View } from "./view";
@@ -89,7 +89,7 @@ class Overview implements View {
     const latest = this.#plant.notices.slice(0, NOTICES);
     const missing = this.#plant.missing("notices");
     // A notice may come behind a later one, and a process that starts begins with the first.
-    const key = [this.#plant.opened, missing, ...latest.map((one) => one.id)].join();
+    const key = [this.#plant.opened, missing, today(), ...latest.map((one) => one.id)].join();
     fill(this.#notices, key, () =>
       latest.length === 0
         ? [h("li", { class: "empty" }, missing ?? "There are no notices yet.")]
@@ -97,7 +97,7 @@ class Overview implements View {
             h(
               "li",
               {},
-              h("time", { datetime: one.time }, clock(one.time)),
+              h("time", { datetime: one.time }, when(one.time)),
               one.trouble ? shape("watch") : null,
               h("span", {}, one.text),
             ),
@@ -135,7 +135,7 @@ class Overview implements View {
     const ports = this.#plant.status?.ports ?? [];
     const each = ports.map((port): Told => {
       const what = port.name === "producers" ? "that send" : "that receive";
-      const name = port.name[0]?.toUpperCase() + port.name.slice(1);
+      const name = port.name === "dbn" ? "DBN" : port.name[0]?.toUpperCase() + port.name.slice(1);
       const about = `Sessions ${what}, of at most ${whole(port.most)}, at ${port.address}.`;
       return [`sessions-${port.name}`, name, whole(port.sessions), about];
     });
@@ -150,10 +150,12 @@ class Overview implements View {
     }
     const sum = (of: (feed: Feed) => number) => feeds.reduce((all, feed) => all + of(feed), 0);
     const gaps = whole(sum((feed) => feed.gaps));
-    const told: Told[] = [
-      ["decoded", "Feed", this.#last("decoded"), "Messages decoded per second, each once."],
-      ["gaps", "Lost", gaps, "Messages of feeds that were on no line, since the start."],
-    ];
+    const isDecoded = feeds.some((feed) => feed.messages !== null);
+    const feed: Told = isDecoded
+      ? ["decoded", "Feed", this.#last("decoded"), "Messages decoded per second, each once."]
+      : ["events", "Events", this.#last("market_events"), "Market events per second."];
+    const lost = "Messages of feeds that no line or no gateway delivered, since the start.";
+    const told: Told[] = [feed, ["gaps", "Lost", gaps, lost]];
     const all = sum((feed) => feed.instruments);
     if (all > 0) {
       const live = `${whole(sum((feed) => feed.live))} of ${whole(all)}`;
@@ -169,12 +171,16 @@ class Overview implements View {
     const told: Told[] = [["out", "Out", this.#last("deliveries"), out]];
     if (plant.worst.length > 0) {
       const lag = Math.max(0, ...plant.worst.map((one) => one.lag_ms ?? 0));
-      const value = lag === 0 ? "nothing queued" : since(lag);
-      const about = "Age of the oldest byte queued for the slowest session.";
-      told.push(["slowest", "Slowest", value, about]);
+      const queued = plant.longest > 0 ? bytes(plant.longest) : "nothing queued";
+      const about =
+        lag > 0
+          ? "Age of the oldest byte queued for the slowest session."
+          : "Bytes queued for the session with the longest queue.";
+      told.push(["slowest", "Slowest", lag > 0 ? since(lag) : queued, about]);
     }
     const left = "Messages left out for consumers that read too slowly, since the start.";
-    return [...told, ["dropped", "Left out", whole(plant.value("dropped")), left]];
+    const sum = LEFT_OUT.reduce((all, name) => all + plant.value(name), 0);
+    return [...told, ["dropped", "Left out", whole(sum), left]];
   }
 
   #log(): Told[] {
@@ -213,7 +219,7 @@ class Overview implements View {
     if (counters.has("received")) {
       rates.push({ label: "from producers", name: "received", style: 1 });
     }
-    if (this.#plant.feeds.length > 0) {
+    if (counters.has("decoded")) {
       rates.push({ label: "from feeds", name: "decoded", style: 3 });
     }
     rates.push({ label: "to consumers", name: "deliveries", style: 2 });

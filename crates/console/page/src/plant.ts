@@ -15,8 +15,6 @@ const WINDOW = 5 * 60_000;
 const APART = 10_000;
 /** How many notices are kept. */
 const NOTICES = 1000;
-/** Starts of one process, computed from two answers, are this close, in ms, if no clock is set. */
-const SAME = 60_000;
 
 export type Connection =
   | { is: "beginning" }
@@ -43,12 +41,16 @@ export class Plant {
   log: api.Log | null = null;
   stages: api.Stage[] = [];
   notices: api.Notice[] = [];
+  /** The notices since its start that the gateway itself has left out. */
+  leftOut = 0;
   /** That parts of the state are not available, and why, by the part's name. */
   readonly refusals = new Map<string, string>();
   /** The parts of the state of which the gateway has said what it has. */
   readonly #told = new Set<string>();
   /** The sessions that lag most, worst first. */
   worst: api.Session[] = [];
+  /** The bytes in the longest queue, where no session lags measurably; otherwise 0. */
+  longest = 0;
   /** Sums over all that count a thing, by the thing's name. */
   counters = new Map<string, number>();
   /** Help texts of counters by name. */
@@ -59,6 +61,8 @@ export class Plant {
   readonly since = new Map<string, number>();
   #readings: Reading[] = [];
   #before: Reading | null = null;
+  /** When the counters came, in ms. */
+  #counted = 0;
   #names = new Map<string, string>();
   /** What the gateway can be asked for. */
   #offers = new Set<string>();
@@ -88,9 +92,20 @@ export class Plant {
     this.#wake();
   }
 
+  /** Asks now, with another token. */
+  begin(): void {
+    this.connection = { is: "beginning" };
+    this.wake();
+  }
+
   /** Asks for ever. */
   async run(): Promise<void> {
-    document.addEventListener("visibilitychange", () => this.wake());
+    document.addEventListener("visibilitychange", () => {
+      if (!isVisible()) {
+        this.#leave();
+      }
+      this.wake();
+    });
     for (;;) {
       const isLocked = api.needsToken && api.token.get() === null;
       if (!isLocked) {
@@ -109,7 +124,7 @@ export class Plant {
     if (this.connection.is === "gone") {
       return Math.min(EACH * 2 ** (this.#tries - 1), PAUSE);
     }
-    return document.visibilityState === "visible" ? EACH : HIDDEN;
+    return isVisible() ? EACH : HIDDEN;
   }
 
   #pause(ms: number): Promise<void> {
@@ -137,7 +152,7 @@ export class Plant {
   #failed(error: unknown): void {
     if (error instanceof api.Refused && error.status === 401) {
       api.token.forget();
-      this.#stream?.abort();
+      this.#leave();
       this.connection = { is: "locked", wrong: true };
       return;
     }
@@ -151,8 +166,8 @@ export class Plant {
 
   async #ask(): Promise<void> {
     const status = await api.get<api.Status>("status");
-    if (this.status && isAnother(this.status, status)) {
-      this.#begin();
+    if (this.status && this.status.run !== status.run) {
+      this.#reset();
     }
     this.status = status;
     const isSlow = this.#turn % 2 === 0;
@@ -170,9 +185,7 @@ export class Plant {
       asked.push(
         this.#maybe<api.Stage[]>("stages", {}, (all) => (this.stages = inOrder(all ?? []))),
         this.#maybe<api.Log>("log", {}, (log) => (this.log = log)),
-        this.#maybe<{ sessions: api.Session[] }>("sessions", { sort: "lag", limit: 5 }, (worst) => {
-          this.worst = Array.isArray(worst?.sessions) ? worst.sessions : [];
-        }),
+        this.#slowest(),
         this.#news(),
       );
     }
@@ -182,7 +195,7 @@ export class Plant {
   }
 
   /** Another process than before: what was counted begins anew. */
-  #begin(): void {
+  #reset(): void {
     this.restarts += 1;
     this.opened = Date.now();
     this.#readings = [];
@@ -191,7 +204,9 @@ export class Plant {
     this.log = null;
     this.stages = [];
     this.worst = [];
+    this.longest = 0;
     this.notices = [];
+    this.leftOut = 0;
     this.#noticed = 0;
     this.refusals.clear();
     this.#told.clear();
@@ -230,10 +245,24 @@ export class Plant {
     return this.#told.has(what) ? null : WAITING;
   }
 
+  /** Asks for the sessions that lag; of clients of DBN the queue alone is known. */
+  async #slowest(): Promise<void> {
+    const by = (sort: string, limit: number, take: (found: api.Session[]) => void) =>
+      this.#maybe<{ sessions: api.Session[] }>("sessions", { sort, limit }, (all) => {
+        take(Array.isArray(all?.sessions) ? all.sessions : []);
+      });
+    await by("lag", 5, (worst) => (this.worst = worst));
+    this.longest = 0;
+    if (this.worst.length > 0 && this.worst.every((session) => !session.lag_ms)) {
+      await by("queue", 1, ([first]) => (this.longest = first?.queued_bytes ?? 0));
+    }
+  }
+
   async #news(): Promise<void> {
     const query = { limit: NOTICES, after: this.#noticed };
-    await this.#maybe<{ notices: api.Notice[] }>("notices", query, (all) => {
+    await this.#maybe<{ notices: api.Notice[]; left_out: number }>("notices", query, (all) => {
       const notices = all?.notices ?? [];
+      this.leftOut = all?.left_out ?? 0;
       this.#take(notices);
       this.#noticed = Math.max(this.#noticed, notices[0]?.id ?? 0);
     });
@@ -283,6 +312,7 @@ export class Plant {
     }
     this.counters = sums;
     const now = Date.now();
+    this.#counted = now;
     const last = this.#readings.at(-1);
     if (!last || now - last.at >= APART) {
       this.#readings.push({ at: now, counters: sums });
@@ -315,7 +345,7 @@ export class Plant {
   }
 
   #measure(): void {
-    const now = Date.now();
+    const now = this.#counted;
     const before = this.#before;
     this.#before = { at: now, counters: this.counters };
     const values = new Map<string, number | null>();
@@ -343,9 +373,13 @@ export class Plant {
     this.series.push(now / 1000, values);
   }
 
-  /** Keeps the stream of changes open while the gateway answers. */
+  /**
+   * Keeps the stream of changes open while the gateway answers and the page is looked at: a
+   * browser opens six connections to a host for all its tabs, and each stream keeps one. Where
+   * browsers have locks, one page of all has the stream; the others do with asking.
+   */
   #follow(): void {
-    if (this.#stream || !this.#offers.has("changes")) {
+    if (this.#stream || !isVisible() || !this.#offers.has("changes")) {
       return;
     }
     const stream = new AbortController();
@@ -358,14 +392,25 @@ export class Plant {
         listener(kind);
       }
     };
-    const ended = () => (this.#stream = null);
-    api.changes(stream.signal, each).then(ended, ended);
+    const ended = () => {
+      if (this.#stream === stream) {
+        this.#stream = null;
+      }
+    };
+    const follow = () => api.changes(stream.signal, each);
+    const ifFree = { ifAvailable: true };
+    const following =
+      "locks" in navigator
+        ? navigator.locks.request("fanfare.changes", ifFree, (own) => own && follow())
+        : follow();
+    following.then(ended, ended);
+  }
+
+  /** Ends the stream of changes. */
+  #leave(): void {
+    this.#stream?.abort();
+    this.#stream = null;
   }
 }
 
-/** Whether an answer is of another process than the one before: in a container, all have one pid. */
-function isAnother(before: api.Status, now: api.Status): boolean {
-  const start = (status: api.Status) => Date.parse(status.time) - status.uptime_s * 1000;
-  const isYounger = now.uptime_s < before.uptime_s;
-  return now.pid !== before.pid || isYounger || Math.abs(start(now) - start(before)) > SAME;
-}
+const isVisible = () => document.visibilityState === "visible";

@@ -70,7 +70,7 @@ export class Rows<T> {
       this.#pool.push(row);
       this.#inner.append(row.element);
     }
-    const shown = new Set<Row<T>>();
+    const shown: Row<T>[] = [];
     for (let index = first; index < last; index += 1) {
       const row = this.#pool[index % this.#pool.length];
       const item = this.#items[index];
@@ -79,13 +79,30 @@ export class Rows<T> {
         attribute(row.element, "aria-rowindex", String(index + 2));
         row.element.style.transform = `translateY(${index * this.#height}px)`;
         row.element.hidden = false;
-        shown.add(row);
+        shown.push(row);
       }
     }
+    const isShown = new Set(shown);
     for (const row of this.#pool) {
-      if (!shown.has(row)) {
+      if (!isShown.has(row)) {
         row.element.hidden = true;
       }
+    }
+    this.#inOrder(shown);
+  }
+
+  /** Has the rows stand in the document in their order, in which Tab passes them. */
+  #inOrder(shown: Row<T>[]): void {
+    // An element that is moved loses the focus.
+    if (this.#inner.contains(document.activeElement)) {
+      return;
+    }
+    let next: Element | null = null;
+    for (const { element } of shown.toReversed()) {
+      if (element.nextElementSibling !== next) {
+        this.#inner.insertBefore(element, next);
+      }
+      next = element;
     }
   }
 }

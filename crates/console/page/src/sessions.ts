@@ -1,13 +1,13 @@
 // All sessions: found, sorted, looked at, ended.
 
 import * as api from "./api";
-import type { Session } from "./api";
+import { nameOf, type Session } from "./api";
 import { ask, show } from "./dialog";
 import { attribute, fill, h, shape, text } from "./dom";
-import { bytes, counted, moment, nanos, NONE, since, WAITING, whole } from "./format";
+import { bytes, counted, moment, nanos, NONE, since, timeOfDay, WAITING, whole } from "./format";
 import type { Plant } from "./plant";
 import { Rows, type Row } from "./rows";
-import { nothing, type View } from "./view";
+import { failed, nothing, type View } from "./view";
 
 /** How often sessions are asked for, in ms for each thousand of them. */
 const EACH = 1000;
@@ -15,6 +15,8 @@ const EACH = 1000;
 const PAGE = 1000;
 /** The longest Text(58) of a Logout. */
 const TEXT = 256;
+/** The most subscriptions in the details of a session. */
+const SUBSCRIPTIONS = 20;
 
 interface Column {
   key: string;
@@ -30,9 +32,9 @@ const COLUMNS: Column[] = [
   {
     key: "name",
     name: "Session",
-    about: "CompID of the peer, and its user",
-    value: (s) => s.sender,
-    order: (s) => s.sender,
+    about: "CompID of the peer, or name or number of a client of DBN, and its user",
+    value: nameOf,
+    order: nameOf,
   },
   {
     key: "port",
@@ -121,11 +123,14 @@ class Sessions implements View {
   );
   readonly #count = h("p", { class: "count", role: "status" });
   readonly #none = h("div", {});
+  readonly #failure = h("p", { class: "failure", role: "status" });
   readonly #heads = new Map<string, HTMLElement>();
   readonly #rows: Rows<Session>;
   readonly #unlisten: () => void;
   /** Null until there is an answer. */
   #all: Session[] | null = null;
+  /** When that came, in ms. */
+  #heard = 0;
   /** Why there is none. */
   #missing = WAITING;
   #order: string[] = [];
@@ -143,7 +148,8 @@ class Sessions implements View {
       ...COLUMNS.map((column) => this.#head(column)),
     );
     head.append(h("span", { role: "columnheader", class: "cell acts" }, "Actions"));
-    this.#rows = new Rows("Sessions", head, () => new SessionRow(() => this.#refresh()));
+    const list = { heard: () => this.#heard, refresh: () => this.#refresh() };
+    this.#rows = new Rows("Sessions", head, () => new SessionRow(list));
     this.element = h(
       "div",
       { class: "sessions" },
@@ -162,6 +168,7 @@ class Sessions implements View {
         this.#port,
         this.#count,
       ),
+      this.#failure,
       this.#rows.element,
       this.#none,
       this.#legend(),
@@ -211,6 +218,7 @@ class Sessions implements View {
 
   #failed(error: Error): void {
     this.#missing = `The sessions are not available: ${error.message}.`;
+    failed(this.#failure, "The list", this.#all && error);
     this.#show(false);
     this.#plant.wake();
   }
@@ -225,6 +233,8 @@ class Sessions implements View {
       after = page.next ?? undefined;
     } while (after !== undefined && !this.#hasEnded);
     this.#all = all;
+    this.#heard = Date.now();
+    failed(this.#failure, "The list", null);
     this.#show(false);
   }
 
@@ -266,9 +276,11 @@ class Sessions implements View {
   #show(anew: boolean): void {
     const wanted = this.#search.value.trim().toLowerCase();
     const port = this.#port.value;
-    const fits = (session: Session) =>
-      (port === "" || session.port === port) &&
-      (wanted === "" || `${session.session} ${session.user} ${session.peer}`.toLowerCase().includes(wanted));
+    const fits = (session: Session) => {
+      const { session: name, sender, user, peer } = session;
+      const words = `${name} ${sender} ${user} ${peer}`.toLowerCase();
+      return (port === "" || session.port === port) && words.includes(wanted);
+    };
     const known = this.#all ?? [];
     const found = this.#sorted(known.filter(fits), anew);
     this.#order = found.map(id);
@@ -323,6 +335,13 @@ function compare(a: string | number, b: string | number): number {
 /** C2 stands in front of C10. */
 const names = new Intl.Collator("en", { numeric: true });
 
+/** What a row knows of its list. */
+interface List {
+  /** When its sessions came, in ms. */
+  heard: () => number;
+  refresh: () => void;
+}
+
 class SessionRow implements Row<Session> {
   readonly element: HTMLElement;
   readonly #cells: [Column, Element][] = [];
@@ -331,7 +350,8 @@ class SessionRow implements Row<Session> {
   readonly #acts: HTMLButtonElement[] = [];
   #session: Session | null = null;
 
-  constructor(changed: () => void) {
+  constructor(list: List) {
+    const changed = list.refresh;
     this.element = h("div", { class: "row", role: "row" });
     for (const column of COLUMNS) {
       const value = h(column.key === "name" ? "button" : "span", {
@@ -343,7 +363,7 @@ class SessionRow implements Row<Session> {
         value,
       );
       if (column.key === "name") {
-        value.addEventListener("click", () => this.#session && details(this.#session, changed));
+        value.addEventListener("click", () => this.#session && details(this.#session, list));
         cell.prepend(this.#state);
         cell.append(this.#user);
       }
@@ -385,7 +405,7 @@ class SessionRow implements Row<Session> {
     if (isOther) {
       this.element.dataset["session"] = session.session;
       for (const button of this.#acts) {
-        button.setAttribute("aria-label", `${button.textContent} ${session.sender}`);
+        button.setAttribute("aria-label", `${button.textContent} ${nameOf(session)}`);
       }
     }
   }
@@ -406,10 +426,14 @@ function ended({ sessions, forced }: Ended): string {
 function logout(session: Session, changed: () => void): void {
   const gets = isDbn(session) ? "an error record" : "a Logout(5)";
   ask({
-    title: `Log out ${session.sender}?`,
+    title: `Log out ${nameOf(session)}?`,
     about: `${session.session} at ${session.peer} receives ${gets}. Most clients log on again at once.`,
     yes: "Log out",
-    field: { label: isDbn(session) ? "Text of the error record" : "Text(58) of the Logout(5)", value: "logged out by the operator", most: TEXT },
+    field: {
+      label: isDbn(session) ? "Text of the error record" : "Text(58) of the Logout(5)",
+      value: "logged out by the operator",
+      most: TEXT,
+    },
     act: async (said) => {
       const done = await api.post<Ended>("sessions/logout", { ...which(session), text: said });
       changed();
@@ -420,7 +444,7 @@ function logout(session: Session, changed: () => void): void {
 
 function disconnect(session: Session, changed: () => void): void {
   ask({
-    title: `Disconnect ${session.sender}?`,
+    title: `Disconnect ${nameOf(session)}?`,
     about: `The connection of ${session.session} at ${session.peer} is closed without a message. This ends a session that does not answer; log out any other.`,
     yes: "Disconnect",
     act: async () => {
@@ -454,8 +478,8 @@ function ofDbn(session: Session): [string, string][] {
   ];
 }
 
-/** All that is known of a session, and its subscriptions. */
-function details(session: Session, changed: () => void): void {
+/** All that was known of a session when the list came, and its subscriptions. */
+function details(session: Session, list: List): void {
   const pairs: [string, string][] = [
     ["Session", session.session],
     ["User", session.user || "none"],
@@ -469,10 +493,11 @@ function details(session: Session, changed: () => void): void {
   const subscriptions = h("div", {});
   const act = (what: (session: Session, changed: () => void) => void) => () => {
     dialog.close();
-    what(session, changed);
+    what(session, list.refresh);
   };
   const dialog: HTMLDialogElement = show(
-    session.sender,
+    nameOf(session),
+    h("p", { class: "about" }, `As of ${timeOfDay(list.heard())} UTC.`),
     h(
       "dl",
       { class: "pairs" },
@@ -492,29 +517,31 @@ function details(session: Session, changed: () => void): void {
   void subscribed(session, subscriptions);
 }
 
+/** Shows the subscriptions of a consumer of FIX; others have none. */
 async function subscribed(session: Session, into: HTMLElement): Promise<void> {
-  if (isDbn(session)) {
+  if (session.port !== "consumers") {
     return;
   }
-  const query = { sender: session.sender, user: session.user, limit: 20 };
-  const found = await api
-    .get<{ total: number; subscriptions: api.Subscription[] }>("subscriptions", query)
-    .catch(() => null);
-  if (!found || found.total === 0) {
-    return;
+  into.replaceChildren(h("p", {}, WAITING));
+  const query = { session: session.session, limit: SUBSCRIPTIONS };
+  type Found = { total: number; subscriptions: api.Subscription[] };
+  try {
+    const found = await api.get<Found>("subscriptions", query);
+    into.replaceChildren(...subscriptionList(found.total, found.subscriptions));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    into.replaceChildren(h("p", {}, `The subscriptions are not available: ${why}.`));
   }
+}
+
+function subscriptionList(total: number, some: api.Subscription[]): HTMLElement[] {
   const item = (one: api.Subscription) => {
     const what = [...one.patterns, ...one.symbols].join(" ");
     const depth = one.depth === 0 ? "all levels" : counted(one.depth, "level");
-    return h(
-      "li",
-      {},
-      h("b", {}, one.request),
-      ` ${what}: ${counted(one.instruments, "instrument")}, ${depth}, ${one.contract}`,
-    );
+    const about = `${counted(one.instruments, "instrument")}, ${depth}, ${one.contract}`;
+    return h("li", {}, h("b", {}, one.request), ` ${what}: ${about}`);
   };
-  into.append(
-    h("h3", {}, counted(found.total, "subscription")),
-    h("ul", {}, ...found.subscriptions.map(item)),
-  );
+  const first = some.length < total ? `, the first ${whole(some.length)}` : "";
+  const heading = total === 0 ? "No subscriptions" : counted(total, "subscription") + first;
+  return [h("h3", {}, heading), h("ul", {}, ...some.map(item))];
 }

@@ -1,6 +1,6 @@
 // What all views have in common.
 
-import { h, shape, text, type Child, type Shape } from "./dom";
+import { fill, h, shape, text, type Child, type Shape } from "./dom";
 import type { Plant } from "./plant";
 
 export interface View {
@@ -45,6 +45,12 @@ export function marked(of: Shape, ...children: Child[]): HTMLElement {
 /** What stands where there is nothing to show, and why. */
 export function empty(why: string, todo = ""): HTMLElement {
   return h("p", { class: "empty" }, why, todo && h("span", {}, ` ${todo}`));
+}
+
+/** Says that what is shown is of before, and why; nothing without an error. */
+export function failed(into: HTMLElement, what: string, error: Error | null): void {
+  const says = error ? `${what} is not up to date: ${error.message}.` : "";
+  fill(into, says, () => (error ? [shape("watch"), ` ${says}`] : []));
 }
 
 /** What stands where there is nothing of a part of the state; `why`, if the gateway has none. */

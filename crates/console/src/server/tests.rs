@@ -240,6 +240,69 @@ async fn a_reader_of_changes_who_is_slow_is_told_how_many_it_has_missed() {
     served.await.unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_command_that_takes_too_long_may_still_be_carried_out() {
+    let program = Arc::new(Program::default());
+    let (mut stream, served) = connect(&program.shared());
+    ask(&mut stream, "/api/v1/wait", TOKEN).await;
+    while program.begun.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::advance(Duration::from_secs(91)).await;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    *program.is_open.lock().unwrap() = true;
+    program.opened.notify_all();
+    served.await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    assert!(answer.contains("may still be carried out"), "{answer}");
+}
+
+/// Returns the answer of a console without a token to a request with these headers.
+async fn unprotected(shared: &Arc<Shared>, line: &str, headers: &str) -> String {
+    let (mut stream, served) = connect(shared);
+    let head = format!("{line} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    served.await.unwrap();
+    answer
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_token_only_this_machine_reads_and_no_foreign_page() {
+    let program = Arc::new(Program::default());
+    let shared = Arc::new(Shared::new(program as Arc<dyn Operator>, None, 8));
+    let site = |site: &str| format!("Host: localhost\r\nSec-Fetch-Site: {site}\r\n");
+    let [cross, same, own, typed] = ["cross-site", "same-site", "same-origin", "none"].map(site);
+    let path = "/api/v1/openapi.json";
+    let [get, head] = ["GET", "HEAD"].map(|method| format!("{method} {path}"));
+    let (local, other) = ("Host: localhost\r\n", "Host: evil.test\r\n");
+    for (line, headers, status) in [
+        (&*get, local, 200),
+        (&*head, local, 200),
+        (&*get, &*own, 200),
+        (&*get, &*typed, 200),
+        ("GET /", &*cross, 200),
+        (&*get, &*cross, 403),
+        (&*get, &*same, 403),
+        (&*get, other, 403),
+    ] {
+        let answer = unprotected(&shared, line, headers).await;
+        let expected = format!("HTTP/1.1 {status}");
+        assert!(answer.starts_with(&expected), "{line} {headers}: {answer}");
+    }
+    for method in ["POST", "OPTIONS"] {
+        let line = format!("{method} /api/v1/wait");
+        let answer = unprotected(&shared, &line, local).await;
+        assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+        assert!(
+            answer.contains("only GET and HEAD are permitted"),
+            "{answer}"
+        );
+    }
+}
+
 fn contains(text: &[u8], what: &str) -> bool {
     let end = text.len().saturating_sub(ROOM);
     text[end..]

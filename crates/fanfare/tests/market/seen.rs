@@ -185,6 +185,13 @@ fn subscriber(plant: &Plant) -> Running {
     eventually("the subscription is there", || {
         plant.result("/api/v1/subscriptions")["total"] == 1
     });
+    let all = plant.result("/api/v1/subscriptions");
+    let own = all["subscriptions"][0]["session"].as_str().unwrap();
+    for (session, count) in [(own, 1), (&*format!("{own}0"), 0)] {
+        let session = session.replace('>', "%3E");
+        let found = plant.result(&format!("/api/v1/subscriptions?session={session}"));
+        assert_eq!(found["total"], count, "{session}");
+    }
     client
 }
 
@@ -220,6 +227,7 @@ fn lines_instruments_and_books_are_those_of_the_feed() {
         "the last one is never lost"
     );
     assert_eq!((count(b, "lost"), count(feed, "gaps")), (0, 0));
+    assert!(count(feed, "messages") > 0 && count(feed, "events") > 0);
     assert!(count(b, "first") > 0, "what A has lost");
     let all = plant.result("/api/v1/instruments");
     let (mut rows, mut after) = (Vec::new(), String::new());
@@ -364,7 +372,9 @@ fn what_cannot_be_shown_is_refused_with_a_reason() {
         ("/api/v1/subscriptions?after=1.2", 400, "`next`"),
         ("/api/v1/notices?after=..", 400, "number"),
         ("/api/v1/changes?after=x", 400, "number"),
+        ("/api/v1/changes?after=1&after=2", 400, "occurs twice"),
         ("/api/v1/changes?colour=red", 400, "`kinds`"),
+        ("/api/v1/changes?kinds=lines", 400, "instruments, line,"),
         ("/api/v1/books/..%2f..%2fetc", 404, "no such path"),
     ] {
         let (got, answer) = plant.get(path);

@@ -176,7 +176,9 @@ impl Worker {
             return 0;
         };
         let turn = service.turn(peers);
-        self.measures.counts.deliveries.increment(turn.sent as u64);
+        let counts = &self.measures.counts;
+        counts.deliveries.increment(turn.sent as u64);
+        counts.skipped.increment(turn.skipped);
         for (key, why) in turn.ends {
             if let Some(mut peer) = peers.get(key) {
                 self.log_out(&mut peer, why);

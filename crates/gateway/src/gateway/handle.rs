@@ -17,6 +17,7 @@ use fanfare_engine::counters::{Counters, Windowed};
 use fanfare_engine::host::HostHandle;
 use fanfare_engine::stop::Reload;
 use fanfare_engine::tls::TlsServer;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) config: Mutex<Config>,
     /// The producers' port, and the consumers'.
     pub(crate) ports: [PortHandle; 2],
+    /// The address of the port of DBN, if there is one.
+    pub(crate) dbn: Option<SocketAddr>,
     pub(crate) users: UserBook,
     pub(crate) mappings: Mappings,
     pub(crate) roster: Roster,

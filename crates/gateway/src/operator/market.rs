@@ -119,7 +119,12 @@ const FEED_SHAPE: Shape = Object(&[
         OneOf(&["lines", "edge", "file", "replay"]),
         "The source: lines, another gateway, a file of DBN, or a log.",
     ),
-    of("messages", Count, "Messages decoded, each once."),
+    of(
+        "messages",
+        MAYBE_COUNT,
+        "Messages decoded, each once; null unless the source is lines.",
+    ),
+    of("events", Count, "Market events."),
     of("gaps", Count, "Sequence numbers that were on no line."),
     of("restarts", Count, "Restarts of the sequence numbers."),
     of(

@@ -2,8 +2,8 @@
 
 use super::GatewayOperator;
 use super::of;
-use super::pages::{LIMIT, NEXT, TOTAL, page};
-use fanfare_operator::Shape::{Count, Flag, List, Object, Text, Time};
+use super::pages::{LIMIT, TOTAL, page};
+use fanfare_operator::Shape::{Count, Flag, List, Maybe, Object, Text, Time};
 use fanfare_operator::{Field, OperatorError, Row, Shape};
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::look(
@@ -22,7 +22,7 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::look(
 
 const NOTICES: Shape = Object(&[
     TOTAL,
-    NEXT,
+    of("next", Maybe(&Text), "Null: notices have one page."),
     of(
         "left_out",
         Count,

@@ -17,7 +17,7 @@ pub(super) const TOTAL: Member = Member::new("total", Shape::Count, "All rows th
 pub(super) const NEXT: Member = Member::new(
     "next",
     Shape::Maybe(&Shape::Text),
-    "The `after` of the next page; null on the last page.",
+    "The `after` of the next page; null if there is none.",
 );
 
 /// Returns the page that is requested.

@@ -2,7 +2,7 @@
 
 use super::GatewayOperator;
 use super::of;
-use fanfare_engine::counters::{Distribution, Windowed};
+use fanfare_engine::counters::{Distribution, Windowed, sentence};
 use fanfare_operator::Shape::{Count, Object, Text};
 use fanfare_operator::{Ask, Outcome, Row, Shape};
 use serde_json::{Value, json};
@@ -21,12 +21,10 @@ fn stages(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
 }
 
 fn described(stage: &Windowed) -> Value {
-    let mut letters = stage.description.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string());
     json!({
         "stage": stage.name,
         "of": stage.of,
-        "help": format!("{}{}.", first.unwrap_or_default(), letters.as_str()),
+        "help": sentence(&stage.description),
         "windows": {
             "10s": window(&stage.seconds_10),
             "1m": window(&stage.minute),

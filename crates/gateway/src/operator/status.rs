@@ -2,6 +2,8 @@
 
 use super::GatewayOperator;
 use super::of;
+use super::which::DBN;
+use crate::gateway::handle::GatewayHandle;
 use fanfare_engine::clock;
 use fanfare_history::moment::utc;
 use fanfare_operator::Shape::{Count, Flag, List, Map, Maybe, Number, Object, OneOf, Text, Time};
@@ -17,7 +19,25 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
 fn status(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
     let gateway = &operator.gateway;
     let (shared, watch) = (gateway.shared(), operator.watch()?);
-    let ports = gateway.ports().map(|(name, port)| {
+    Ok(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "pid": std::process::id(),
+        "uptime_s": shared.begun.elapsed().as_secs(),
+        "run": watch.changes().base(),
+        "ports": ports(gateway),
+        "users": shared.users.read().users().count(),
+        "time": utc(clock::utc()),
+        "feeds": watch.states(),
+        "events": watch.events().map(|(next, rate)| json!({ "next": next, "per_s": rate })),
+        "history": operator.gateway.config().history.is_some(),
+    }))
+}
+
+/// Returns the ports of FIX, and that of DBN if there is one.
+fn ports(gateway: &GatewayHandle) -> Vec<Value> {
+    let shared = gateway.shared();
+    let users = shared.users.read();
+    let of_fix = gateway.ports().map(|(name, port)| {
         let sessions = gateway.sessions(|seat| seat.port == name).len();
         let config = &port.rules.read().config;
         json!({
@@ -26,20 +46,21 @@ fn status(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
             "tls": config.tls.is_some(),
             "sessions": sessions,
             "most": config.max_sessions,
-            "open": shared.users.read().takes_strangers(name),
+            "open": users.takes_strangers(name),
         })
     });
-    Ok(json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "pid": std::process::id(),
-        "uptime_s": shared.begun.elapsed().as_secs(),
-        "ports": ports.collect::<Vec<_>>(),
-        "users": shared.users.read().users().count(),
-        "time": utc(clock::utc()),
-        "feeds": watch.states(),
-        "events": watch.events().map(|(next, rate)| json!({ "next": next, "per_s": rate })),
-        "history": operator.gateway.config().history.is_some(),
-    }))
+    let of_dbn = shared.dbn.zip(shared.started.dbn.as_ref());
+    let of_dbn = of_dbn.map(|(address, config)| {
+        json!({
+            "name": DBN,
+            "address": address.to_string(),
+            "tls": false,
+            "sessions": gateway.dbn_sessions(|_| true).len(),
+            "most": config.max_clients,
+            "open": config.takes_strangers(users.has_users()),
+        })
+    });
+    of_fix.chain(of_dbn).collect()
 }
 
 fn counters(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
@@ -71,6 +92,11 @@ const STATUS: Shape = Object(&[
     of("version", Text, "Version of the program."),
     of("pid", Count, "Process ID."),
     of("uptime_s", Count, "Seconds since the start."),
+    of(
+        "run",
+        Count,
+        "A number of this run of the program: another run has another one.",
+    ),
     of("ports", List(&PORT), "The ports that accept sessions."),
     of("users", Count, "Configured users."),
     of("time", Time, "The time of the response."),
@@ -86,7 +112,7 @@ const STATUS: Shape = Object(&[
 const PORT: Shape = Object(&[
     of(
         "name",
-        OneOf(&["producers", "consumers"]),
+        OneOf(&["producers", "consumers", DBN]),
         "The sessions that connect to the port.",
     ),
     of("address", Text, "The address that the port listens on."),

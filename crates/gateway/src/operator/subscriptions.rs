@@ -23,6 +23,10 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::look(
             "Only sessions with this SenderCompID(49) in their Logons.",
         )
         .first(),
+        Field::text(
+            "session",
+            "Only the session of this name, as `sessions` prints it.",
+        ),
         Field::text("user", "Only sessions of this user."),
         Field::text("symbol", "Only subscriptions with this Symbol(55)."),
         AFTER,
@@ -35,7 +39,8 @@ pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[Row::look(
 fn subscriptions(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let page = page(ask)?;
     let seats = operator.gateway.sessions(|seat| is_wanted(seat, ask));
-    let is_limited = ask.text("user").is_some() || ask.text("sender").is_some();
+    let limits = ["session", "sender", "user"];
+    let is_limited = limits.into_iter().any(|name| ask.text(name).is_some());
     let ids = seats.iter().map(|seat| SessionId::clone(&seat.id));
     let wanted = WantedSubscriptions {
         sessions: is_limited.then(|| Arc::new(ids.collect::<HashSet<_>>())),
@@ -67,7 +72,9 @@ fn subscriptions(operator: &GatewayOperator, ask: &Ask) -> Outcome {
 fn is_wanted(seat: &Seat, ask: &Ask) -> bool {
     let is = |name, own: &str| ask.text(name).is_none_or(|wanted| wanted == own);
     let printed = Escaped::text(&seat.id.target).to_string();
+    let session = ask.text("session");
     seat.port == PortName::Consumers
+        && session.is_none_or(|wanted| wanted == seat.id.to_string())
         && is("user", &seat.user)
         && (is("sender", &seat.id.target) || is("sender", &printed))
 }
@@ -165,9 +172,11 @@ mod tests {
             is_wanted(&seat(port, user), &ask)
         };
         let printed = Escaped::text("DOM\\A").to_string();
+        let session = format!("FIX.4.4:PLANT->{printed}");
         for (name, wanted) in [
             ("sender", "DOM\\A"),
             ("sender", &*printed),
+            ("session", &*session),
             ("user", "desk"),
         ] {
             assert!(is(PortName::Consumers, "desk", name, wanted));
@@ -175,5 +184,8 @@ mod tests {
         }
         assert!(!is(PortName::Consumers, "desk", "user", "other"));
         assert!(!is(PortName::Consumers, "desk", "sender", "B"));
+        // Another version is another session.
+        let other = format!("FIX.4.2:PLANT->{printed}");
+        assert!(!is(PortName::Consumers, "desk", "session", &other));
     }
 }

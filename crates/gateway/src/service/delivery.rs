@@ -87,7 +87,7 @@ impl Sender {
             let mut outbox = std::mem::take(&mut client.outbox);
             if let Some(mut peer) = peers.get(key).filter(Peer::is_logged_on) {
                 let time = times.with(peer.config().precision);
-                match self.deliver_to(core, &mut peer, session, &outbox, &time) {
+                match self.deliver_to(core, &mut peer, session, &outbox, &time, turn) {
                     Ok(count) => sent += count,
                     Err(end) => turn.ends.push((key, end)),
                 }
@@ -109,6 +109,7 @@ impl Sender {
         session: u32,
         outbox: &[Out],
         time: &SendingTime,
+        turn: &mut Turn,
     ) -> Result<usize, PeerEnd> {
         let is_behind = peer.queued() > CONFLATED_ROOM;
         if is_behind {
@@ -128,7 +129,7 @@ impl Sender {
             rest = rest.get(end..).unwrap_or_default();
         }
         if !rest.is_empty() {
-            core.leave_out(session, rest, is_behind, peer)?;
+            core.leave_out(session, rest, is_behind, peer, &mut turn.skipped)?;
         }
         Ok(sent)
     }
@@ -369,13 +370,14 @@ impl Core {
     }
 
     /// Handles messages that did not fit into the queue: by contract, the session ends or its
-    /// subscriptions fall behind.
+    /// subscriptions fall behind. Adds the updates that are skipped to `skipped`.
     fn leave_out(
         &mut self,
         session: u32,
         rest: &[Out],
         is_behind: bool,
         peer: &Peer<'_>,
+        skipped: &mut u64,
     ) -> Result<(), PeerEnd> {
         for out in rest {
             let Some(client) = self.client_mut(session) else {
@@ -409,6 +411,7 @@ impl Core {
             }
             if let Some(place) = client.place(part) {
                 client.count_skipped(part.subscription);
+                *skipped += 1;
                 self.skip(place, out.body);
             }
         }

@@ -87,6 +87,8 @@ pub(crate) struct Turn {
     pub(crate) work: usize,
     /// The number of messages handed to connections.
     pub(crate) sent: usize,
+    /// The number of updates that were skipped for sessions whose queues were full.
+    pub(crate) skipped: u64,
     /// The sessions that are to end, with the reason.
     pub(crate) ends: Vec<(SessionKey, PeerEnd)>,
     /// The events that were overwritten before the worker read them, of which every session must be

@@ -133,8 +133,13 @@ fn state_counts(sample: &Sample, channel: &str) -> Fields {
     ])
 }
 
+/// Formats the counters of a feed. Only lines have packets to decode.
 fn feed_object(sample: &Sample, channel: &str, kind: &str) -> Fields {
     let count = |name: &str| json!(value(sample, channel, name));
+    let messages = match kind {
+        "lines" => count("decoded"),
+        _ => Value::Null,
+    };
     let gaps = if kind == "edge" {
         "edge_unbrought"
     } else {
@@ -143,7 +148,8 @@ fn feed_object(sample: &Sample, channel: &str, kind: &str) -> Fields {
     let mut object = render::object([
         ("channel", json!(channel)),
         ("kind", json!(kind)),
-        ("messages", count("decoded")),
+        ("messages", messages),
+        ("events", count("market_events")),
         ("gaps", count(gaps)),
         ("restarts", count("restarts")),
         ("undecodable", count("undecodable")),
@@ -300,6 +306,22 @@ mod tests {
             (key("F B", "line_heard_ms"), b),
             (key("F", "gaps"), gaps),
         ])
+    }
+
+    #[test]
+    fn only_lines_have_messages_and_all_feeds_have_events() {
+        let key = |name: &str| ("F".to_owned(), name.to_owned());
+        let sample = Sample::from([(key("decoded"), 3), (key("market_events"), 7)]);
+        for (kind, messages) in [
+            ("lines", json!(3)),
+            ("edge", Value::Null),
+            ("file", Value::Null),
+            ("replay", Value::Null),
+        ] {
+            let object = feed_object(&sample, "F", kind);
+            let counts = (&object["messages"], &object["events"]);
+            assert_eq!(counts, (&messages, &json!(7)), "{kind}");
+        }
     }
 
     #[test]

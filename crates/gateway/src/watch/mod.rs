@@ -53,6 +53,17 @@ const SLEEP: Duration = Duration::from_millis(5);
 /// The interval at which the counters are sampled.
 const SAMPLE: Duration = Duration::from_secs(1);
 
+/// The kinds of changes.
+const KINDS: &[&str] = &[
+    "instrument",
+    "instruments",
+    "line",
+    "session",
+    "notice",
+    "restart",
+    "lapped",
+];
+
 /// The parts of the market that are watched.
 pub(crate) struct WatchedMarket {
     pub(crate) events: EventReader,
@@ -103,7 +114,7 @@ impl Watch {
     /// started.
     pub(crate) fn new(config: &Config, counters: &Counters, stop: &Stop, watched: Watched) -> Self {
         // Numbers above those of all earlier runs, and exact in JSON.
-        let changes = Changes::from_base(clock::utc() / 1_000);
+        let changes = Changes::from_base(clock::utc() / 1_000).with_kinds(KINDS);
         let next = watched.market.as_ref().map(|own| Arc::clone(&own.next));
         let market = watched.market.map(|own| {
             let market = Market::new(own.events, own.feeds, changes.clone(), counters);

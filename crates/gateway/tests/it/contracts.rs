@@ -162,6 +162,7 @@ fn each_contract_does_with_a_client_that_does_not_read_what_it_says() {
         let least = (REQUESTS * count) as u64;
         assert!(reader.pictures > least, "some came a second time");
     }
+    assert!(market.gateway.count("skipped") > 0);
     assert_eq!(market.gateway.count("slow_consumers"), 1);
     stop(market.gateway);
 }

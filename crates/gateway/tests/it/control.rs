@@ -152,6 +152,8 @@ fn an_operator_sees_the_gateway_and_ends_sessions() {
     assert_eq!(answer["id"], json!([1, "x"]));
     let status = &answer["result"];
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
+    let run = status["run"].as_u64();
+    assert!(run > Some(1_700_000_000_000_000), "{status}");
     let address = plant.gateway.consumers().to_string();
     assert_eq!(status["ports"][1]["address"], address.as_str());
     assert_eq!(status["ports"][1]["sessions"], 2);

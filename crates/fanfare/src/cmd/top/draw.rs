@@ -237,9 +237,9 @@ fn cut(mut rows: Vec<Row<'static>>, most: usize) -> Vec<Row<'static>> {
 
 fn draw_notices(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let notices = view.notices["notices"].as_array().into_iter().flatten();
+    let now = text(&view.status["time"]);
     let lines = notices.map(|notice| {
-        let time = text(&notice["time"]);
-        let time = time.get(11..19).unwrap_or_default();
+        let time = when(&text(&notice["time"]), &now);
         let line = format!("{time} {}", text(&notice["text"]));
         match notice["trouble"] == true {
             true => Line::from(Span::styled(format!("! {line}"), alarm())),
@@ -251,6 +251,15 @@ fn draw_notices(frame: &mut Frame<'_>, area: Rect, view: &View) {
         notices.block(block(" notices, the newest first ".to_owned())),
         area,
     );
+}
+
+/// Formats a time of day, with the month and the day in front unless the day is that of `now`.
+fn when(time: &str, now: &str) -> String {
+    let [day, clock] = [time.get(5..10), time.get(11..19)].map(Option::unwrap_or_default);
+    match time.get(..10) == now.get(..10) {
+        true => clock.to_owned(),
+        false => format!("{day} {clock}"),
+    }
 }
 
 /// Formats a value as text without control characters.
@@ -335,5 +344,9 @@ mod tests {
         );
         assert_eq!([1_500.0, 25e6].map(micros), ["1.5", "25.0k"]);
         assert_eq!(uptime(93_784), "1d 02:03");
+        let now = "2026-11-25T10:31:05.5Z";
+        let days = ["2026-11-25T10:30:00.1Z", "2026-11-24T23:59:59Z"];
+        let said = ["10:30:00", "11-24 23:59:59"];
+        assert_eq!(days.map(|time| when(time, now)), said);
     }
 }

@@ -155,7 +155,8 @@ mod tests {
         view.stages = json!([{"stage": "arrival_to_ring", "of": "spectra", "windows": {"10s":
             {"count": 5, "p50_ns": 1_500, "p99_ns": 2_500_000, "p99_9_ns": 3, "max_ns": 4}}}]);
         view.notices = json!({"notices": [{"time": "2026-11-25T10:30:00.123456789Z",
-            "trouble": true, "text": "line A of D\\\\1 is silent"}]});
+            "trouble": true, "text": "line A of D\\\\1 is silent"},
+            {"time": "2026-11-24T23:59:59.9Z", "trouble": false, "text": "a log was rolled"}]});
         view
     }
 
@@ -180,6 +181,7 @@ mod tests {
             "1.5",
             "7 live, 1 recovering, 0 stale, 2 gaps",
             r"! 10:30:00 line A of D\\1 is silent",
+            "  11-24 23:59:59 a log was rolled",
             "q quit",
             "by lag",
             "9001",

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 const SORT: Field = Field::one_of(
     "sort",
-    "Order: by name, or by the longest lag or queue first.",
+    "Order: by name, or by the longest lag or queue first, in one page.",
     &["name", "lag", "queue"],
 );
 

@@ -10,6 +10,7 @@ use fanfare_gateway::{Config, GatewayOperator};
 use fanfare_operator::Operator;
 use fanfare_peers::Scratch;
 use serde_json::{Map, Value, json};
+use std::net::SocketAddr;
 
 /// The right that every user needs.
 const ALL: &str = "instruments = [\"*\"]";
@@ -24,6 +25,16 @@ fn done(operator: &GatewayOperator, name: &str, fields: Value) -> Value {
 fn ends(mut client: Dbn, why: &str) {
     assert_eq!(client.until(ERROR).text(), why);
     while client.record().is_some() {}
+}
+
+/// Checks what operators see of the port: that it has two sessions, and needs keys.
+fn is_seen(operator: &GatewayOperator, address: Option<SocketAddr>) {
+    let port = &done(operator, "status", json!({}))["ports"][2];
+    let expected = json!({
+        "name": "dbn", "address": address.unwrap().to_string(), "tls": false,
+        "sessions": 2, "most": 1_000, "open": false,
+    });
+    assert_eq!(*port, expected);
 }
 
 #[test]
@@ -47,6 +58,7 @@ fn a_stopped_user_has_no_session_until_it_is_started() {
         client.start();
         client
     });
+    is_seen(&operator, gateway.dbn());
     // The client closes its end while the command waits for that.
     let stopped = |client: Dbn, fields: Value, why: &str| {
         std::thread::scope(|scope| {

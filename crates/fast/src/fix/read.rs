@@ -219,7 +219,7 @@ fn fill(
     FixSource::new(program, &fields, constants).fill(template, message)
 }
 
-/// Adds the tags of these fields and those inside them, and of counts, in the order of the template.
+/// Adds the tags of these fields, of those inside them and of counts, in the order of the template.
 fn add_tags(program: &Program, fields: &[FieldId], tags: &mut Vec<u32>) {
     for &id in fields {
         tags.extend(program.field(id).tag());

@@ -43,7 +43,7 @@ static void check(const struct sample *sample) {
     exit(1);
 }
 
-/* Gives the samples that are sent bytes of many values. */
+/* Fills the samples that are sent with bytes of many values. */
 static void fill(void) {
     for (size_t at = NUMBER_SIZE; at < size; at++)
         outgoing.payload[at - NUMBER_SIZE] = (uint8_t)(at % 251);

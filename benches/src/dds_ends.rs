@@ -95,7 +95,7 @@ pub(crate) fn package(home: &Path, name: &str) -> Result<PathBuf> {
 /// thread receives, and by default the limit of what is not acknowledged begins at 30 kB.
 pub(crate) const WATERMARKS: &str = "<WhcHigh>16MB</WhcHigh><WhcHighInit>16MB</WhcHighInit>";
 
-/// As Rust's release profile: with -O2, GCC makes no vectors of the words that an end adds up.
+/// The level of Rust's release profile. With -O2, GCC does not vectorize the sums of the ends.
 const OPTIMIZED: &str = "-O3";
 
 /// Builds a C program against the library that the program `ours` is linked with.

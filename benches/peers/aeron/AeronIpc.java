@@ -105,7 +105,7 @@ public final class AeronIpc {
         waitForMatch(out, in);
         FragmentHandler take =
                 (buffer, offset, length, header) -> {
-                    check(buffer, offset);
+                    check(buffer, offset, length);
                     long came = System.nanoTime();
                     expect(buffer.getLong(offset));
                     if (number >= warmUp) {
@@ -135,7 +135,7 @@ public final class AeronIpc {
         int warmUp = count / 10;
         FragmentHandler take =
                 (buffer, offset, length, header) -> {
-                    check(buffer, offset);
+                    check(buffer, offset, length);
                     expect(buffer.getLong(offset));
                     if (number++ == warmUp) {
                         began = System.nanoTime();
@@ -176,16 +176,16 @@ public final class AeronIpc {
     }
 
     /** Reads a sample whole. */
-    private void check(DirectBuffer buffer, int offset) {
+    private void check(DirectBuffer buffer, int offset, int length) {
         long came = buffer.getLong(offset);
-        if (sumOf(buffer, offset) != came + payloadSum) {
+        if (length != size || sumOf(buffer, offset) != came + payloadSum) {
             fail("sample " + came + " has other bytes than were sent");
         }
     }
 
     /**
-     * Adds up the words of a sample, of which there is an even number. The compiler may make no
-     * vectors of them: with two sums, an addition does not wait for the one before.
+     * Adds up the words of a sample; their number is even. With two sums an addition does not wait
+     * for the one before it, should the compiler not vectorize the loop.
      */
     private long sumOf(DirectBuffer buffer, int offset) {
         long even = 0;

@@ -9,8 +9,8 @@ use crate::types::TypeError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Cyclone DDS refused an operation; or, with [`ReturnCode::Timeout`], a full ring in shared
-    /// memory did, as a full history does.
+    /// Cyclone DDS refused an operation, or, with [`ReturnCode::Timeout`], the wait of a write to a
+    /// full ring in shared memory was too long.
     #[error("{action}: {code}{detail}")]
     Dds {
         /// The operation, with the name of its object.

@@ -83,7 +83,7 @@ fn a_message_goes_from_packet_to_reader_without_allocation() {
     assert!(taken > 350 && heard.load(Ordering::Relaxed) > 0);
 }
 
-/// A walk over a whole sample makes a table of so many literals.
+/// The walk that prints a sample builds a table of the literals of such an enumeration.
 #[test]
 fn a_member_behind_a_large_enumeration_is_found_without_allocation() {
     let literals = (0..100).map(|n| (format!("L{n}"), n)).collect();

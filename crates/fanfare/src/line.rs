@@ -30,8 +30,8 @@ impl Reach {
         self.interface.unwrap_or(Ipv4Addr::LOCALHOST)
     }
 
-    /// Refuses an address that the interface does not reach. An option or a file may name it: the
-    /// error is the caller's.
+    /// Refuses an address that the interface does not reach. The caller makes the error, as an
+    /// option or a file may name the address.
     pub(crate) fn check(self, to: SocketAddrV4) -> Result<(), String> {
         let address = to.ip();
         if self.interface().is_loopback() && !address.is_multicast() && !address.is_loopback() {

@@ -14,6 +14,8 @@ mod plural;
 mod print;
 mod progress;
 mod range;
+#[cfg(test)]
+mod reopened;
 mod scratch;
 mod usage;
 
@@ -64,7 +66,7 @@ struct Cli {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     if !children::parent_is_alive() {
-        // A child of a killed command writes it to nobody; a variable left in a shell is seen.
+        // The variable may be left over in a shell. The child of a killed command has no reader.
         let parent = children::PARENT;
         print::note!("fanfare: the process named by {parent} in the environment has ended");
         return ExitCode::FAILURE;

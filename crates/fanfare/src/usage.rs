@@ -1,10 +1,10 @@
-//! Wrong usage that is found behind the parsing of arguments: options that contradict each other,
-//! or do not fit the kind of input.
+//! Wrong usage that the parser of arguments does not find: options that contradict each other, or
+//! do not fit the kind of input.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// The exit status of wrong usage, the same as that of a failed parsing.
+/// The exit status of wrong usage. Arguments that cannot be parsed have the same one.
 pub(crate) const STATUS: u8 = 2;
 
 /// An error that follows from the command line alone, whatever the contents of files.
@@ -19,7 +19,7 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Returns from the function with a [`Usage`] error, as `bail!` does with another one.
+/// Returns from the function with a [`Usage`] error, as `bail!` returns with any other one.
 macro_rules! misuse {
     ($($arg:tt)*) => {
         return Err($crate::usage::Usage(format!($($arg)*)).into())
@@ -28,7 +28,7 @@ macro_rules! misuse {
 
 pub(crate) use misuse;
 
-/// Returns the exit status of an error: that of wrong usage, or of a failure.
+/// Returns the exit status for an error: [`STATUS`] for wrong usage, 1 for any other one.
 pub(crate) fn status_of(error: &anyhow::Error) -> ExitCode {
     match error.is::<Usage>() {
         true => ExitCode::from(STATUS),

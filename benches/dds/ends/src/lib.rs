@@ -84,7 +84,7 @@ impl FromStr for Role {
     }
 }
 
-/// Reads samples whole: where they are on loan, too, all their bytes come to this processor.
+/// Reads samples whole, so that all bytes of a loan, too, come to this processor.
 #[derive(Debug, Clone, Copy)]
 pub struct Check {
     /// Bytes of a payload, which is behind the number.
@@ -94,7 +94,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Adds up the payload that all samples have.
+    /// Adds up the payload, which is the same in all samples.
     pub fn new(args: &Args) -> Self {
         let payload = args.sample().split_off(NUMBER);
         Self {

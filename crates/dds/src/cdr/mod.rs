@@ -56,7 +56,7 @@ pub enum CdrFault {
     TrailingBytes(usize),
     /// The sample is longer than the buffer to write it to.
     Full,
-    /// The visitor takes no more: printed, the sample is longer than [`LONGEST_JSON`].
+    /// The visitor is full: the JSON of the sample is longer than [`LONGEST_JSON`].
     TooLong,
 }
 

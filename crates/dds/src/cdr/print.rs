@@ -6,8 +6,8 @@ use super::{CdrError, CdrFault, Value, Visitor, walk};
 use crate::types::{Member, StructType};
 use fanfare_wire::text::JsonString;
 
-/// The most bytes of JSON that one sample is printed as. By its type a byte of a sample may stand
-/// for thousands of names.
+/// The longest JSON of one sample, in bytes. One byte of a sample may stand for thousands of names
+/// of its type.
 pub const LONGEST_JSON: usize = 16 << 20;
 
 /// Prints `sample`, a `t`, as one JSON object on one line: members in order, integers and floats
@@ -99,7 +99,7 @@ impl Printer<'_> {
     }
 
     fn print(&mut self, what: fmt::Arguments<'_>) {
-        // It fails where nothing more fits, which is noted.
+        // An error means that nothing more fits, which `is_full` has noted.
         let _ = self.write_fmt(what);
     }
 
@@ -160,7 +160,7 @@ impl Visitor for Printer<'_> {
             Value::Float(x) if x.is_finite() => self.print(format_args!("{x:?}")),
             Value::Float(x) => self.print(format_args!("\"{x}\"")),
             Value::Char(c) => self.string(char::from(c).encode_utf8(&mut [0; 4])),
-            // Before it is copied.
+            // Checked before the text is copied.
             Value::String(text) if text.len() > self.left() => self.is_full = true,
             Value::String(text) => self.string(&String::from_utf8_lossy(text)),
             Value::Enum(_, Some(name)) => self.string(name),

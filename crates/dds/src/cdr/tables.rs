@@ -23,8 +23,8 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Returns tables of which none is made for numbers: a walk that must not allocate compares
-    /// them one by one. That is for types of our own.
+    /// Makes tables for a walk that does not allocate: it compares all numbers one by one, which is
+    /// fast enough for types of this program.
     pub(super) fn one_by_one() -> Self {
         Self {
             one_by_one: true,

@@ -183,7 +183,7 @@ impl<'v, V: Visitor> Walk<'v, V> {
         }
     }
 
-    /// Makes a walk that makes no tables: one on the way of a sample, which must not allocate.
+    /// Makes a walk without tables, for the path of a sample, which does not allocate.
     fn without_tables(visitor: &'v mut V) -> Self {
         Self {
             tables: Tables::one_by_one(),
@@ -424,7 +424,7 @@ impl<'v, V: Visitor> Walk<'v, V> {
         skip_list_header(element, r)?;
         let start = r.offset();
         let n = r.count(1)?;
-        // The bytes that are left for each; nothing is computed for no elements.
+        // The bytes that are left for each element; `None` without elements.
         if let Some(most) = r.remaining().checked_div(n as usize)
             && min_size(element, MAX_DEPTH, &mut (most + 1)) > most
         {
@@ -437,7 +437,7 @@ impl<'v, V: Visitor> Walk<'v, V> {
     }
 
     fn elements(&mut self, element: &Kind, n: u32, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
-        // No bytes would bound the walk over such elements.
+        // Elements without bytes would not bound the walk.
         if n > 0 && takes_nothing(element, r.is_version_2(), MAX_DEPTH) {
             return Err(r.fault(CdrFault::BadLength(n)));
         }
@@ -509,9 +509,9 @@ fn skip_list_header(element: &Kind, r: &mut CdrReader<'_>) -> Result<(), CdrErro
     Ok(())
 }
 
-/// Returns a number of bytes that a value of this kind takes at least: the fewest, unless more than
-/// `looks` members have to be looked at for it. Without that limit a hostile type would make each
-/// length in a sample expensive. It is 0 for structures without members, too.
+/// Returns a lower bound of the bytes of a value of this kind, after a look at `looks` members at
+/// most. Without that limit a hostile type would make each length in a sample expensive. The bound
+/// of a structure without members is 0.
 fn min_size(kind: &Kind, depth: usize, looks: &mut usize) -> usize {
     match kind {
         Kind::String(_) => 5,
@@ -541,7 +541,7 @@ fn min_size_of_members(t: &StructType, depth: usize, looks: &mut usize) -> usize
         }
         *looks -= 1;
         worked(1);
-        // An absent member says so in a byte at least.
+        // An absent member takes a byte at least.
         all = all.saturating_add(match member.optional {
             true => 1,
             false => min_size(&member.kind, depth, looks),
@@ -615,7 +615,7 @@ mod tests {
         assert!(check(&t, &none).is_ok());
     }
 
-    /// Such as a base of others, or the case of a union that has no more to say.
+    /// They are bases of other structures, for example, or cases of unions.
     #[test]
     fn structures_without_members_are_read() {
         let nothing = |extensibility| {

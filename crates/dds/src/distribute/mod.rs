@@ -37,9 +37,9 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// Sets how long a publisher whose policies make it wait waits for a subscriber that does not
-    /// read before it cuts it off: in shared memory, by default as long as a write may wait. Over
-    /// DDS nobody is cut off, and this changes nothing.
+    /// Sets the time after which a publisher whose policies make it wait cuts off a subscriber that
+    /// does not read: in shared memory, by default the longest wait of one write. Over DDS it has
+    /// no effect.
     #[must_use]
     pub fn patience(self, time: Duration) -> Self {
         match self {

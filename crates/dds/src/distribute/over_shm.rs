@@ -119,17 +119,16 @@ impl Writers {
     pub(super) fn finish(&mut self, token: &[u8], timeout: Duration) -> Result<bool, Error> {
         let end = Instant::now() + timeout;
         while let Err(error) = self.sender.write(self.done, now_nanos(), token) {
-            match error {
-                Error::Dds {
-                    code: ReturnCode::Timeout,
-                    ..
-                } if Instant::now() < end => {}
-                // Those who read get the token, whoever else keeps the ring full.
-                Error::Dds {
-                    code: ReturnCode::Timeout,
-                    ..
-                } => self.sender.stop_waiting(),
-                error => return Err(error),
+            let Error::Dds {
+                code: ReturnCode::Timeout,
+                ..
+            } = error
+            else {
+                return Err(error);
+            };
+            // Receivers that read get the token, although another one keeps the ring full.
+            if Instant::now() >= end {
+                self.sender.stop_waiting();
             }
         }
         let left = end.saturating_duration_since(Instant::now());
@@ -250,7 +249,7 @@ fn done_spec() -> TopicSpec {
 }
 
 /// Returns the configuration of samples: a writer that keeps everything waits for readers that are
-/// behind, in one write as long as its policies permit; one that keeps the newest does not.
+/// behind, each write for as long as the policies permit; one that keeps the newest does not.
 fn waiting(config: &Config, distribution: &Distribution) -> Config {
     match (distribution.qos.reliability, distribution.qos.history) {
         (Some(Reliability::Reliable(time)), Some(History::KeepAll)) => config.clone().waiting(time),

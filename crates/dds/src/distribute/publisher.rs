@@ -146,8 +146,8 @@ impl Publisher {
         Ok(published)
     }
 
-    /// Returns the longest sample in bytes, over shared memory: a quarter of the ring. `None`: no
-    /// limit of its own.
+    /// Returns the length of the longest sample in bytes: over shared memory a quarter of the ring,
+    /// over DDS `None`, as there is no limit.
     pub fn longest(&self) -> Option<usize> {
         match &self.carried {
             Carried::Dds(_) => None,
@@ -198,7 +198,7 @@ impl Publisher {
     }
 
     /// Writes the token that ends the feed, and waits until every subscriber has received it;
-    /// returns `false` if `timeout` was too short. Over shared memory a ring that is full until
+    /// returns `false` if `timeout` was too short. Over shared memory a ring that is still full
     /// then drops its oldest samples for the token.
     ///
     /// # Errors

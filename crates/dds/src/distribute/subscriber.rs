@@ -109,8 +109,7 @@ impl Subscriber {
     }
 
     /// Returns the number of samples that newer ones replaced before they were read, including
-    /// those of topics of the publisher that this subscriber does not have. Over shared memory
-    /// only.
+    /// those of topics that this subscriber does not receive. Over shared memory only.
     pub fn overtaken(&self) -> u64 {
         match &self.carried {
             Carried::Dds(_) => 0,
@@ -118,8 +117,8 @@ impl Subscriber {
         }
     }
 
-    /// Returns the number of publishers that have 64 subscribers already: this one receives nothing
-    /// of theirs until another leaves. Over shared memory only.
+    /// Returns the number of publishers with 64 subscribers, the most that one may have: this
+    /// subscriber receives nothing from them until another one leaves. Over shared memory only.
     pub fn crowded(&self) -> u64 {
         match &self.carried {
             Carried::Dds(_) => 0,

@@ -89,16 +89,15 @@ impl Config {
         self
     }
 
-    /// Sets the longest wait of one write while the ring is full, after which it fails and may be
-    /// made again: see [`Sender::write`]. By default a write waits until there is space.
+    /// Sets the longest wait of one write while the ring is full, after which the write fails and
+    /// may be repeated: see [`Sender::write`]. By default a write waits until there is space.
     #[must_use]
     pub const fn blocking(mut self, time: Duration) -> Self {
         self.blocking = Some(time);
         self
     }
 
-    /// Makes a full ring wait: a write for at most `time`, and for a receiver that does not read
-    /// as long, unless another patience is set.
+    /// Sets the longest wait of one write, and the patience to the same time unless it is set.
     pub(crate) const fn waiting(mut self, time: Duration) -> Self {
         if self.patience.is_zero() {
             self.patience = time;

@@ -89,7 +89,7 @@ struct Attached {
     dead: bool,
 }
 
-/// What became of a sender's file.
+/// The outcome of opening a sender's file.
 enum Opened {
     Attached(Attached),
     /// The sender is gone.
@@ -190,13 +190,13 @@ impl Receiver {
     }
 
     /// Returns the number of samples overwritten before they were read. Those of topics that were
-    /// not requested count, too: nobody can tell any more which they were of.
+    /// not requested count, too, as the topic of an overwritten sample is unknown.
     pub const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Returns the number of senders that have as many receivers as they may, 64, so that this one
-    /// waits until another leaves.
+    /// Returns the number of senders with 64 receivers, the most that a sender may have: this
+    /// receiver waits until another one leaves.
     pub const fn crowded(&self) -> usize {
         self.crowded
     }
@@ -292,8 +292,8 @@ impl Attached {
         {
             return Err(bad());
         }
-        // Without a slot this is tried at every look, so nothing large is mapped before. The slot
-        // counts as free until its state says otherwise; an error releases its lock with the file.
+        // An attempt without a slot is repeated at every look, so nothing large is mapped before.
+        // The slot's state stays free until the end; an error releases its lock with the file.
         let Some(place) = take_place(&file, &head)? else {
             return Ok(Opened::Full);
         };

@@ -183,13 +183,13 @@ impl Sender {
         true
     }
 
-    /// Makes a full ring drop its oldest samples from now on, whoever has not read them.
+    /// Makes a full ring drop its oldest samples from now on, also those that are not read yet.
     pub(crate) const fn stop_waiting(&mut self) {
         self.patience = Duration::ZERO;
     }
 
     /// Frees space for a record and the word after it by dropping the oldest records. Returns
-    /// `false` if a receiver did not read them in time.
+    /// `false` if the wait for a receiver that reads them times out.
     #[inline(always)]
     fn reserve(&mut self, len: usize) -> bool {
         let capacity = self.mask + 1;
@@ -205,8 +205,8 @@ impl Sender {
         true
     }
 
-    /// Moves the tail to the first step at or after `needed`; returns `false`, and leaves it, if a
-    /// receiver did not read so far in time. The next call then begins with the same step.
+    /// Moves the tail to the first step at or after `needed`. Returns `false`, without a move, if
+    /// the wait for a receiver times out; the next call begins with the same step.
     fn move_tail(&mut self, needed: usize) -> bool {
         while self.steps.front().is_some_and(|first| *first < needed) {
             self.steps.pop_front();
@@ -215,7 +215,7 @@ impl Sender {
         if !self.patience.is_zero() && self.is_behind(tail) && !self.wait_for(tail) {
             return false;
         }
-        // Who stood still while an earlier write waited may have had nothing to read.
+        // A receiver that stood still during an earlier wait may have had nothing to read since.
         self.stood = None;
         self.tail = tail;
         self.control.get()[TAIL_AT].store(tail as u64, Ordering::Relaxed);
@@ -224,9 +224,9 @@ impl Sender {
         true
     }
 
-    /// Waits until every receiver has read up to `tail`, is dead, or has made no progress for too
-    /// long; returns `false` if one write may not wait so long. The next write then goes on from
-    /// the positions that the receivers had.
+    /// Waits until every receiver has read up to `tail`, is dead, or has made no progress for the
+    /// patience. Returns `false` after the longest wait of one write; the next write goes on with
+    /// this wait.
     #[cold]
     fn wait_for(&mut self, tail: usize) -> bool {
         let begin = Instant::now();
@@ -303,7 +303,7 @@ impl Sender {
     }
 
     /// Fills the rest of the ring, so that the next record begins at its front. Returns `false` if
-    /// a receiver did not read what is there in time.
+    /// the wait for a receiver times out.
     #[cold]
     fn fill(&mut self, words: usize) -> bool {
         let is_free = self.reserve(words);

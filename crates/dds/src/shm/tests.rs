@@ -39,6 +39,13 @@ fn topics(keep: bool) -> Vec<TopicSpec> {
     ]
 }
 
+/// Returns a sender and a receiver of its samples.
+fn pair(config: &Config) -> (Sender, Receiver) {
+    let sender = Sender::open(config, "feed", &topics(false)).unwrap();
+    let receiver = Receiver::open(config, "feed", &topics(false)).unwrap();
+    (sender, receiver)
+}
+
 /// Returns everything that has arrived: topic, time, bytes.
 fn drain(receiver: &mut Receiver) -> Vec<(usize, i64, Vec<u8>)> {
     let mut all = Vec::new();
@@ -56,8 +63,7 @@ fn look(receiver: &mut Receiver) {
 fn samples_of_all_lengths_arrive_whole_and_in_order_over_many_laps() {
     let place = Place::new("lengths");
     let config = place.config(1);
-    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
-    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let (mut sender, mut receiver) = pair(&config);
     assert_eq!((sender.receivers(), receiver.senders()), (1, 1));
     for round in 0..3_000_usize {
         let bytes: Vec<u8> = (0..round % 300).map(|i| (i * 7 + round) as u8).collect();
@@ -79,8 +85,7 @@ fn samples_of_all_lengths_arrive_whole_and_in_order_over_many_laps() {
 fn who_is_overtaken_counts_what_it_lost_and_goes_on() {
     let place = Place::new("overtaken");
     let config = place.config(1);
-    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
-    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let (mut sender, mut receiver) = pair(&config);
     for n in 0..10_000_u64 {
         sender.write(0, 0, &n.to_le_bytes()).unwrap();
     }
@@ -100,8 +105,7 @@ fn who_is_overtaken_counts_what_it_lost_and_goes_on() {
 fn who_is_overtaken_by_zeros_notices() {
     let place = Place::new("zeros");
     let config = place.config(1);
-    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
-    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let (mut sender, mut receiver) = pair(&config);
     for lap in 1..20_u64 {
         for len in [8, 0, 1_000, 24 + lap as usize] {
             for _ in 0..200 {
@@ -149,8 +153,7 @@ fn late_joiners_get_what_the_ring_holds_of_topics_that_keep() {
 fn a_sender_that_waits_is_throttled_by_a_slow_receiver_and_loses_nothing() {
     let place = Place::new("gate");
     let config = place.config(1).patience(Duration::from_secs(20));
-    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
-    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let (mut sender, mut receiver) = pair(&config);
     let reading = std::thread::spawn(move || {
         let mut expected = 0_u64;
         let end = Instant::now() + Duration::from_secs(60);
@@ -174,8 +177,7 @@ fn a_sender_that_waits_is_throttled_by_a_slow_receiver_and_loses_nothing() {
 fn a_receiver_that_does_not_read_is_cut_off_and_may_come_back() {
     let place = Place::new("cut");
     let config = place.config(1).patience(Duration::from_millis(20));
-    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
-    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let (mut sender, mut receiver) = pair(&config);
     for n in 0..20_000_u64 {
         sender.write(0, 0, &n.to_le_bytes()).unwrap();
     }
@@ -210,8 +212,7 @@ fn a_write_that_waited_too_long_fails_and_may_be_made_again() {
     let place = Place::new("overdue");
     let config = place.config(1).patience(Duration::from_secs(600));
     let config = config.blocking(Duration::from_millis(2));
-    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
-    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let (mut sender, mut receiver) = pair(&config);
     let (mut written, mut read) = (0, 0);
     for _ in 0..5 {
         written = write_until_overdue(&mut sender, written);
@@ -237,14 +238,13 @@ fn a_write_that_waited_too_long_fails_and_may_be_made_again() {
     assert_eq!(sender.lost_receivers(), (0, 0));
 }
 
-/// One that times out does not begin the patience anew.
+/// A write that times out does not begin the patience anew.
 #[test]
 fn who_stands_still_during_several_writes_is_cut_off() {
     let place = Place::new("still");
     let config = place.config(1).patience(Duration::from_millis(50));
     let config = config.blocking(Duration::from_millis(1));
-    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
-    let _stopped = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let (mut sender, _stopped) = pair(&config);
     let end = Instant::now() + Duration::from_secs(60);
     let mut written = 0;
     while sender.lost_receivers() == (0, 0) {
@@ -269,8 +269,7 @@ fn who_stands_still_during_several_writes_is_cut_off() {
 fn who_reads_slowly_is_waited_for_beside_one_that_has_stopped() {
     let place = Place::new("slow");
     let config = place.config(1).patience(Duration::from_secs(1));
-    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
-    let _stopped = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let (mut sender, _stopped) = pair(&config);
     let mut slow = Receiver::open(&config, "feed", &topics(false)).unwrap();
     for n in 0..100_u64 {
         sender.write(0, 0, &n.to_le_bytes()).unwrap();
@@ -290,8 +289,7 @@ fn who_reads_slowly_is_waited_for_beside_one_that_has_stopped() {
 fn a_dead_receiver_is_forgotten_without_the_wait() {
     let place = Place::new("dead");
     let config = place.config(1).patience(Duration::from_secs(600));
-    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
-    let receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let (mut sender, receiver) = pair(&config);
     assert_eq!(sender.receivers(), 1);
     receiver.die();
     for n in 0..20_000_u64 {
@@ -306,8 +304,7 @@ fn the_file_of_a_dead_sender_is_read_to_its_end_and_removed() {
     let place = Place::new("stale");
     let config = place.config(1);
     let files = || fs::read_dir(config.folder()).unwrap().count();
-    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
-    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let (mut sender, mut receiver) = pair(&config);
     sender.write(0, 0, b"last").unwrap();
     sender.die();
     assert_eq!(files(), 1);
@@ -384,8 +381,7 @@ fn a_receiver_without_a_place_says_so_and_gets_the_next_one() {
 fn the_file_of_another_sender_by_the_name_of_a_dead_one_stays() {
     let place = Place::new("name");
     let config = place.config(1);
-    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
-    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let (mut sender, mut receiver) = pair(&config);
     sender.write(0, 0, b"last").unwrap();
     sender.die();
     let mut files = fs::read_dir(config.folder()).unwrap();
@@ -481,8 +477,7 @@ fn what_a_sender_scribbles_never_harms_the_receiver() {
     let config = place.config(1);
     let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..200 {
-        let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
-        let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+        let (mut sender, mut receiver) = pair(&config);
         sender.write(0, 0, b"good").unwrap();
         assert_eq!(drain(&mut receiver).len(), 1);
         sender.scribble(|| random.u64(..));
@@ -496,8 +491,7 @@ fn what_a_sender_scribbles_never_harms_the_receiver() {
 fn a_sender_whose_records_are_invalid_is_dropped_and_counted() {
     let place = Place::new("broken");
     let config = place.config(1);
-    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
-    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let (mut sender, mut receiver) = pair(&config);
     sender.write(0, 0, b"good").unwrap();
     sender.break_off();
     assert_eq!(drain(&mut receiver), [(0, 0, b"good".to_vec())]);
@@ -513,8 +507,7 @@ fn a_sender_whose_records_are_invalid_is_dropped_and_counted() {
 fn a_sample_is_whole_or_not_there_whatever_overtakes_it() {
     let place = Place::new("torn");
     let config = place.config(1);
-    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
-    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let (mut sender, mut receiver) = pair(&config);
     let stop = Arc::new(AtomicBool::new(false));
     let written = Arc::new(AtomicU64::new(0));
     let (end, count) = (Arc::clone(&stop), Arc::clone(&written));

@@ -24,7 +24,7 @@ pub(crate) type OnData = Box<dyn FnMut() + Send>;
 pub(crate) type OnStatus = Box<dyn FnMut(Status) + Send>;
 
 /// The closures of one entity. The library holds a pointer to this; [`super::Entity`] owns it, in
-/// an `Arc`, as a `Box` that is moved may not have pointers to its contents.
+/// an `Arc`, because a move of a `Box` would invalidate the pointer.
 pub(crate) struct Callbacks {
     // The library calls one listener of an entity at a time, so the locks are never contended; they
     // make that visible to the compiler.
@@ -84,9 +84,9 @@ impl Callbacks {
         self.panicked.load(Ordering::Relaxed)
     }
 
-    /// Runs `f` unless an earlier call panicked. After a panic a reader is never taken from again:
-    /// the library would offer what its full history refuses, in the thread that delivers to all
-    /// readers, without end.
+    /// Runs `f` unless an earlier call panicked. Nothing takes samples from a reader after a panic,
+    /// so it stores none: the library would offer again, without end, what its full history
+    /// refuses, in the thread that delivers to all readers.
     fn guarded(&self, f: impl FnOnce()) {
         if self.has_panicked() {
             return;

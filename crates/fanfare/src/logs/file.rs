@@ -148,58 +148,30 @@ impl Sink for FileLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use crate::reopened::{self, Log};
 
-    fn begin(path: &Path) -> (FileLog, Reload) {
-        let reload = Reload::new();
-        let gap = Box::new(|count: u64, why: &str| format!("-{count}: {why}\n"));
-        let log = FileLog::open(path, Rotation::default(), reload.clone(), gap);
-        (log.unwrap(), reload)
-    }
+    impl Log for FileLog {
+        fn begin(path: &Path, requests: Reload) -> Self {
+            let gap = Box::new(|count: u64, why: &str| format!("-{count}: {why}\n"));
+            Self::open(path, Rotation::default(), requests, gap).unwrap()
+        }
 
-    /// Writes a line at `now`.
-    fn put(log: &mut FileLog, now: u64, line: &str) {
-        log.turn(now, line.len());
-        log.put(line.as_bytes());
+        fn open_if_due(&mut self, now: u64) {
+            self.turn(now, 0);
+        }
+
+        fn put_line(&mut self, line: &str) {
+            self.put(format!("{line}\n").as_bytes());
+        }
     }
 
     #[test]
     fn a_file_that_was_renamed_is_begun_anew() {
-        let scratch = Scratch::new("log-renamed").unwrap();
-        let (path, moved) = (scratch.file("log"), scratch.file("log.1"));
-        let (mut log, reload) = begin(&path);
-        put(&mut log, 0, "one\n");
-        std::fs::rename(&path, &moved).unwrap();
-        put(&mut log, 0, "two\n");
-        assert!(!path.exists());
-        reload.request();
-        put(&mut log, 0, "three\n");
-        let texts = [moved, path].map(|path| std::fs::read_to_string(path).unwrap());
-        assert_eq!(texts, ["one\ntwo\n", "three\n"]);
+        reopened::after_a_rename::<FileLog>("log-renamed");
     }
 
     #[test]
     fn a_file_whose_folder_is_missing_is_tried_again_every_minute() {
-        const MINUTE: u64 = Reopen::INTERVAL;
-        let scratch = Scratch::new("log-missing").unwrap();
-        let (folder, away) = (scratch.file("folder"), scratch.file("away"));
-        std::fs::create_dir(&folder).unwrap();
-        let path = folder.join("log");
-        let (mut log, reload) = begin(&path);
-        std::fs::rename(&folder, &away).unwrap();
-        reload.request();
-        put(&mut log, 0, "one\n");
-        put(&mut log, MINUTE, "two\n");
-        std::fs::create_dir(&folder).unwrap();
-        put(&mut log, 2 * MINUTE - 1, "three\n");
-        assert!(!path.exists());
-        // Without a line, too.
-        log.turn(2 * MINUTE, 0);
-        assert!(path.exists());
-        put(&mut log, 2 * MINUTE, "four\n");
-        let old = away.join("log");
-        let texts = [old, path].map(|path| std::fs::read_to_string(path).unwrap());
-        assert_eq!(texts, ["one\ntwo\nthree\n", "four\n"]);
-        assert!(!log.reopen.is_due(u64::MAX));
+        reopened::while_the_folder_is_missing::<FileLog>("log-missing");
     }
 }

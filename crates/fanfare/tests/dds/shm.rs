@@ -3,6 +3,7 @@
 
 use crate::common::{Running, fanfare, said};
 use crate::{Piecemeal, feed};
+use fanfare_dds::shm::{Config, Receiver, Sender};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
@@ -122,6 +123,18 @@ fn with_patience(domain: &str, file: &Path, seconds: &str) -> (Running, Piecemea
     (publisher, messages)
 }
 
+/// Starts a subscriber that stops after its first sample, and a publisher with a patience in
+/// seconds, which waits for it.
+fn blocked(domain: &str, seconds: &str) -> (Stuck, Running) {
+    let file = feed("simple", LONG);
+    let mut stopped = Stuck::start(domain);
+    let (mut publisher, messages) = with_patience(domain, &file, seconds);
+    stopped.first_line();
+    messages.rest();
+    publisher.tells("a subscriber does not read, and all wait for it");
+    (stopped, publisher)
+}
+
 /// Returns the number of ring files in the domain; `None` if there is no folder for them.
 fn rings(domain: &str) -> Option<usize> {
     let user = fs::metadata("/proc/self").unwrap().uid();
@@ -145,7 +158,7 @@ fn a_killed_subscriber_frees_the_publisher_and_the_next_one_gets_the_rest() {
     let mut next = Running::start(&mut command("subscribe", &domain, &["--no-echo"]));
     next.tells("Finished subscribing");
     dying.process.kill();
-    // It is gone, as one that closes: no failure of the publisher, over DDS too.
+    // A subscriber that dies is no failure of the publisher, as over DDS.
     has(
         &figures(published),
         &[
@@ -167,13 +180,8 @@ fn a_killed_subscriber_frees_the_publisher_and_the_next_one_gets_the_rest() {
 
 #[test]
 fn a_stopped_subscriber_is_cut_off_after_the_patience_and_the_status_says_so() {
-    let (domain, file) = (domain(8), feed("simple", LONG));
-    let mut stopped = Stuck::start(&domain);
-    let (mut publisher, messages) = with_patience(&domain, &file, "2");
-    stopped.first_line();
-    messages.rest();
-    publisher.tells("a subscriber does not read, and all wait for it");
-    publisher.tells("1 subscribers stopped reading and were cut off");
+    let (mut stopped, mut publisher) = blocked(&domain(8), "2");
+    publisher.tells("cut off 1 subscriber that did not read; 0 died");
     let published = publisher.end();
     assert_eq!(published.code, 1, "{}", published.err);
     has(
@@ -190,12 +198,7 @@ fn a_stopped_subscriber_is_cut_off_after_the_patience_and_the_status_says_so() {
 
 #[test]
 fn ctrl_c_ends_the_wait_for_a_stopped_subscriber() {
-    let (domain, file) = (domain(9), feed("simple", LONG));
-    let mut stopped = Stuck::start(&domain);
-    let (mut publisher, messages) = with_patience(&domain, &file, "3600");
-    stopped.first_line();
-    messages.rest();
-    publisher.tells("a subscriber does not read, and all wait for it");
+    let (mut stopped, publisher) = blocked(&domain(9), "3600");
     publisher.interrupt();
     let published = publisher.end();
     assert_eq!(published.code, 1, "{}", published.err);
@@ -266,6 +269,20 @@ fn samples_of_securities_without_a_topic_are_counted_and_a_failure() {
     );
     assert_eq!(number(&received, "samples"), samples, "{received}");
     assert!(samples > 0 && left_out > 0, "{}", published.out);
+}
+
+#[test]
+fn a_subscriber_without_a_place_says_so_and_gets_the_next_one() {
+    let domain = domain(10);
+    let config = Config::new(domain.parse().unwrap()).unwrap().ring(1 << 16);
+    let _publisher = Sender::open(&config, "feed", &[]).unwrap();
+    let open = |_| Receiver::open(&config, "feed", &[]).unwrap();
+    let mut others: Vec<Receiver> = (0..64).map(open).collect();
+    let mut last = Running::start(&mut command("subscribe", &domain, &["--no-echo"]));
+    last.tells("a publisher has 64 subscribers");
+    others.pop();
+    last.tells("a publisher is there");
+    last.kill();
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub(crate) enum TransportArg {
     Shm,
 }
 
-/// The options that shared memory has no use for, and why.
+/// The options without effect in shared memory, each with the reason.
 const NOT_OF_SHM: [(&str, &str); 4] = [
     ("instances", "shared memory has no limit of keys"),
     ("interface", "shared memory reaches this host only"),
@@ -56,7 +56,7 @@ const NOT_OF_SHM: [(&str, &str); 4] = [
     ("peer", "shared memory reaches this host only"),
 ];
 
-/// Arguments of a participant, without options that its transport has no use for.
+/// Arguments of a participant, all of which have an effect with its transport.
 #[derive(Debug)]
 pub(crate) struct Fitting<T>(pub(crate) T);
 

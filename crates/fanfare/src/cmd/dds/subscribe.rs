@@ -161,12 +161,48 @@ struct End {
     is_stopped: bool,
 }
 
+/// The hints about publishers that were printed, or are not needed. Each is printed once.
+#[derive(Debug, Default)]
+struct Hints {
+    several: bool,
+    crowded: bool,
+    misfit: bool,
+}
+
+impl Hints {
+    /// Prints the hints that apply now.
+    fn look(&mut self, subscriber: &Subscriber) {
+        if !self.several && subscriber.has_several() {
+            self.several = true;
+            note!(
+                "fanfare: several publishers are there, and the samples of each are taken; if they \
+                 publish the same feed, --once takes each sample once"
+            );
+        }
+        if !self.crowded && subscriber.crowded() > 0 {
+            self.crowded = true;
+            note!(
+                "fanfare: a publisher has 64 subscribers, the most in shared memory: its samples \
+                 are received once another subscriber leaves"
+            );
+        }
+        if !self.misfit && subscriber.incompatible() > 0 && !subscriber.is_matched() {
+            self.misfit = true;
+            let what = options::misfit(subscriber.incompatible_policy());
+            note!("fanfare: a publisher's {what} the same on both sides?");
+        }
+    }
+}
+
 /// Waits for the Done token and the last sample, for idleness, or for Ctrl-C.
 fn wait(args: &Args, subscriber: &Subscriber, once: Option<&Once>, stop: &Stop) -> Result<End> {
     let mut closed = BTreeSet::new();
-    let mut is_hinted = once.is_some() || args.publishers > 1;
+    let mut hints = Hints {
+        several: once.is_some() || args.publishers > 1,
+        ..Hints::default()
+    };
     let mut changed = (0, Instant::now());
-    let (mut warned, mut company) = (false, false);
+    let mut company = false;
     let mut watch = DepartureWatch::new("writers", |line| note!("fanfare: {line}"));
     while !stop.is_raised() {
         let received = subscriber.received();
@@ -186,24 +222,13 @@ fn wait(args: &Args, subscriber: &Subscriber, once: Option<&Once>, stop: &Stop) 
         if done && (is_complete || silence > LAST_WAIT) {
             break;
         }
-        if !is_hinted && subscriber.has_several() {
-            is_hinted = true;
-            note!(
-                "fanfare: several publishers are there, and the samples of each are taken; if they \
-                 publish the same feed, --once takes each sample once"
-            );
-        }
+        hints.look(subscriber);
         look_for_failures(subscriber, &mut closed)?;
         if subscriber.is_closed() {
             break;
         }
         if received > 0 && args.idle.is_some_and(|s| silence > Duration::from_secs(s)) {
             break;
-        }
-        if subscriber.incompatible() > 0 && !subscriber.is_matched() && !warned {
-            warned = true;
-            let what = options::misfit(subscriber.incompatible_policy());
-            note!("fanfare: a publisher's {what} the same on both sides?");
         }
         let departures = subscriber.departures();
         watch.look(departures);

@@ -199,8 +199,8 @@ impl<W: Write> Output<W> {
 }
 
 impl Output<File> {
-    /// Continues in the file of the name, if that is due at `now`. If it fails, it is reported once
-    /// for each request, and events are written to the old file until a later attempt succeeds.
+    /// Opens the file at the path again, if that is due at `now`. A failure is reported once for
+    /// each request; events are written to the old file until an attempt succeeds.
     fn look(&mut self, now: u64) {
         if !self.reopen.is_due(now) {
             return;
@@ -287,7 +287,7 @@ impl Agent for Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use crate::reopened::{self, Log};
     use std::io;
 
     /// A disk with space for this many bytes.
@@ -365,54 +365,29 @@ mod tests {
         assert_eq!(out.to.has, b"event 0\neven");
     }
 
-    fn begin(path: &Path) -> (Output<File>, Reload) {
-        let reload = Reload::new();
-        let out = Output::new(open(path).unwrap(), path, reload.clone(), Arc::default());
-        (out, reload)
-    }
+    impl Log for Output<File> {
+        fn begin(path: &Path, requests: Reload) -> Self {
+            Self::new(open(path).unwrap(), path, requests, Arc::default())
+        }
 
-    /// Writes an event at `now`.
-    fn put(out: &mut Output<File>, now: u64, line: &str) {
-        out.look(now);
-        out.add(line, true);
-        assert!(out.write());
+        fn open_if_due(&mut self, now: u64) {
+            self.look(now);
+        }
+
+        fn put_line(&mut self, line: &str) {
+            self.add(line, true);
+            assert!(self.write());
+        }
     }
 
     #[test]
     fn a_file_that_was_renamed_is_begun_anew() {
-        let scratch = Scratch::new("events-renamed").unwrap();
-        let (path, moved) = (scratch.file("events"), scratch.file("events.1"));
-        let (mut out, reload) = begin(&path);
-        put(&mut out, 0, "one");
-        std::fs::rename(&path, &moved).unwrap();
-        put(&mut out, 0, "two");
-        assert!(!path.exists());
-        reload.request();
-        put(&mut out, 0, "three");
-        let texts = [moved, path].map(|path| std::fs::read_to_string(path).unwrap());
-        assert_eq!(texts, ["one\ntwo\n", "three\n"]);
+        let out: Output<File> = reopened::after_a_rename("events-renamed");
         assert_eq!(written(&out), 3);
     }
 
     #[test]
     fn a_file_whose_folder_is_missing_is_tried_again_every_minute() {
-        const MINUTE: u64 = Reopen::INTERVAL;
-        let scratch = Scratch::new("events-missing").unwrap();
-        let (folder, away) = (scratch.file("folder"), scratch.file("away"));
-        std::fs::create_dir(&folder).unwrap();
-        let path = folder.join("events");
-        let (mut out, reload) = begin(&path);
-        std::fs::rename(&folder, &away).unwrap();
-        reload.request();
-        put(&mut out, 0, "one");
-        put(&mut out, MINUTE, "two");
-        std::fs::create_dir(&folder).unwrap();
-        put(&mut out, 2 * MINUTE - 1, "three");
-        assert!(!path.exists());
-        put(&mut out, 2 * MINUTE, "four");
-        let old = away.join("events");
-        let texts = [old, path].map(|path| std::fs::read_to_string(path).unwrap());
-        assert_eq!(texts, ["one\ntwo\nthree\n", "four\n"]);
-        assert!(!out.reopen.is_due(u64::MAX));
+        reopened::while_the_folder_is_missing::<Output<File>>("events-missing");
     }
 }

@@ -28,8 +28,8 @@ pub(super) struct Maker {
     /// The times of decoding and converting, by template.
     pub(super) convert: BTreeMap<u32, Histogram>,
     pub(super) messages: u64,
-    /// Whether the input is live: a malformed packet, or a message with too long a sample, ends a
-    /// file, but not a feed that others on the network may disturb.
+    /// Whether the input is live: a malformed packet, or a message with a sample that is too long,
+    /// ends a file, but not a feed that others on the network may disturb.
     live: bool,
     pub(super) bad_packets: u64,
     /// Messages with a sample above the limit of a sample, of the queue, or of the ring in shared
@@ -115,8 +115,8 @@ impl Maker {
         }
     }
 
-    /// Counts a message with too long a sample, and prints the first one. Earlier samples of a
-    /// split message have been passed on.
+    /// Counts a message with a sample that is too long, and prints the first one. Earlier samples
+    /// of a split message have been passed on.
     fn leave_out(&mut self, error: Error) -> Result<Flow> {
         let error = error.context(format!("message {}", self.messages));
         if !self.live {

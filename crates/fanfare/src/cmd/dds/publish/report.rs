@@ -38,7 +38,10 @@ pub(super) fn report(
         );
     }
     if run.maker.too_long > 0 {
-        say!("{} messages with too long a sample", run.maker.too_long);
+        say!(
+            "{} messages with a sample that is too long",
+            run.maker.too_long
+        );
     }
     let name = |index: u32| {
         let template = run.maker.converter.mapping().by_index(index);

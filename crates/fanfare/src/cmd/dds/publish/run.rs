@@ -5,6 +5,7 @@ use super::make::Maker;
 use crate::cmd::dds::input::{self, Losses, SampleRing, Source};
 use crate::cmd::dds::options::TransportArg;
 use crate::cmd::fast::packets::{Flow, PacketFile};
+use crate::plural::counted;
 use crate::print::note;
 use anyhow::{Result, bail};
 use fanfare_dds::distribute::{Departures, Publisher};
@@ -140,8 +141,8 @@ impl Writer {
     }
 
     /// Writes the Done token and waits for the echoes in flight. Returns whether every sample was
-    /// published, to every subscriber that is alive, and all echoes came. If Ctrl-C ended a wait,
-    /// it waits for a second each: what kept the run waiting may keep it waiting here, too.
+    /// published, to every subscriber that is alive, and all echoes came. After a wait that Ctrl-C
+    /// ended, it waits for a second each, as the cause of that wait may still be there.
     pub(super) fn finish(&mut self) -> Result<bool> {
         self.last = Some(Instant::now());
         let Some(publisher) = &mut self.publisher else {
@@ -161,7 +162,8 @@ impl Writer {
         self.lost_subscribers = publisher.lost_subscribers();
         let (slow, dead) = self.lost_subscribers;
         if slow + dead > 0 {
-            note!("fanfare: {slow} subscribers stopped reading and were cut off, {dead} died");
+            let slow = counted(slow, "subscriber");
+            note!("fanfare: cut off {slow} that did not read; {dead} died");
         }
         if publisher.without_topic() > 0 {
             note!(
@@ -180,7 +182,7 @@ impl Writer {
             note!("fanfare: echoes: {failure}");
         }
         let is_whole = publisher.refused() == 0 && publisher.without_topic() == 0;
-        // A subscriber that is gone is none any more, over DDS too.
+        // A subscriber that died is no failure, as over DDS.
         let complete = acknowledged && is_whole && slow == 0;
         if !self.echo {
             return Ok(complete);

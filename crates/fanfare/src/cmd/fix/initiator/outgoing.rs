@@ -77,7 +77,7 @@ fn hand_on(lines: &mut Lines, at_end: bool, to: &SyncSender<Result<Outgoing>>) -
 #[derive(Default)]
 struct Lines {
     bytes: Vec<u8>,
-    /// The offset behind the lines that were returned.
+    /// The end of the lines that were returned.
     at: usize,
     /// The offset up to which the next line has no end.
     searched: usize,
@@ -85,7 +85,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Adds bytes, in the place of the lines that were returned.
+    /// Adds bytes, and drops the lines that were returned.
     fn push(&mut self, piece: &[u8]) {
         self.bytes.drain(..self.at);
         self.searched = self.searched.saturating_sub(self.at);

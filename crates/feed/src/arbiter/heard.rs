@@ -4,8 +4,8 @@
 use super::{Arbiter, Arrival};
 use crate::line::Line;
 
-/// How many times `restart_timeout` a line may be behind another for its duplicates to show that it
-/// brings the same run.
+/// How many times `restart_timeout`, or `stale_timeout` if that is longer, a line may be behind
+/// another for its duplicates to show that it brings the same run.
 const MEETING: u64 = 10;
 
 /// What is known of a line besides its numbers.
@@ -25,12 +25,19 @@ impl Arbiter {
         let silent = self.now - std::mem::replace(&mut self.last_heard, self.now);
         let timeout = self.config.restart_timeout;
         self.paused |= timeout > 0 && self.next != 0 && silent >= timeout;
-        let heard = &mut self.heard[line.index()];
-        let silent = heard.at.replace(self.now).map(|at| self.now - at);
-        heard.has_met &= silent.is_none_or(|silent| silent < self.config.stale_timeout);
+        let last = self.heard[line.index()]
+            .at
+            .replace(self.now)
+            .or(self.resumed);
+        let is_stale = |at| self.now - at >= self.config.stale_timeout;
+        // The last line that brings the run stays the one by which others are judged.
+        if last.is_some_and(is_stale) && self.silence_of_others(line).is_some() {
+            self.heard[line.index()].has_met = false;
+        }
     }
 
-    /// Returns whether the line was silent for `stale_timeout` and has not met another one since.
+    /// Returns whether the line is new, or was silent for `stale_timeout`, and has not met another
+    /// one since.
     pub(super) fn has_returned(&self, line: Line) -> bool {
         !self.heard[line.index()].has_met
     }
@@ -87,7 +94,7 @@ impl Arbiter {
         self.heard[line.index()].has_met = false;
     }
 
-    /// Notes that all lines bring the same run.
+    /// Notes that lines may be behind: a snapshot was taken, and they bring its run.
     pub(super) fn meet_all(&mut self) {
         for heard in &mut self.heard {
             heard.has_met = true;
@@ -98,7 +105,8 @@ impl Arbiter {
     /// as `known`: not long after the other.
     pub(super) fn meets(&self, line: Line, known: &Arrival) -> bool {
         let late = self.stamp.saturating_sub(known.at);
-        let most = self.config.restart_timeout.saturating_mul(MEETING);
+        let timeout = self.config.restart_timeout.max(self.config.stale_timeout);
+        let most = timeout.saturating_mul(MEETING);
         known.line != line.index() && late < most
     }
 }

@@ -51,10 +51,11 @@ impl Arbiter {
     }
 
     /// Returns whether a number that is far from all known ones is of a line that is behind: the
-    /// line has brought nothing of the newest run, and another one is alive.
+    /// line has brought nothing of the newest run, in which another one brings new numbers.
     pub(super) fn is_behind(&self, line: Line, sequence: u32) -> bool {
         let is_below = is_before(sequence, self.head() as u32);
-        is_below && self.joins(line) && self.is_accompanied(line)
+        let goes_on = self.now - self.progress < self.config.stale_timeout;
+        is_below && goes_on && self.joins(line) && self.is_accompanied(line)
     }
 
     /// Returns whether the number is from before the last reset, beyond those delivered then.

@@ -15,9 +15,9 @@
 //! another number.
 //!
 //! A line that is new, or that returns after a silence, may be anywhere in the run, and far before
-//! it while another line is alive. Once the others have been silent for `restart_timeout`, it
-//! is believed: two useless units of it that agree make a reset, unless another line brought the
-//! same numbers up to ten times as long ago.
+//! it while another line brings new numbers. Once the others have been silent for
+//! `restart_timeout`, it is believed: two useless units of it that agree make a reset, unless
+//! another line brought the same numbers up to ten times as long ago, among its last 4,096 units.
 //!
 //! A restart that is not so far back looks like duplicates. It is recognized if the feed announces
 //! it ([`Arbiter::announce`]: SequenceReset messages, as snapshot channels have them at the end of
@@ -78,6 +78,8 @@ pub struct Arbiter {
     heard: [Heard; Line::MAX],
     /// The time at which any line last brought a unit.
     last_heard: u64,
+    /// The time of the last [`resume`](Self::resume).
+    resumed: Option<u64>,
     suspect: Option<Suspect>,
     suspect_bytes: Vec<u8>,
     started: bool,
@@ -173,6 +175,7 @@ impl Arbiter {
             run_length: 0,
             heard: Default::default(),
             last_heard: 0,
+            resumed: None,
             suspect: None,
             suspect_bytes: Vec::with_capacity(config.unit_bytes),
             started: first != 0,
@@ -251,9 +254,14 @@ impl Arbiter {
                 self.suspect(line, unit, Doubt::Stale)
             };
         }
+        let own = self.tracks[line.index()].highest();
         let verdict = self.arbitrate(line, span, unit.bytes);
-        // A late unit may be one of a run that restarts.
-        let goes_on = matches!(verdict, Verdict::Deliver { .. } | Verdict::Held);
+        let goes_on = match verdict {
+            Verdict::Deliver { .. } | Verdict::Held => true,
+            // Sent again; on a line that did not go back, it may be of a run that restarts.
+            Verdict::Late { .. } => own.is_some_and(|own| span.1 <= own),
+            _ => false,
+        };
         self.paused &= !goes_on;
         if self.suspect.is_some_and(|suspect| suspect.line == line) {
             self.drop_suspect();
@@ -350,6 +358,7 @@ impl Arbiter {
             self.next = at;
         }
         self.next = self.next.max(at);
+        self.resumed = Some(self.now);
         self.meet_all();
     }
 

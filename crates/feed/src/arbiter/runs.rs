@@ -328,7 +328,7 @@ impl Arbiter {
         let may_restart = goes_back || end < self.next && self.is_strange(line, start);
         // Below the first run, there is none to which it could belong.
         let is_first_run = self.old_end == 0 && self.pending.is_empty();
-        if !may_restart || start < self.epoch_start && !is_first_run {
+        if !self.started || !may_restart || start < self.epoch_start && !is_first_run {
             return false;
         }
         // A gap may be filled by a line that goes on, or by a new one that replays.

@@ -108,7 +108,8 @@ pub enum Refusal {
     TooLong,
     /// The hold-back is full because events were not taken.
     Full,
-    /// The number is from before the newest run, which goes on.
+    /// The number is from before the start or the last restart, or of a line that is far behind;
+    /// the newest run goes on.
     Stale,
     /// The number of a message does not follow those before it in the packet. Only the messages in
     /// front of it are delivered. See [`ChannelConfig`](crate::ChannelConfig).
@@ -121,7 +122,7 @@ impl fmt::Display for Refusal {
             Self::Count => "no sequence number, or more than 65,536",
             Self::TooLong => "longer than the limit of a packet",
             Self::Full => "too many packets are held back",
-            Self::Stale => "numbered from before the start, or the last restart",
+            Self::Stale => "numbered far before the other lines, or from before the last restart",
             Self::Order => "the number of a message does not follow those before it in the packet",
         })
     }

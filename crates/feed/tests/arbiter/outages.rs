@@ -1,6 +1,6 @@
 //! Lines that are new, that fall silent and return, and sequences that restart meanwhile.
 
-use fanfare_feed::{Arbiter, ArbiterConfig, Event, Line, Refusal, Unit, Verdict};
+use fanfare_feed::{Arbiter, ArbiterConfig, Event, Line, Refusal, Start, Unit, Verdict};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -253,6 +253,78 @@ fn after_a_snapshot_a_new_line_may_be_behind() {
     }
     assert_eq!(s.message(Line::B, 1, 1_000), DELIVER);
     assert!(s.resets.is_empty());
+}
+
+#[test]
+fn numbers_that_are_sent_again_after_a_lull_restart_nothing() {
+    let mut s = scene();
+    s.messages(Line::A, 1, 1..2_000);
+    s.messages(Line::A, 1, 2_011..2_500);
+    s.wait(1_200);
+    for sequence in 2_000..2_011 {
+        let late = Verdict::Late { filled: 1 };
+        assert_eq!(s.message(Line::A, 1, sequence), late);
+    }
+    s.messages(Line::A, 1, 2_011..2_020);
+    s.messages(Line::A, 1, 2_500..2_502);
+    assert!(s.resets.is_empty());
+    assert_eq!(s.gaps, 11);
+    assert_eq!(s.out.len(), 2_501 - 11);
+}
+
+#[test]
+fn no_run_restarts_before_it_has_begun() {
+    for line in [Line::A, Line::B] {
+        let mut s = scene();
+        s.arbiter = Arbiter::new(ArbiterConfig {
+            start: Start::First { wait: 3_000 * MS },
+            ..ArbiterConfig::default()
+        });
+        s.messages(Line::A, 1, 100..101);
+        s.wait(1_500);
+        s.messages(line, 1, 90..100);
+        s.wait(3_000);
+        assert_eq!(s.out, run(1, 90..101));
+        assert!(s.resets.is_empty());
+    }
+}
+
+#[test]
+fn a_line_that_only_repeats_its_last_number_holds_up_no_other_site() {
+    let mut s = scene();
+    s.messages(Line::A, 1, 100_000..100_500);
+    s.out.clear();
+    // The old site is still there, and heartbeats.
+    for sequence in 1..40 {
+        s.wait(50);
+        s.message(Line::B, 2, sequence);
+        s.message(Line::A, 1, 100_499);
+    }
+    let [first] = s.resets[..] else {
+        panic!("{:?}", s.resets)
+    };
+    assert!(first <= 25, "{first}");
+    assert_eq!(s.out, run(2, first..40));
+}
+
+#[test]
+fn a_site_that_takes_over_after_heartbeats_is_heard() {
+    for resumes in [false, true] {
+        let mut s = scene();
+        if resumes {
+            s.arbiter.resume(1);
+        }
+        s.messages(Line::A, 1, 1..3_000);
+        for _ in 0..10 {
+            s.wait(2_000);
+            assert_eq!(s.message(Line::A, 1, 2_999), Verdict::Duplicate);
+        }
+        s.wait(1_500);
+        s.out.clear();
+        s.messages(Line::B, 2, 1..2_000);
+        assert_eq!(s.resets, [1]);
+        assert_eq!(s.out, run(2, 1..2_000));
+    }
 }
 
 /// A line in the property test: when it is out, and its delay, in ms.

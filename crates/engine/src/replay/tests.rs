@@ -372,7 +372,7 @@ fn missing_messages_are_asked_for_and_come_in_a_fix_session() {
     stop.raise();
 }
 
-/// A FIX service that sends what a test tells it to.
+/// A FIX service whose messages are chosen by the test.
 #[derive(Default)]
 struct Told {
     /// The first number of each request, and its MsgSeqNum(34).

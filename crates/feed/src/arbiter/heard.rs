@@ -13,9 +13,9 @@ const MEETING: u64 = 10;
 pub(super) struct Heard {
     /// The time at which it last brought a unit; `None` before.
     at: Option<u64>,
-    /// Whether it brings the run in which its highest number is: since it was silent for
-    /// `stale_timeout`, it has brought a number that was new, or one that another line had brought
-    /// not long before.
+    /// Whether it brings the run in which its highest number is. It does if, since it entered the
+    /// run or was silent for `stale_timeout`, it has brought a number that was new, or one that
+    /// another line had brought not long before; or if a snapshot was taken.
     has_met: bool,
 }
 
@@ -25,10 +25,8 @@ impl Arbiter {
         let silent = self.now - std::mem::replace(&mut self.last_heard, self.now);
         let timeout = self.config.restart_timeout;
         self.paused |= timeout > 0 && self.next != 0 && silent >= timeout;
-        let last = self.heard[line.index()]
-            .at
-            .replace(self.now)
-            .or(self.resumed);
+        let heard = &mut self.heard[line.index()];
+        let last = heard.at.replace(self.now).or(self.resumed);
         let is_stale = |at| self.now - at >= self.config.stale_timeout;
         // The last line that brings the run stays the one by which others are judged.
         if last.is_some_and(is_stale) && self.silence_of_others(line).is_some() {
@@ -57,9 +55,9 @@ impl Arbiter {
         silent.is_some_and(|silent| silent < self.config.stale_timeout)
     }
 
-    /// Returns whether the line, with a unit at `start`, may bring another run than that of the
-    /// others, none of which was heard for `restart_timeout`.
-    pub(super) fn is_strange(&self, line: Line, start: u64) -> bool {
+    /// Returns whether a unit of the line at `start` may be of another run than the newest one: no
+    /// line that brings the newest run was heard for `restart_timeout`.
+    pub(super) fn may_be_of_another_run(&self, line: Line, start: u64) -> bool {
         let timeout = self.config.restart_timeout;
         let is_silent = |silent| timeout > 0 && silent >= timeout;
         let meets = |known| self.meets(line, known);
@@ -68,33 +66,19 @@ impl Arbiter {
             && !self.arrival(start).is_some_and(meets)
     }
 
-    /// Returns whether the line brings the run of the others.
+    /// Returns whether the line brings the run of the others, and that is the newest one.
     pub(super) fn has_met(&self, line: Line) -> bool {
-        self.heard[line.index()].has_met && !self.is_in_earlier_run(line)
-    }
-
-    /// Returns whether the line's highest number is of a run before the newest one.
-    fn is_in_earlier_run(&self, line: Line) -> bool {
         let own = self.tracks[line.index()].highest();
-        own.is_some_and(|own| own < self.epoch_start)
+        let is_in_newest = own.is_none_or(|own| own >= self.epoch_start);
+        self.heard[line.index()].has_met && is_in_newest
     }
 
-    /// Returns whether the line has brought nothing of the newest run.
-    pub(super) fn joins(&self, line: Line) -> bool {
-        self.tracks[line.index()].highest().is_none() || self.is_in_earlier_run(line)
+    /// Notes whether the line brings the run of the others.
+    pub(super) fn set_met(&mut self, line: Line, has_met: bool) {
+        self.heard[line.index()].has_met = has_met;
     }
 
-    /// Notes that the line brings the run of the others.
-    pub(super) fn meet(&mut self, line: Line) {
-        self.heard[line.index()].has_met = true;
-    }
-
-    /// Notes that the line enters the newest run.
-    pub(super) fn part(&mut self, line: Line) {
-        self.heard[line.index()].has_met = false;
-    }
-
-    /// Notes that lines may be behind: a snapshot was taken, and they bring its run.
+    /// Notes that all lines bring the run of a snapshot: one that is behind does not restart it.
     pub(super) fn meet_all(&mut self) {
         for heard in &mut self.heard {
             heard.has_met = true;

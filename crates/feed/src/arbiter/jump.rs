@@ -55,7 +55,9 @@ impl Arbiter {
     pub(super) fn is_behind(&self, line: Line, sequence: u32) -> bool {
         let is_below = is_before(sequence, self.head() as u32);
         let goes_on = self.now - self.progress < self.config.stale_timeout;
-        is_below && goes_on && self.joins(line) && self.is_accompanied(line)
+        let own = self.tracks[line.index()].highest();
+        let is_new = own.is_none_or(|own| own < self.epoch_start);
+        is_below && goes_on && is_new && self.is_accompanied(line)
     }
 
     /// Returns whether the number is from before the last reset, beyond those delivered then.

@@ -99,7 +99,8 @@ pub struct Arbiter {
     ended: VecDeque<Ended>,
     /// The end of the unit received last, if it has a place.
     placed: Option<u64>,
-    /// Whether all lines were silent for `restart_timeout`, and none has brought a new unit since.
+    /// Whether all lines were silent for `restart_timeout`, and no unit since shows that the run
+    /// goes on.
     paused: bool,
     /// Gaps that end at or below this are declared at once.
     flush_below: u64,
@@ -494,7 +495,7 @@ impl Arbiter {
             }
             let known = *known;
             if self.has_returned(line) && self.meets(line, &known) {
-                self.meet(line);
+                self.set_met(line, true);
             }
         }
         Verdict::Duplicate
@@ -504,7 +505,7 @@ impl Arbiter {
         if start >= self.epoch_start {
             self.progress = self.now;
         }
-        self.meet(line);
+        self.set_met(line, true);
         if self.evidence.digest != 0 {
             self.compare_runs(line, start);
         }

@@ -292,7 +292,7 @@ impl Arbiter {
             return;
         }
         if start >= self.epoch_start {
-            self.part(line);
+            self.set_met(line, false);
         }
         let begins = self.ended.iter().map(|ended| ended.next);
         let run = begins.filter(|begin| *begin <= start).max();
@@ -325,13 +325,13 @@ impl Arbiter {
         let own = self.tracks[line.index()].highest();
         let goes_back = self.paused && end <= self.next && own.is_some_and(|own| end <= own);
         // Heartbeats have the last number.
-        let may_restart = goes_back || end < self.next && self.is_strange(line, start);
+        let may_restart = goes_back || end < self.next && self.may_be_of_another_run(line, start);
         // Below the first run, there is none to which it could belong.
         let is_first_run = self.old_end == 0 && self.pending.is_empty();
         if !self.started || !may_restart || start < self.epoch_start && !is_first_run {
             return false;
         }
-        // A gap may be filled by a line that goes on, or by a new one that replays.
+        // A line that goes on, or a new one that replays, may fill a gap.
         let is_far = own.is_some_and(|own| own.abs_diff(start) > REORDER);
         is_far || !self.missing.has(start..end)
     }

@@ -30,10 +30,15 @@ fn scene() -> Scene {
 impl Scene {
     /// Receives a message of a run.
     fn message(&mut self, line: Line, run: u32, sequence: u32) -> Verdict {
+        self.message_of(line, run, sequence, 1)
+    }
+
+    /// Receives a message of a run that takes `count` numbers.
+    fn message_of(&mut self, line: Line, run: u32, sequence: u32, count: u32) -> Verdict {
         let bytes = [run.to_le_bytes(), sequence.to_le_bytes()].concat();
         let unit = Unit {
             sequence,
-            count: 1,
+            count,
             bytes: &bytes,
         };
         let verdict = self.arbiter.receive(self.now, line, unit);
@@ -42,6 +47,12 @@ impl Scene {
         }
         self.drain();
         verdict
+    }
+
+    /// Returns the number at which the only reset begins.
+    fn only_reset(&self) -> u32 {
+        assert_eq!(self.resets.len(), 1, "{:?}", self.resets);
+        self.resets[0]
     }
 
     /// Receives messages of a run, one each 100 µs.
@@ -127,9 +138,7 @@ fn a_restart_that_a_new_line_brings_alone_is_one_once_the_others_are_silent() {
         s.wait(50);
         s.message(Line::B, 2, sequence);
     }
-    let [first] = s.resets[..] else {
-        panic!("{:?}", s.resets)
-    };
+    let first = s.only_reset();
     assert!((2..=25).contains(&first), "{first}");
     assert_eq!(s.out[10..], run(2, first..40));
 }
@@ -186,9 +195,7 @@ fn a_site_that_takes_over_with_its_own_numbers_is_heard() {
             s.wait(1);
             s.message(c, 2, sequence);
         }
-        let [first] = s.resets[..] else {
-            panic!("{:?}", s.resets)
-        };
+        let first = s.only_reset();
         let most = if silence < 1_000 { 900 } else { 2 };
         assert!(first <= most, "{first}");
         assert_eq!(s.out, run(2, first..2_000), "{begin} {silence}");
@@ -300,9 +307,7 @@ fn a_line_that_only_repeats_its_last_number_holds_up_no_other_site() {
         s.message(Line::B, 2, sequence);
         s.message(Line::A, 1, 100_499);
     }
-    let [first] = s.resets[..] else {
-        panic!("{:?}", s.resets)
-    };
+    let first = s.only_reset();
     assert!(first <= 25, "{first}");
     assert_eq!(s.out, run(2, first..40));
 }
@@ -377,13 +382,7 @@ proptest! {
                 s.until(t);
             }
             s.now = at * MS;
-            let bytes = [run.to_le_bytes(), sequence.to_le_bytes()].concat();
-            let unit = Unit { sequence, count: step, bytes: &bytes };
-            let line = Line::new(index).unwrap();
-            if s.arbiter.receive(s.now, line, unit) == DELIVER {
-                s.out.push((run, sequence));
-            }
-            s.drain();
+            s.message_of(Line::new(index).unwrap(), run, sequence, step);
         }
         s.arbiter.flush();
         s.drain();

@@ -33,7 +33,7 @@ fn status(operator: &GatewayOperator, _ask: &Ask) -> Outcome {
     }))
 }
 
-/// Returns the ports of FIX, and that of DBN if there is one.
+/// Returns the FIX ports and, if there is one, the DBN port.
 fn ports(gateway: &GatewayHandle) -> Vec<Value> {
     let shared = gateway.shared();
     let users = shared.users.read();

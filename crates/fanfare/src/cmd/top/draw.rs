@@ -253,7 +253,7 @@ fn draw_notices(frame: &mut Frame<'_>, area: Rect, view: &View) {
     );
 }
 
-/// Formats a time of day, with the month and the day in front unless the day is that of `now`.
+/// Formats a time as a time of day, preceded by its month and day if it is not of the day of `now`.
 fn when(time: &str, now: &str) -> String {
     let [day, clock] = [time.get(5..10), time.get(11..19)].map(Option::unwrap_or_default);
     match time.get(..10) == now.get(..10) {

@@ -92,11 +92,13 @@ pub struct PacketNumbers {
 }
 
 impl PacketNumbers {
-    /// Adds the numbers of a message. Returns whether its own fits: it is one of those before it in
-    /// the packet, or the next one, or behind a SequenceReset one of the first 1,025 of the new
-    /// run, which does not count. With `slack`, one up to so many further ahead also fits, and
-    /// counts with those in front of it, and one below the first fits, but does not count. If it
-    /// does not fit, nothing is added.
+    /// Adds the numbers of a message and returns whether its own one fits. If it does not, nothing
+    /// is added.
+    ///
+    /// A number fits if the packet has it already or if it is the next one. With `slack`, a number
+    /// up to so many further ahead also fits and all numbers in front of it count, while a number
+    /// below the first one fits and does not count. Behind a SequenceReset, the first 1,025 numbers
+    /// of the new run fit and do not count.
     #[inline]
     pub(crate) fn add(&mut self, number: Option<u32>, next: Option<u32>, slack: u32) -> bool {
         if let Some(number) = number {
@@ -154,7 +156,7 @@ mod tests {
                 (Some(1), Some(500), true),
                 (None, None, true),
                 (Some(last), None, true),
-                // The run that was announced.
+                // These are of the run that was announced.
                 (Some(500), None, true),
                 (Some(501), None, true),
                 (Some(500 + 1_024), None, true),

@@ -63,7 +63,7 @@ fn deliver(channel: &mut Channel, from: u32, to: u32) -> (u64, u64) {
             if n.is_multiple_of(loses) {
                 continue;
             }
-            // A number of three groups, and a string that no row holds.
+            // The number has three groups, and no row holds the string.
             let number = [
                 (n >> 14) as u8 & 0x7f | 1,
                 (n >> 7) as u8 & 0x7f,

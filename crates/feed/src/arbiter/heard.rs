@@ -7,6 +7,9 @@ use crate::line::Line;
 /// How many times `restart_timeout`, or `stale_timeout` if that is longer, a line may be behind
 /// another for its duplicates to show that it brings the same run.
 const MEETING: u64 = 10;
+/// How far above its highest number a line that was silent goes on, as a few numbers are lost. A
+/// restart seldom begins so near to where a line was.
+const DELAYED: u64 = 64;
 
 /// What is known of a line besides its numbers.
 #[derive(Debug, Clone, Copy, Default)]
@@ -14,14 +17,24 @@ pub(super) struct Heard {
     /// The time at which it last brought a unit; `None` before.
     at: Option<u64>,
     /// Whether it brings the run in which its highest number is. It does if, since it entered the
-    /// run or was silent for `stale_timeout`, it has brought a number that was new, or one that
-    /// another line had brought not long before; or if a snapshot was taken.
+    /// run or was silent for `stale_timeout` and did not go on where it was, it has brought a
+    /// number that was new, or one that another line had brought not long before; or if a snapshot
+    /// was taken.
     has_met: bool,
 }
 
+/// The number that was the next one of the stream at a time, to see how long afterwards a line
+/// brings it that is far behind and has not met the others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Goal {
+    number: u64,
+    at: u64,
+}
+
 impl Arbiter {
-    /// Notes that `line` brings a unit now, and whether there was a silence of all lines before it.
-    pub(super) fn hear(&mut self, line: Line) {
+    /// Notes that `line` brings this number now, and whether there was a silence of all lines in
+    /// front of it.
+    pub(super) fn hear(&mut self, line: Line, sequence: u32) {
         let silent = self.now - std::mem::replace(&mut self.last_heard, self.now);
         let timeout = self.config.restart_timeout;
         self.paused |= timeout > 0 && self.next != 0 && silent >= timeout;
@@ -29,9 +42,20 @@ impl Arbiter {
         let last = heard.at.replace(self.now).or(self.resumed);
         let is_stale = |at| self.now - at >= self.config.stale_timeout;
         // The last line that brings the run stays the one by which others are judged.
-        if last.is_some_and(is_stale) && self.silence_of_others(line).is_some() {
-            self.heard[line.index()].has_met = false;
+        if last.is_some_and(is_stale)
+            && self.silence_of_others(line).is_some()
+            && !self.goes_on(line, sequence)
+        {
+            self.set_met(line, false);
         }
+    }
+
+    /// Returns whether the number is the line's highest one in the newest run, or is at most
+    /// [`DELAYED`] after it: the line was only delayed.
+    fn goes_on(&self, line: Line, sequence: u32) -> bool {
+        let own = self.tracks[line.index()].highest();
+        let own = own.filter(|own| *own >= self.epoch_start);
+        own.is_some_and(|own| u64::from(sequence.wrapping_sub(own as u32)) <= DELAYED)
     }
 
     /// Returns whether the line is new, or was silent for `stale_timeout`, and has not met another
@@ -76,6 +100,27 @@ impl Arbiter {
     /// Notes whether the line brings the run of the others.
     pub(super) fn set_met(&mut self, line: Line, has_met: bool) {
         self.heard[line.index()].has_met = has_met;
+        if !has_met {
+            self.goals[line.index()] = None;
+        }
+    }
+
+    /// Notes that a line that has not met the others brings `start`, whose arrival is no longer
+    /// remembered. It has met them when it reaches, not long after, what was the next number of the
+    /// stream.
+    #[cold]
+    pub(super) fn follow(&mut self, line: Line, start: u64) {
+        let goal = self.goals[line.index()].filter(|goal| goal.number >= self.epoch_start);
+        match goal {
+            Some(goal) if start < goal.number => {}
+            Some(goal) if self.now - goal.at < self.most_late() => self.set_met(line, true),
+            _ => {
+                self.goals[line.index()] = Some(Goal {
+                    number: self.next,
+                    at: self.now,
+                });
+            }
+        }
     }
 
     /// Notes that all lines bring the run of a snapshot: one that is behind does not restart it.
@@ -89,8 +134,12 @@ impl Arbiter {
     /// as `known`: not long after the other.
     pub(super) fn meets(&self, line: Line, known: &Arrival) -> bool {
         let late = self.stamp.saturating_sub(known.at);
+        known.line != line.index() && late < self.most_late()
+    }
+
+    /// Returns how long after another line a line that brings the same run may bring a number.
+    fn most_late(&self) -> u64 {
         let timeout = self.config.restart_timeout.max(self.config.stale_timeout);
-        let most = timeout.saturating_mul(MEETING);
-        known.line != line.index() && late < most
+        timeout.saturating_mul(MEETING)
     }
 }

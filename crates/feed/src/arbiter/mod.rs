@@ -17,7 +17,8 @@
 //! A line that is new, or that returns after a silence, may be anywhere in the run, and far before
 //! it while another line brings new numbers. Once the others have been silent for
 //! `restart_timeout`, it is believed: two useless units of it that agree make a reset, unless
-//! another line brought the same numbers up to ten times as long ago, among its last 4,096 units.
+//! another line brought the same numbers up to ten times as long ago, among its last 4,096. A line
+//! that goes on where it was, or that has followed the others so long behind them, makes none.
 //!
 //! A restart that is not so far back looks like duplicates. It is recognized if the feed announces
 //! it ([`Arbiter::announce`]: SequenceReset messages, as snapshot channels have them at the end of
@@ -35,7 +36,7 @@ mod types;
 pub use types::{ArbiterConfig, ArbiterStats, Delivery, Event, Gap, Refusal, Start, Unit, Verdict};
 
 use self::bytes::{Evidence, digest};
-use self::heard::Heard;
+use self::heard::{Goal, Heard};
 use self::jump::{Doubt, Suspect};
 use self::runs::{Ended, MAX_ENDED};
 use crate::hold::{Held, HoldBack, Ticket};
@@ -76,6 +77,7 @@ pub struct Arbiter {
     /// The length of the last run whose start and end were both received; 0 before.
     run_length: u64,
     heard: [Heard; Line::MAX],
+    goals: [Option<Goal>; Line::MAX],
     /// The time at which any line last brought a unit.
     last_heard: u64,
     /// The time of the last [`resume`](Self::resume).
@@ -162,7 +164,7 @@ impl Arbiter {
                 hold_back,
                 ..config
             },
-            // One over the limit, one that confirms a suspect, and one that is borrowed.
+            // One is over the limit, one confirms a suspect, and one is lent.
             hold: HoldBack::new(hold_back + 3, config.unit_bytes),
             lent: None,
             ticket: None,
@@ -175,6 +177,7 @@ impl Arbiter {
             evidence: Evidence::default(),
             run_length: 0,
             heard: Default::default(),
+            goals: [None; Line::MAX],
             last_heard: 0,
             resumed: None,
             suspect: None,
@@ -217,7 +220,7 @@ impl Arbiter {
         self.now = self.now.max(now);
         self.stamp = received;
         (self.placed, self.ticket, self.confirmed) = (None, None, None);
-        self.hear(line);
+        self.hear(line, unit.sequence);
         self.lines[line.index()].received += 1;
         if unit.count == 0 || unit.count > MAX_COUNT {
             return self.refuse(line, Refusal::Count);
@@ -259,7 +262,7 @@ impl Arbiter {
         let verdict = self.arbitrate(line, span, unit.bytes);
         let goes_on = match verdict {
             Verdict::Deliver { .. } | Verdict::Held => true,
-            // Sent again; on a line that did not go back, it may be of a run that restarts.
+            // The unit is sent again. On a line that did not go back, it may be of another run.
             Verdict::Late { .. } => own.is_some_and(|own| span.1 <= own),
             _ => false,
         };
@@ -497,6 +500,8 @@ impl Arbiter {
             if self.has_returned(line) && self.meets(line, &known) {
                 self.set_met(line, true);
             }
+        } else if known.start != start && self.has_returned(line) {
+            self.follow(line, start);
         }
         Verdict::Duplicate
     }

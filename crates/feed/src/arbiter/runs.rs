@@ -171,7 +171,7 @@ impl Arbiter {
         let known = self.arrival(start);
         let is_of_other = known.is_some_and(|known| known.line != line.index());
         if is_of_other && self.differs(start) {
-            // Or the lines no longer bring the same bytes.
+            // The lines may no longer bring the same bytes, either.
             self.evidence.lines.doubt();
         }
         let heads = self.tracks.iter().filter_map(Track::highest);
@@ -198,7 +198,7 @@ impl Arbiter {
         let (back, beyond) = (own - start, start - self.epoch_start);
         let repeats = self.tracks[line.index()].has(start) || self.differs(start);
         let end = self.epoch_start + self.run_length;
-        // As far as any line has come.
+        // The run has come as far as any line.
         let heads = self.tracks.iter().filter_map(Track::highest);
         let head = heads.filter(|head| *head < end).fold(own, u64::max);
         let ahead = end.saturating_sub(head + 1) + beyond;
@@ -207,9 +207,14 @@ impl Arbiter {
     }
 
     /// Returns the place in the run before, for a line in the newest run or at its first unit, if
-    /// the number is nearer to that run. Reordered units are late for their run.
+    /// the number is nearer to that run. Reordered units are late for their run, but not by
+    /// `stale_timeout`.
     fn place_before_newest(&self, own: Option<u64>, sequence: u32) -> Option<u64> {
         let newest = self.newest()?;
+        let is_long_over = self.now.saturating_sub(newest.at) >= self.config.stale_timeout;
+        if is_long_over && own.is_some_and(|own| own >= newest.next) {
+            return None;
+        }
         let heads = self.tracks.iter().filter_map(Track::highest);
         let head = own.unwrap_or_else(|| heads.fold(newest.next - 1, u64::max));
         let slack = if newest.is_inferred { SLACK } else { 0 };

@@ -283,7 +283,7 @@ impl<'c, 'b> Events<'c, 'b> {
         if let Some(datagram) = &self.streamed {
             return channel.stream(datagram.bytes);
         }
-        // A packet that waited, of which the hand has a copy.
+        // The packet has waited, and the hand has a copy of it.
         let own = std::mem::take(&mut channel.hand.own);
         let goes_on = channel.stream(&own);
         channel.hand.own = own;

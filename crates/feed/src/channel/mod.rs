@@ -392,7 +392,7 @@ impl Channel {
                 count: left.min(MAX_COUNT),
                 bytes: datagram.bytes,
             };
-            // In order, it is not refused.
+            // A unit that is in order is not refused.
             self.arbiter.receive_stamped(now, received, line, unit);
             sequence = sequence.wrapping_add(unit.count);
             left -= unit.count;

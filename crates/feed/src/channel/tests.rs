@@ -33,6 +33,13 @@ fn channel(config: ChannelConfig) -> Channel {
     Channel::new(Decoder::new(program()), config).unwrap()
 }
 
+/// Returns a channel whose lines keep their dictionaries.
+fn keeping(templates: &str, mut config: ChannelConfig) -> Channel {
+    config.keep_dictionary = true;
+    let decoder = Decoder::new(Program::parse(templates).unwrap());
+    Channel::new(decoder, config).unwrap()
+}
+
 /// Returns a stop-bit number.
 fn number(n: u32) -> Vec<u8> {
     let groups = (32 - n.leading_zeros()).div_ceil(7).max(1);
@@ -97,21 +104,32 @@ fn told(mut events: Events<'_, '_>) -> Vec<String> {
     told
 }
 
+/// Receives the packets of these lines, and returns the events as texts.
+fn all_told<P: AsRef<[u8]>>(
+    channel: &mut Channel,
+    packets: impl IntoIterator<Item = (Line, P)>,
+) -> Vec<String> {
+    let packets = packets.into_iter();
+    let told = packets.map(|(line, packet)| {
+        let packet = datagram(line, 0, packet.as_ref());
+        told(channel.receive(packet))
+    });
+    told.flatten().collect()
+}
+
 #[test]
 fn two_lines_are_one_stream_and_only_a_packet_that_waits_is_decoded_again() {
     let mut channel = channel(ChannelConfig::new(2));
-    let mut all = Vec::new();
-    let packets = [quotes(1, 50, 2), quotes(4, 51, 0), quotes(5, 52, 1)];
+    let [one, four, five] = &[quotes(1, 50, 2), quotes(4, 51, 0), quotes(5, 52, 1)];
     // A has lost the second one; B follows.
-    for (line, i) in [
-        (Line::A, 0),
-        (Line::A, 2),
-        (Line::B, 0),
-        (Line::B, 1),
-        (Line::B, 2),
-    ] {
-        all.extend(told(channel.receive(datagram(line, 0, &packets[i]))));
-    }
+    let packets = [
+        (Line::A, one),
+        (Line::A, five),
+        (Line::B, one),
+        (Line::B, four),
+        (Line::B, five),
+    ];
+    let all = all_told(&mut channel, packets);
     let expected = [
         "Quote 1.0 50",
         "Quote 2.0 50",
@@ -130,16 +148,14 @@ fn two_lines_are_one_stream_and_only_a_packet_that_waits_is_decoded_again() {
 #[test]
 fn a_doubtful_packet_does_not_make_others_be_decoded_twice() {
     let mut channel = channel(ChannelConfig::new(2));
-    let stray = quotes(90_000_000, 1, 0);
-    let mut all = told(channel.receive(datagram(Line::A, 0, &quotes(1, 50, 5))));
-    all.extend(told(channel.receive(datagram(Line::B, 0, &stray))));
-    for packet in 1..20 {
-        let bytes = quotes(1 + 6 * packet, 50, 5);
-        all.extend(told(channel.receive(datagram(Line::A, 0, &bytes))));
-    }
-    assert_eq!(all.len(), 120);
+    let mut packets: Vec<_> = (0..20)
+        .map(|i| (Line::A, quotes(1 + 6 * i, 50, 5)))
+        .collect();
+    packets.insert(1, (Line::B, quotes(90_000_000, 1, 0)));
+    assert_eq!(all_told(&mut channel, packets).len(), 120);
     let stats = channel.stats();
-    // The stray one as well, and the first one again: it was not in order before it began the run.
+    // The stray one is decoded too, and the first one again: it was in order only once it had begun
+    // the run.
     assert_eq!((stats.delivered, stats.decoded), (20, 22));
 }
 
@@ -168,16 +184,14 @@ fn a_preamble_numbers_packets_which_are_decoded_when_their_turn_comes() {
         }
         packet
     };
-    let mut all = Vec::new();
-    for (line, sequence) in [
-        (Line::A, 1),
-        (Line::A, 3),
-        (Line::B, 1),
-        (Line::B, 2),
-        (Line::B, 3),
-    ] {
-        all.extend(told(channel.receive(datagram(line, 0, &packet(sequence)))));
-    }
+    let packets = [
+        (Line::A, packet(1)),
+        (Line::A, packet(3)),
+        (Line::B, packet(1)),
+        (Line::B, packet(2)),
+        (Line::B, packet(3)),
+    ];
+    let all = all_told(&mut channel, packets);
     let expected = ["1.0 7", "1.1 8", "2.0 7", "2.1 8", "3.0 7", "3.1 8"];
     assert_eq!(all, expected.map(|text| format!("Quote {text}")));
     assert_eq!(
@@ -262,12 +276,9 @@ fn a_gap_is_given_up_after_its_time() {
 #[test]
 fn a_sequence_reset_begins_a_run() {
     let mut channel = channel(ChannelConfig::new(1));
-    let mut all = Vec::new();
-    for packet in [quotes(9, 50, 0), sequence_reset(10, 1), quotes(1, 51, 0)] {
-        all.extend(told(channel.receive(datagram(Line::A, 0, &packet))));
-    }
+    let packets = [quotes(9, 50, 0), sequence_reset(10, 1), quotes(1, 51, 0)];
     assert_eq!(
-        all,
+        all_told(&mut channel, packets.map(|packet| (Line::A, packet))),
         [
             "Quote 9.0 50",
             "SequenceReset 10.0 ",
@@ -306,10 +317,12 @@ fn a_packet_that_is_bad_from_its_first_byte_is_told_once_and_at_once() {
     let mut config = ChannelConfig::new(2);
     config.unnumbered = Unnumbered::AtTheEnd;
     let mut channel = channel(config);
-    let mut all = Vec::new();
-    for (line, template) in [(Line::A, 0xff), (Line::B, 0xff), (Line::A, 0xfe)] {
-        all.extend(told(channel.receive(datagram(line, 0, &[0xc0, template]))));
-    }
+    let packets = [
+        (Line::A, [0xc0, 0xff]),
+        (Line::B, [0xc0, 0xff]),
+        (Line::A, [0xc0, 0xfe]),
+    ];
+    let all = all_told(&mut channel, packets);
     assert_eq!(all.len(), 2, "{all:?}");
     assert!(all.iter().all(|text| text.starts_with("bad ")));
 }
@@ -319,8 +332,7 @@ fn a_bad_packet_is_told_once_and_its_front_is_delivered() {
     let mut channel = channel(ChannelConfig::new(2));
     let mut cut = quotes(1, 50, 1);
     cut.extend([0xc0, 0xff]);
-    let mut all = told(channel.receive(datagram(Line::A, 0, &cut)));
-    all.extend(told(channel.receive(datagram(Line::B, 0, &cut))));
+    let all = all_told(&mut channel, [(Line::A, &cut), (Line::B, &cut)]);
     assert_eq!(all.len(), 3, "{all:?}");
     assert!(all[2].starts_with("bad "));
     assert_eq!(channel.stats().bad, 1);
@@ -328,23 +340,19 @@ fn a_bad_packet_is_told_once_and_its_front_is_delivered() {
 
 #[test]
 fn lines_that_build_on_each_message_are_arbitrated_too() {
-    let mut config = ChannelConfig::new(2);
-    config.keep_dictionary = true;
-    let mut channel = channel(config);
-    let mut all = Vec::new();
+    let mut channel = keeping(TEMPLATES, ChannelConfig::new(2));
     // Each message is a packet; only the first of a line has its values.
     let stream = quotes(1, 50, 5);
-    let messages = [&stream[..4], &stream[4..5], &stream[5..6], &stream[6..7]];
+    let (first, second, third) = (&stream[..4], &stream[4..5], &stream[5..6]);
     // A runs ahead; nothing of B is new until it is further.
-    for (line, i) in [
-        (Line::A, 0),
-        (Line::A, 1),
-        (Line::B, 0),
-        (Line::B, 1),
-        (Line::B, 2),
-    ] {
-        all.extend(told(channel.receive(datagram(line, 0, messages[i]))));
-    }
+    let packets = [
+        (Line::A, first),
+        (Line::A, second),
+        (Line::B, first),
+        (Line::B, second),
+        (Line::B, third),
+    ];
+    let all = all_told(&mut channel, packets);
     assert_eq!(all, ["Quote 1.0 50", "Quote 2.0 50", "Quote 3.0 50"]);
 }
 
@@ -360,15 +368,11 @@ fn behind_its_number(sequence: u32, body: &[u8]) -> Vec<u8> {
 /// the events up to its end.
 fn kept(templates: &str, lines: usize, packets: &[(Line, u32, &[u8])]) -> (Channel, Vec<String>) {
     let mut config = ChannelConfig::new(lines);
-    config.keep_dictionary = true;
     config.preamble = Preamble::Seq32Le;
-    let decoder = Decoder::new(Program::parse(templates).unwrap());
-    let mut channel = Channel::new(decoder, config).unwrap();
-    let mut all = Vec::new();
-    for (line, sequence, body) in packets {
-        let bytes = behind_its_number(*sequence, body);
-        all.extend(told(channel.receive(datagram(*line, 0, &bytes))));
-    }
+    let mut channel = keeping(templates, config);
+    let packets = packets.iter();
+    let packets = packets.map(|(line, sequence, body)| (*line, behind_its_number(*sequence, body)));
+    let mut all = all_told(&mut channel, packets);
     all.extend(told(channel.finish()));
     (channel, all)
 }
@@ -410,13 +414,10 @@ const UNKNOWN: &[u8] = &[0xc0, 0x85];
 
 #[test]
 fn packets_that_build_on_one_with_an_error_are_left_out_until_a_reset() {
-    let mut config = ChannelConfig::new(1);
-    config.keep_dictionary = true;
-    let decoder = Decoder::new(Program::parse(DELTA).unwrap());
-    let mut channel = Channel::new(decoder, config).unwrap();
+    let mut channel = keeping(DELTA, ChannelConfig::new(1));
     let mut all = Vec::new();
     let begun = [RESET, &[0xc0, 0x81, 0x82]].concat();
-    // A price, an unknown template, a difference, a message without template, and a new beginning.
+    // They have a price, an unknown template, a difference, no template, and a Reset.
     let packets = [FIRST, UNKNOWN, MORE, &[0x80, 0x81], &begun[..], MORE];
     for bytes in packets {
         let mut events = channel.receive(datagram(Line::A, 0, bytes));
@@ -466,28 +467,23 @@ fn packets_behind_a_gap_or_a_repeated_one_are_left_out_until_a_reset() {
 
 #[test]
 fn a_gap_in_the_numbers_of_messages_leaves_out_what_builds_on_it() {
-    let mut config = ChannelConfig::new(1);
-    config.keep_dictionary = true;
     let xml = r#"<templates>
         <template name="Quote" id="1"><uInt32 name="MsgSeqNum" id="34"/>
             <uInt32 name="Price" id="44"><copy/></uInt32></template>
         <template name="MDReset" id="120"/>
     </templates>"#;
-    let decoder = Decoder::new(Program::parse(xml).unwrap());
-    let mut channel = Channel::new(decoder, config).unwrap();
-    let mut all = Vec::new();
-    // A price, two messages behind a gap, the second with all its values, a Reset alone, and a new
-    // price with one more message.
-    for bytes in [
+    let mut channel = keeping(xml, ChannelConfig::new(1));
+    // Two messages follow a gap, the second with all its values; then come a Reset alone, a new
+    // price and one more message.
+    let packets = [
         &[0xe0, 0x81, 0x81, 0xb2][..],
         &[0x80, 0x83],
         &[0xe0, 0x81, 0x84, 0xb3],
         RESET,
         &[0xe0, 0x81, 0x88, 0xb4],
         &[0x80, 0x89],
-    ] {
-        all.extend(told(channel.receive(datagram(Line::A, 0, bytes))));
-    }
+    ];
+    let mut all = all_told(&mut channel, packets.map(|packet| (Line::A, packet)));
     all.extend(told(channel.finish()));
     let lost = "bad gap in the packets that this one builds on at 0";
     let (first, last) = ("Quote 1.0 50", ["Quote 8.0 52", "Quote 9.0 52"]);
@@ -553,17 +549,15 @@ fn another_line_brings_what_is_missing_on_one() {
 
 #[test]
 fn of_two_doubtful_messages_that_wait_each_is_delivered_in_its_turn() {
-    let mut config = ChannelConfig::new(1);
-    config.keep_dictionary = true;
-    let mut channel = channel(config);
-    let mut all = Vec::new();
+    let mut channel = keeping(TEMPLATES, ChannelConfig::new(1));
     // Each number that is far from all before is accepted when the next one follows it, and waits
     // behind the gap before 8. Each packet begins anew.
     let numbers = [1, 8, 100_011, 100_012, 200_030, 200_031];
-    for (number, price) in numbers.into_iter().zip(50..) {
-        let bytes = [RESET, &quotes(number, price, 0)].concat();
-        all.extend(told(channel.receive(datagram(Line::A, 0, &bytes))));
-    }
+    let packets = numbers.into_iter().zip(50..).map(|(number, price)| {
+        let packet = [RESET, &quotes(number, price, 0)].concat();
+        (Line::A, packet)
+    });
+    let all = all_told(&mut channel, packets);
     assert_eq!(all, ["MDReset", "Quote 1.0 50"]);
     let rest = told(channel.finish());
     let rest: Vec<_> = rest.iter().filter(|s| s.starts_with("Quote")).collect();
@@ -607,15 +601,12 @@ fn a_recording_is_cut_at_each_reset() {
 
 #[test]
 fn a_cut_with_a_loss_is_left_out_whole() {
-    let mut config = ChannelConfig::new(1);
-    config.keep_dictionary = true;
     let xml = r#"<templates>
         <template name="Quote" id="1"><uInt32 name="MsgSeqNum" id="34"/></template>
         <template name="Note" id="2"/>
     </templates>"#;
-    let decoder = Decoder::new(Program::parse(xml).unwrap());
-    let mut channel = Channel::new(decoder, config).unwrap();
-    // Quote 1, then a Note in front of Quote 3.
+    let mut channel = keeping(xml, ChannelConfig::new(1));
+    // The second packet has a Note in front of Quote 3.
     let (first, gap) = ([0xc0, 0x81, 0x81], [0xc0, 0x82, 0xc0, 0x81, 0x83]);
     assert_eq!(channel.cut(Line::A, &first).0, first.len());
     assert_eq!(channel.cut(Line::A, &gap).0, gap.len());
@@ -629,7 +620,7 @@ fn one_line_may_pass_as_it_comes() {
     let mut channel = channel(config);
     let mut numbers: Vec<u32> = Vec::new();
     let mut told_gaps = Vec::new();
-    // In order: a gap, an earlier one, a duplicate, far ahead, far back, and on from there.
+    // After two in order come a gap, an earlier one, a duplicate, one far ahead and one far back.
     for n in [5, 6, 9, 7, 7, 3_000_000, 10, 11, 12, 14] {
         for text in told(channel.receive(datagram(Line::A, 0, &quotes(n, 50, 0)))) {
             match text.strip_prefix("Quote ") {

@@ -92,7 +92,7 @@ impl<T: Copy> Held<T> {
             sequence,
             item,
         } = waited;
-        // Nearly always after the last one.
+        // The place is nearly always after the last one.
         let mut before = list.last;
         while let Some(entry) = self.entries.get(before as usize) {
             if entry.key == key && is_unique {

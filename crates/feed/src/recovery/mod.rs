@@ -394,7 +394,7 @@ impl<T: Copy> Recovery<T> {
             Numbering::Channel => last,
         };
         let Some(key) = key else {
-            // Its place is unknown.
+            // The place of the snapshot among the changes is unknown.
             self.stats.snapshots_unusable += 1;
             return Ok(());
         };

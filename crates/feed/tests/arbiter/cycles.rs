@@ -52,7 +52,7 @@ fn feed(random: &mut Random, cycles: u32) -> Vec<(u64, Packet)> {
     for cycle in 1..=cycles {
         let length = if random.percent(70) { 13 } else { 12 };
         for sequence in 1..=length {
-            // Three at a time, as in the recording.
+            // Three packets come at a time, as in the recording.
             if packets.len() % 3 == 0 {
                 at += 140 * MS + random.below(30 * MS);
             }

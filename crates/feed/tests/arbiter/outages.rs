@@ -3,6 +3,7 @@
 use fanfare_feed::{Arbiter, ArbiterConfig, Event, Line, Refusal, Start, Unit, Verdict};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 const MS: u64 = 1_000_000;
 const DELIVER: Verdict = Verdict::Deliver { skip: 0 };
@@ -56,7 +57,7 @@ impl Scene {
     }
 
     /// Receives messages of a run, one each 100 µs.
-    fn messages(&mut self, line: Line, run: u32, sequences: std::ops::Range<u32>) {
+    fn messages(&mut self, line: Line, run: u32, sequences: Range<u32>) {
         for sequence in sequences {
             self.now += MS / 10;
             self.message(line, run, sequence);
@@ -94,7 +95,7 @@ impl Scene {
 }
 
 /// Returns messages of a run.
-fn run(run: u32, sequences: std::ops::Range<u32>) -> Vec<(u32, u32)> {
+fn run(run: u32, sequences: Range<u32>) -> Vec<(u32, u32)> {
     sequences.map(|sequence| (run, sequence)).collect()
 }
 
@@ -250,6 +251,74 @@ fn a_line_that_is_seconds_behind_restarts_nothing_in_a_lull() {
 }
 
 #[test]
+fn a_line_that_was_delayed_brings_any_number_of_packets_in_a_lull() {
+    // The line goes on, has lost some packets, or sends a heartbeat first.
+    for from in [100, 105, 99] {
+        let mut s = scene();
+        for sequence in 1..100 {
+            s.messages(Line::A, 1, sequence..sequence + 1);
+            s.message(Line::B, 1, sequence);
+        }
+        s.messages(Line::A, 1, 100..30_000);
+        s.wait(1_200);
+        s.messages(Line::B, 1, from..30_000);
+        assert_eq!(s.message(Line::B, 1, 30_000), DELIVER);
+        assert!(s.out == run(1, 1..30_001));
+        assert!(s.resets.is_empty());
+    }
+}
+
+#[test]
+fn a_line_that_was_always_seconds_behind_restarts_nothing_once_the_other_is_silent() {
+    let mut s = scene();
+    s.messages(Line::A, 1, 1..20_000);
+    for sequence in 1..=40_000 {
+        s.messages(Line::A, 1, sequence + 19_999..sequence + 20_000);
+        s.message(Line::B, 1, sequence);
+    }
+    s.messages(Line::B, 1, 40_001..60_000);
+    assert!(s.out == run(1, 1..60_000));
+    assert!(s.resets.is_empty());
+    assert_eq!(s.duplicates(Line::B), 59_999);
+}
+
+#[test]
+fn a_site_that_takes_over_a_run_of_some_seconds_is_heard() {
+    let mut s = scene();
+    s.messages(Line::A, 1, 1..50_000);
+    for sequence in 1..7_000 {
+        s.messages(Line::A, 1, sequence + 49_999..sequence + 50_000);
+        s.message(Line::B, 2, sequence);
+    }
+    s.out.clear();
+    s.messages(Line::B, 2, 7_000..30_000);
+    let first = s.only_reset();
+    assert!(first <= 17_000, "{first}");
+    assert!(s.out == run(2, first..30_000));
+}
+
+#[test]
+fn a_line_that_returns_near_the_end_of_the_run_before_is_in_the_newest_one() {
+    let mut s = scene();
+    let both = |s: &mut Scene, run, sequences: Range<u32>| {
+        for sequence in sequences {
+            s.messages(Line::A, run, sequence..sequence + 1);
+            s.message(Line::B, run, sequence);
+        }
+    };
+    both(&mut s, 1, 1..5_000);
+    s.messages(Line::A, 1, 5_000..5_001);
+    assert!(s.arbiter.announce(1));
+    s.message(Line::B, 1, 5_000);
+    both(&mut s, 2, 1..200);
+    s.messages(Line::A, 2, 200..4_600);
+    s.wait(1_000);
+    s.messages(Line::B, 2, 4_600..5_500);
+    assert_eq!(s.resets, [1]);
+    assert!(s.out == [run(1, 1..5_001), run(2, 1..5_500)].concat());
+}
+
+#[test]
 fn after_a_snapshot_a_new_line_may_be_behind() {
     let mut s = scene();
     s.messages(Line::A, 1, 1..500);
@@ -332,52 +401,93 @@ fn a_site_that_takes_over_after_heartbeats_is_heard() {
     }
 }
 
-/// A line in the property test: when it is out, and its delay, in ms.
+/// The time from the start of a run to that of the next one, in ms: 18 s of messages and 4 s of
+/// silence.
+const RUN: u64 = 22_000;
+
+/// A line in the property test: when it is out, its delay, and the time in which it brings nothing
+/// until the end of it, when it brings all at once; in ms.
 #[derive(Debug, Clone)]
 struct Outages {
-    out: Vec<std::ops::Range<u64>>,
+    out: Vec<Range<u64>>,
     delay: u64,
+    stall: Range<u64>,
 }
 
+impl Outages {
+    /// Returns when the line brings what is sent at `at`, if it does.
+    fn arrival(&self, at: u64) -> Option<u64> {
+        let is_out = self.out.iter().any(|out| out.contains(&at));
+        let sent = if self.stall.contains(&at) {
+            self.stall.end
+        } else {
+            at
+        };
+        (!is_out).then_some(sent + self.delay)
+    }
+}
+
+/// Returns a line that is out up to two times, or stalls once: within a run, or up to 1 s before
+/// the next one.
 fn outages() -> impl Strategy<Value = Outages> {
-    let out = (0u64..60_000, 1u64..20_000).prop_map(|(from, length)| from..from + length);
-    (prop::collection::vec(out, 0..3), 0u64..40).prop_map(|(out, delay)| Outages { out, delay })
+    let out = (0..3 * RUN, 1u64..20_000).prop_map(|(from, length)| from..from + length);
+    let stall = (0u64..3, 1_200u64..18_000, 1u64..20_000).prop_map(|(run, from, length)| {
+        let end = (from + length).min(RUN - 1_100);
+        run * RUN + from..run * RUN + end
+    });
+    let out = prop_oneof![
+        3 => (prop::collection::vec(out, 0..3), Just(0..0)),
+        1 => (Just(Vec::new()), stall),
+    ];
+    (out, 0u64..40).prop_map(|((out, stall), delay)| Outages { out, delay, stall })
+}
+
+/// Returns messages of `step` numbers each in three runs, with their times in ms: one each 10 ms.
+fn messages(starts: &[(bool, u32)], step: u32) -> Vec<(u64, u32, u32)> {
+    let mut sent = Vec::new();
+    let mut last = 0..300_000;
+    for (run, (is_one, start)) in (0u32..).zip(starts) {
+        let mut start = if *is_one { 1 } else { start % last.end };
+        // Packets with the numbers of others of the last seconds are taken for those.
+        if run > 0 && last.contains(&start) && (start - last.start).is_multiple_of(step) {
+            start += 1;
+        }
+        last = start..start + 1_800 * step;
+        for i in 0..1_800 {
+            let at = u64::from(run) * RUN + u64::from(i) * 10;
+            sent.push((at, run, start + i * step));
+        }
+    }
+    sent
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    // `PROPTEST_CASES` runs more of them.
 
-    /// Whenever lines are out, and wherever below the end of the last one a run begins, nothing
-    /// comes twice, and all comes that a line brings, except within 1.2 s after the start of a run
-    /// or after a line was out.
+    /// Whenever lines are out or stall, and wherever below the end of the last one a run begins,
+    /// nothing comes twice, and all comes that a line brings in time, except within 1.2 s after the
+    /// start of a run or after a line was out.
     #[test]
     fn lines_that_come_and_go_repeat_and_hide_nothing(
-        lines in prop::collection::vec(outages(), 2..4),
+        mut lines in prop::collection::vec(outages(), 2..4),
         starts in prop::collection::vec((any::<bool>(), 1u32..300_000), 3),
-        step in 1u32..400,
+        step in 2u32..400,
     ) {
-        // Three runs of 20 s with 2 s of silence between; a message each 10 ms.
-        let mut sent = Vec::new();
-        let mut end = 300_000;
-        for (run, (is_one, start)) in (0u32..).zip(&starts) {
-            let start = if *is_one { 1 } else { start % end };
-            end = start + 1_800 * step;
-            for i in 0..1_800 {
-                let at = u64::from(run) * 20_000 + u64::from(i) * 10;
-                sent.push((at, run, start + i * step));
-            }
+        // While a line stalls, another one is there: else the feed itself would seem silent.
+        if lines.iter().any(|line| !line.stall.is_empty()) {
+            lines.push(Outages { out: Vec::new(), delay: 0, stall: 0..0 });
         }
+        let sent = messages(&starts, step);
         let mut arrivals = Vec::new();
         for (index, line) in lines.iter().enumerate() {
             for &(at, run, sequence) in &sent {
-                if !line.out.iter().any(|out| out.contains(&at)) {
-                    arrivals.push((at + line.delay, index, run, sequence));
-                }
+                let arrival = line.arrival(at).map(|arrival| (arrival, index, run, sequence, at));
+                arrivals.extend(arrival);
             }
         }
         arrivals.sort_unstable();
         let mut s = scene();
-        for &(at, index, run, sequence) in &arrivals {
+        for &(at, index, run, sequence, _) in &arrivals {
             while let Some(t) = s.arbiter.poll_timeout().filter(|t| *t <= at * MS) {
                 s.until(t);
             }
@@ -388,12 +498,14 @@ proptest! {
         s.drain();
         let came: BTreeSet<_> = s.out.iter().copied().collect();
         prop_assert_eq!(came.len(), s.out.len(), "nothing comes twice");
-        let changes = lines.iter().flat_map(|line| &line.out).flat_map(|out| [out.start, out.end]);
-        let changes: Vec<u64> = changes.chain([0, 20_000, 40_000]).collect();
-        for &(at, index, run, sequence) in &arrivals {
-            let sent_at = at - lines[index].delay;
+        let changes = lines.iter().flat_map(|line| line.out.iter().chain([&line.stall]));
+        let changes = changes.flat_map(|out| [out.start, out.end]);
+        let changes: Vec<u64> = changes.chain([0, RUN, 2 * RUN]).collect();
+        for &(at, index, run, sequence, sent_at) in &arrivals {
             let settled = changes.iter().all(|c| !(*c..*c + 1_200).contains(&sent_at));
-            prop_assert!(!settled || came.contains(&(run, sequence)), "{run} {sequence} at {at}");
+            let is_in_time = at == sent_at + lines[index].delay;
+            let must_come = settled && is_in_time;
+            prop_assert!(!must_come || came.contains(&(run, sequence)), "{run} {sequence} at {at}");
         }
     }
 }

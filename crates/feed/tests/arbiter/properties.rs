@@ -155,7 +155,7 @@ proptest! {
     fn resets_start_a_new_run(
         seed: u64, a in mild(), b in mild(), starts in prop::collection::vec(any::<u32>(), 1..5),
     ) {
-        // Runs far enough from each other for a reset to be recognized, each over before the next.
+        // Runs are far enough apart for a reset to be recognized, and each is over before the next.
         let starts: Vec<u32> = (0u32..).zip(&starts).map(|(i, s)| (s >> 5) + (i << 28)).collect();
         let mut random = Random::new(seed);
         let (mut arrivals, mut expected) = (Vec::new(), Vec::new());

@@ -74,7 +74,7 @@ fn a_hole_is_declared_after_the_time_out_and_not_before() {
     assert_eq!(s.out(), [gap, Out::Got(4)]);
     assert_eq!(s.arbiter.poll_timeout(), None);
     assert_eq!(s.arbiter.missing().count(), 2);
-    // Line B brings one of them now: too late to be delivered, but no longer missing.
+    // Line B brings one of them now, which is too late to be delivered, but no longer missing.
     assert_eq!(s.packet(Line::B, 3), Verdict::Late { filled: 1 });
     assert_eq!(s.packet(Line::A, 3), Verdict::Duplicate);
     assert_eq!(s.arbiter.missing().count(), 1);
@@ -390,7 +390,7 @@ fn lateness_goes_by_the_stamps_and_time_outs_by_the_reading() {
         count: 1,
         bytes: b"x",
     };
-    // Read together, received 7 µs apart.
+    // They are read together and were received 7 µs apart.
     arbiter.receive_stamped(MS, 10_000, Line::A, unit(1));
     arbiter.receive_stamped(MS, 17_000, Line::B, unit(1));
     assert_eq!(arbiter.line(Line::B).lateness.max, 7_000);

@@ -11,16 +11,14 @@ fn a_wild_number_inside_a_packet_silences_no_line() {
         let mut channel = channel(ChannelConfig::new(2));
         let whole = quotes(2, 51, 1);
         let broken = [quotes(2, 51, 0), quotes(wild, 51, 0)].concat();
-        let mut all = Vec::new();
-        for (line, packet) in [
+        let packets = [
             (Line::A, &quotes(1, 50, 0)),
             (Line::A, &broken),
             (Line::B, &broken),
             (Line::B, &whole),
             (Line::A, &quotes(4, 52, 0)),
-        ] {
-            all.extend(told(channel.receive(datagram(line, 0, packet))));
-        }
+        ];
+        let all = all_told(&mut channel, packets);
         let expected = [
             "Quote 1.0 50",
             "Quote 2.0 51",
@@ -60,10 +58,7 @@ fn one_line_that_passes_as_it_comes_has_all_messages_but_those_far_ahead() {
         [quotes(8, 56, 0), quotes(3, 57, 0)].concat(),
         quotes(9, 58, 0),
     ];
-    let mut all = Vec::new();
-    for packet in &packets {
-        all.extend(told(channel.receive(datagram(Line::A, 0, packet))));
-    }
+    let all = all_told(&mut channel, packets.map(|packet| (Line::A, packet)));
     let expected = [
         "Quote 1.0 50",
         "Quote 2.0 51",
@@ -81,19 +76,14 @@ fn one_line_that_passes_as_it_comes_has_all_messages_but_those_far_ahead() {
 
 #[test]
 fn behind_a_wild_number_previous_values_are_unknown_until_a_reset() {
-    let mut config = ChannelConfig::new(1);
-    config.keep_dictionary = true;
-    let mut channel = channel(config);
+    let mut channel = keeping(TEMPLATES, ChannelConfig::new(1));
     let packets = [
         [RESET, &quotes(1, 50, 0)].concat(),
         [quotes(2, 51, 0), quotes(9, 52, 0)].concat(),
         quotes(3, 53, 0),
         [RESET, &quotes(4, 54, 0)].concat(),
     ];
-    let mut all = Vec::new();
-    for packet in &packets {
-        all.extend(told(channel.receive(datagram(Line::A, 0, packet))));
-    }
+    let mut all = all_told(&mut channel, packets.map(|packet| (Line::A, packet)));
     all.extend(told(channel.finish()));
     let expected = [
         "MDReset",
@@ -140,18 +130,16 @@ fn a_packet_whose_events_end_with_an_error_is_passed_over_as_a_whole() {
 #[test]
 fn a_reset_to_a_number_that_was_announced_once_is_not_announced_for_ever() {
     let mut channel = channel(ChannelConfig::new(1));
-    let mut all = Vec::new();
-    for packet in [
+    let packets = [
         quotes(9_999, 50, 0),
         sequence_reset(10_000, 1),
         quotes(1, 51, 4_999),
         // The run restarts without a word.
         quotes(1, 52, 0),
         quotes(2, 53, 0),
-    ] {
-        let events = told(channel.receive(datagram(Line::A, 0, &packet)));
-        all.extend(events.into_iter().filter(|text| text.starts_with("reset")));
-    }
+    ];
+    let mut all = all_told(&mut channel, packets.map(|packet| (Line::A, packet)));
+    all.retain(|text| text.starts_with("reset"));
     assert_eq!(all, ["reset 1 true", "reset 1 false"]);
 }
 
@@ -163,12 +151,9 @@ fn messages_may_follow_a_sequence_reset_in_its_packet() {
         [sequence_reset(10, 1), quotes(1, 51, 1)].concat(),
         quotes(3, 52, 0),
     ];
-    let mut all = Vec::new();
-    for packet in &packets {
-        for line in [Line::A, Line::B] {
-            all.extend(told(channel.receive(datagram(line, 0, packet))));
-        }
-    }
+    let packets = packets.iter();
+    let packets = packets.flat_map(|packet| [(Line::A, packet), (Line::B, packet)]);
+    let mut all = all_told(&mut channel, packets);
     all.extend(told(channel.finish()));
     // They precede the reset, so that they are of the run before for those who follow the numbers.
     let expected = [

@@ -17,8 +17,10 @@ ASAN_OPTIONS=detect_leaks=0 cargo +nightly test --locked --package fanfare-dds -
     cat "$log" >&2
     exit 1
 }
+binaries=$(sed -n 's/^ *Executable.*(\(.*\))$/\1/p' "$log")
+[ -n "$binaries" ] || { echo "asan: cargo names no test binary" >&2; exit 1; }
 cd crates/dds
-for binary in $(sed -n 's/^ *Executable.*(\(.*\))$/\1/p' "$log"); do
+for binary in $binaries; do
     binary=${binary#"$CARGO_TARGET_DIR"/}
     binary=${binary#target/asan/}
     echo "asan: $(basename "$binary")"

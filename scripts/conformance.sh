@@ -18,7 +18,8 @@ skip() {
 
 quickfix() {
     [ ! -d "$home/quickfix/test/definitions/server" ] || return 0
-    rm -rf "$home/parts" "$home/lists" "$home/cache" "$home/quickfix"
+    rm -rf "$home/parts" "$home/lists" "$home/cache" "$home/quickfix" "$home/unpacked"
+    rm -f "$home"/quickfix_*
     mkdir -p "$home/parts" "$home/lists/partial" "$home/cache/archives/partial"
     for list in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
         name=$home/parts/$(basename "$list")
@@ -33,8 +34,10 @@ quickfix() {
     }
     (cd "$home" && apt -o APT::Update::Error-Mode=any update &&
         apt source --download-only quickfix) >"$log" 2>&1 || return 1
-    mkdir -p "$home/quickfix"
-    tar -xf "$home"/quickfix_*.orig.tar.* -C "$home/quickfix" --strip-components=1
+    # The folder has its name once it is whole.
+    mkdir -p "$home/unpacked"
+    tar -xf "$home"/quickfix_*.orig.tar.* -C "$home/unpacked" --strip-components=1 2>"$log" &&
+        mv "$home/unpacked" "$home/quickfix"
 }
 
 # Prints where they are.
@@ -47,7 +50,8 @@ quickfix_n() {
     : >"$home/n/n.rs"
     $cargo metadata --format-version 1 --manifest-path "$home/n/Cargo.toml" \
         >"$home/n/metadata" 2>"$log" || return 1
-    found=$(grep -o "\"manifest_path\":\"[^\"]*/$package-$version/Cargo.toml\"" "$home/n/metadata")
+    found=$(grep -o "\"manifest_path\":\"[^\"]*/$package-$version/Cargo.toml\"" \
+        "$home/n/metadata") || return 1
     found=${found#*:\"}
     echo "${found%/Cargo.toml\"}/acceptance"
 }

@@ -4,9 +4,15 @@
 set -eu
 cd "$(dirname "$0")/.."
 scripts/setup.sh valgrind
-binaries=$(cargo test --locked --package fanfare-dds --lib --test it --test hostile_bytes \
-    --no-run 2>&1 | sed -n 's/^ *Executable.*(\(.*\))$/\1/p')
-[ -n "$binaries" ] || { echo "memcheck: the tests do not build" >&2; exit 1; }
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+cargo test --locked --package fanfare-dds --lib --test it --test hostile_bytes \
+    --no-run >"$log" 2>&1 || {
+    cat "$log" >&2
+    exit 1
+}
+binaries=$(sed -n 's/^ *Executable.*(\(.*\))$/\1/p' "$log")
+[ -n "$binaries" ] || { echo "memcheck: cargo names no test binary" >&2; exit 1; }
 for binary in $binaries; do
     echo "memcheck: $binary"
     # A few cases of each property test suffice.

@@ -1,11 +1,11 @@
 /* Cyclone DDS as a peer of the benchmarks, in C.
  *
- *     cyclone pong SIZE COUNT DOMAIN    sends samples back
- *     cyclone ping SIZE COUNT DOMAIN    prints "p50 NANOSECONDS" and "p99 NANOSECONDS" of COUNT round
- *                                       trips, after a quarter as many that warm up
- *     cyclone sink SIZE COUNT DOMAIN    takes samples, prints "rate SAMPLES_A_SECOND", of all but the
- *                                       first tenth
- *     cyclone source SIZE COUNT DOMAIN  writes them, with batching
+ *     cyclone pong SIZE WARM_UP COUNT DOMAIN    sends samples back
+ *     cyclone ping SIZE WARM_UP COUNT DOMAIN    prints "p50 NANOSECONDS" and "p99 NANOSECONDS" of
+ *                                               COUNT round trips, after WARM_UP that warm up
+ *     cyclone sink SIZE WARM_UP COUNT DOMAIN    takes samples, prints "rate SAMPLES_A_SECOND" of
+ *                                               COUNT samples, after WARM_UP that warm up
+ *     cyclone source SIZE WARM_UP COUNT DOMAIN  writes them, with batching
  *
  * All end with stdin. Samples are taken and written by listeners, in the thread that receives, as in
  * the library's own example with -l. ping and sink add up the words of a sample's bytes. A sample
@@ -13,7 +13,7 @@
 
 #include "cyclone.h"
 
-static uint64_t count, warm_up;
+static uint64_t warm_up, count;
 static dds_entity_t reader;
 /* The sum of the words of a payload. */
 static uint64_t payload_sum;
@@ -77,10 +77,10 @@ static void on_flow(const struct sample *sample, void *unused) {
     expect(sample->number, number);
     if (number++ == warm_up)
         began = dds_time();
-    if (number != count)
+    if (number != warm_up + count)
         return;
     double seconds = (double)(dds_time() - began) / 1e9;
-    printf("rate %f\n", (double)(count - warm_up - 1) / seconds);
+    printf("rate %f\n", (double)(count - 1) / seconds);
     fflush(stdout);
 }
 
@@ -115,34 +115,33 @@ static void wait_for_match(void) {
 }
 
 int main(int argc, char **argv) {
-    size_t given = argc == 5 ? strtoul(argv[2], NULL, 10) : 0;
+    size_t given = argc == 6 ? strtoul(argv[2], NULL, 10) : 0;
     if (!is_size(given)) {
-        fprintf(stderr, "cyclone pong|ping|sink|source SIZE COUNT DOMAIN\n");
+        fprintf(stderr, "cyclone pong|ping|sink|source SIZE WARM_UP COUNT DOMAIN\n");
         return 2;
     }
     set_size(given);
     fill();
     const char *role = argv[1];
-    count = strtoull(argv[3], NULL, 10);
-    dds_domainid_t domain = (dds_domainid_t)strtoul(argv[4], NULL, 10);
+    warm_up = strtoull(argv[3], NULL, 10);
+    count = strtoull(argv[4], NULL, 10);
+    dds_domainid_t domain = (dds_domainid_t)strtoul(argv[5], NULL, 10);
     if (strcmp(role, "pong") == 0) {
         open_ends(domain, "Pong", "Ping", on_ping, false);
         ready();
     } else if (strcmp(role, "ping") == 0) {
-        warm_up = count / 4;
         round_trips = calloc(count, sizeof *round_trips);
         open_ends(domain, "Ping", "Pong", on_pong, false);
         wait_for_match();
         sent_at = dds_time();
         put(&outgoing);
     } else if (strcmp(role, "sink") == 0) {
-        warm_up = count / 10;
         open_ends(domain, NULL, "Flow", on_flow, true);
         ready();
     } else {
         open_ends(domain, "Flow", NULL, NULL, true);
         wait_for_match();
-        for (uint64_t i = 0; i < count; i++) {
+        for (uint64_t i = 0; i < warm_up + count; i++) {
             outgoing.number = i;
             put(&outgoing);
         }

@@ -1,6 +1,8 @@
 // Fast DDS as a peer of the benchmarks.
 //
-//     fastdds udp|shm ROLE SIZE COUNT DOMAIN    as cyclone.c; over UDP on 127.0.0.1, or by shared memory
+//     fastdds udp|shm ROLE SIZE WARM_UP COUNT DOMAIN    as cyclone.c
+//
+// It is UDP on 127.0.0.1, or shared memory.
 //
 // Shared memory is data sharing for round trips, and the shared-memory transport for throughput, since
 // a writer that shares its data overwrites samples that are received and not yet taken. Where one
@@ -10,8 +12,7 @@
 // ping and sink add up the words of a sample's bytes: a wrong sum ends the program, as a wrong
 // number does.
 //
-// A sink counts to COUNT, of which a tenth warms up: the first for two seconds at most, the rest for
-// five.
+// A sink warms up for two seconds at most, and measures for five.
 //
 // Samples are taken and written by listeners, as loans. The type is plain and bounded, as data sharing
 // needs it. Heartbeats come every 10 ms and are answered at once, as the library's page on reliable
@@ -56,7 +57,7 @@ const std::size_t LONGEST = 8192;
 /// Bytes of samples that a history holds.
 const std::size_t HISTORY = 4 << 20;
 const uint32_t HEADER = 4;
-/// The longest times that a sink warms up and measures.
+/// The longest times for which a sink warms up and measures.
 const std::chrono::seconds LONGEST_WARM_UP(2);
 const std::chrono::seconds LONGEST_FLOW(5);
 
@@ -299,13 +300,12 @@ void expect(uint64_t number, uint64_t expected) {
         fail("sample " + std::to_string(number) + " in place of " + std::to_string(expected));
 }
 
-void ping(Ends &ends, uint64_t count) {
+void ping(Ends &ends, uint64_t warm_up, uint64_t count) {
     struct {
         uint64_t number = 0;
         Clock::time_point sent;
         std::vector<int64_t> nanos;
     } trips;
-    const uint64_t warm_up = count / 4;
     trips.nanos.reserve(count);
     ends.write_to("Ping");
     ends.read_from("Pong", [&trips, &ends, warm_up, count](const Sample &sample) {
@@ -328,15 +328,15 @@ void ping(Ends &ends, uint64_t count) {
         continue;
 }
 
-void sink(Ends &ends, uint64_t count) {
+void sink(Ends &ends, uint64_t warm_up, uint64_t count) {
     struct {
         uint64_t number = 0;
         uint64_t warm = 0;
         Clock::time_point began;
         bool is_told = false;
     } flow;
-    const uint64_t warm_up = count / 10;
-    ends.read_from("Flow", [&flow, &ends, warm_up, count](const Sample &sample) {
+    const uint64_t total = warm_up + count;
+    ends.read_from("Flow", [&flow, &ends, warm_up, total](const Sample &sample) {
         ends.check(sample);
         expect(sample.number, flow.number);
         const Clock::time_point now = Clock::now();
@@ -350,7 +350,7 @@ void sink(Ends &ends, uint64_t count) {
             }
             return;
         }
-        if (flow.is_told || (flow.number < count && took < LONGEST_FLOW))
+        if (flow.is_told || (flow.number < total && took < LONGEST_FLOW))
             return;
         flow.is_told = true;
         const auto measured = static_cast<double>(flow.number - flow.warm);
@@ -364,20 +364,21 @@ void sink(Ends &ends, uint64_t count) {
 } // namespace
 
 int main(int argc, char **argv) {
-    if (argc != 6) {
-        std::fprintf(stderr, "fastdds udp|shm pong|ping|sink|source SIZE COUNT DOMAIN\n");
+    if (argc != 7) {
+        std::fprintf(stderr, "fastdds udp|shm pong|ping|sink|source SIZE WARM_UP COUNT DOMAIN\n");
         return 2;
     }
     const std::string role = argv[2];
-    const uint64_t count = std::stoull(argv[4]);
+    const uint64_t warm_up = std::stoull(argv[4]);
+    const uint64_t count = std::stoull(argv[5]);
     const bool by_memory = std::string(argv[1]) == "shm";
     const bool is_trip = role == "ping" || role == "pong";
     Ends ends(by_memory, is_trip, std::stoul(argv[3]),
-              static_cast<uint32_t>(std::stoul(argv[5])));
+              static_cast<uint32_t>(std::stoul(argv[6])));
     if (role == "ping") {
-        ping(ends, count);
+        ping(ends, warm_up, count);
     } else if (role == "sink") {
-        sink(ends, count);
+        sink(ends, warm_up, count);
     } else if (role == "pong") {
         ends.write_to("Pong");
         ends.read_from("Ping", [&ends](const Sample &sample) { ends.send(sample); });
@@ -393,7 +394,7 @@ int main(int argc, char **argv) {
                 continue;
             is_over = true;
         });
-        for (uint64_t number = 0; number < count && !is_over; ++number)
+        for (uint64_t number = 0; number < warm_up + count && !is_over; ++number)
             ends.send(number);
         end.join();
     }

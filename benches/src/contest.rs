@@ -88,6 +88,17 @@ pub(crate) struct Outcome {
     pub(crate) absent: Vec<String>,
     /// Turns of the rows that failed, and why.
     pub(crate) failed: Vec<String>,
+    /// Whether a turn of Fanfare failed, in any of its configurations.
+    missed: bool,
+}
+
+/// The name of what all others are compared with.
+const OURS: &str = "Fanfare";
+
+/// Whether a contestant is Fanfare, in this configuration or another: `Fanfare, pinned`.
+fn is_ours(name: &str) -> bool {
+    let rest = name.strip_prefix(OURS);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
 }
 
 /// A contestant without a good turn is not tried again after this many.
@@ -124,6 +135,9 @@ impl Contest {
     }
 
     fn outcome(mut self, mut rows: Vec<Row>, reasons: Vec<Option<String>>) -> Outcome {
+        let missed = rows
+            .iter()
+            .any(|row| is_ours(row.name) && row.good() < row.turns.len());
         let mut failed = Vec::new();
         for (row, reason) in rows.iter().zip(reasons) {
             let Some(reason) = reason else { continue };
@@ -138,6 +152,7 @@ impl Contest {
         rows.retain(|row| row.good() > 0);
         Outcome {
             failed,
+            missed,
             id: self.id,
             title: self.title,
             what: self.what,
@@ -189,13 +204,12 @@ impl Row {
 
 impl Outcome {
     pub(crate) fn has_fanfare(&self) -> bool {
-        self.rows.first().is_some_and(|row| row.name == "Fanfare")
+        self.rows.first().is_some_and(|row| row.name == OURS)
     }
 
-    /// Whether Fanfare has taken all its turns.
+    /// Whether Fanfare has taken all its turns, in all its configurations.
     pub(crate) fn is_whole(&self) -> bool {
-        let is_ours = |failure: &String| failure.starts_with("Fanfare:");
-        self.has_fanfare() && !self.failed.iter().any(is_ours)
+        self.has_fanfare() && !self.missed
     }
 
     /// How many times better Fanfare is than a row in a figure: the median over the turns of
@@ -219,11 +233,7 @@ impl Outcome {
     /// Rows that are ahead of Fanfare in a figure, each with its value as a share of Fanfare's.
     pub(crate) fn ahead(&self) -> Vec<String> {
         let mut found = Vec::new();
-        for row in self
-            .rows
-            .iter()
-            .filter(|row| !row.name.starts_with("Fanfare"))
-        {
+        for row in self.rows.iter().filter(|row| !is_ours(row.name)) {
             for (at, figure) in self.figures.iter().enumerate() {
                 let times = self.times(row, at);
                 if times < 1.0 {
@@ -271,6 +281,27 @@ mod tests {
         let peer = &outcome.rows[1];
         assert_eq!((peer.median(0), outcome.times(peer, 0)), (7.5, 0.75));
         assert!(outcome.ahead()[0].contains("Peer is ahead in time (0.75 of Fanfare's)"));
+    }
+
+    #[test]
+    fn a_contest_is_whole_if_fanfare_has_taken_all_turns_in_each_configuration() {
+        let held = |name: &'static str, is_good: fn(usize) -> bool| {
+            let mut turn = 0;
+            let other = Contestant::new(name, "", move || {
+                turn += 1;
+                anyhow::ensure!(is_good(turn), "it broke");
+                Ok(vec![10.0])
+            });
+            let ours = Contestant::new("Fanfare", "", || Ok(vec![10.0]));
+            let contest = Contest::of_a_test("title", vec![ours, other]);
+            contest.run(3, &Stop::new()).unwrap()
+        };
+        let cases: [fn(usize) -> bool; 2] = [|turn| turn == 1, |_| false];
+        for is_good in cases {
+            assert!(!held("Fanfare, pinned", is_good).is_whole());
+            assert!(held("Fanfare's peer", is_good).is_whole());
+        }
+        assert!(held("Fanfare, pinned", |_| true).is_whole());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::contest::{Contest, Contestant, Figure};
 use crate::dds_ends::{
-    Ends, Task, WATERMARKS, aeron, configuration, cyclone, fast_dds, found, package,
+    Amount, Ends, Task, WATERMARKS, aeron, configuration, cyclone, fast_dds, found, package,
 };
 use crate::peers::{Found, Peers, debian};
 
@@ -13,12 +13,45 @@ const SIZE: usize = 128;
 /// Samples of this size that the writer of Fast DDS keeps (fastdds.cpp); the first of them are
 /// written without a wait.
 const FAST_DDS_KEEPS: u64 = 8192;
+/// Round trips of ends that sleep in between.
+const TRIPS: Amount = Amount {
+    warm_up: 2_500,
+    count: 10_000,
+};
 
 /// What is measured.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Job {
-    Trips,
+    /// Round trips of samples of so many bytes.
+    Trips(usize),
     Flow,
+}
+
+/// Returns samples that flow, after a tenth as many that warm up.
+fn samples(count: u64) -> Amount {
+    Amount {
+        warm_up: count / 10,
+        count,
+    }
+}
+
+/// Returns round trips of ends that spin. Each takes 0.2 to 1 us with 128 bytes, 1 to 3 with 8 KiB.
+/// Those that warm up take more than a second, as the compiler of a Java machine shares the
+/// processor of an end.
+fn spinning_trips(size: usize) -> Amount {
+    let count = if size <= SIZE { 2_000_000 } else { 500_000 };
+    Amount {
+        warm_up: 2 * count,
+        count,
+    }
+}
+
+/// Returns samples that flow between ends that spin, after as many that warm up.
+fn spinning_samples(count: u64) -> Amount {
+    Amount {
+        warm_up: count,
+        count,
+    }
 }
 
 /// A way for samples.
@@ -26,8 +59,18 @@ struct Way {
     name: &'static str,
     how: String,
     ends: Found<Ends>,
-    /// Round trips, or samples: a turn takes about a second.
-    count: u64,
+    /// What is measured takes about a second.
+    amount: Amount,
+}
+
+impl Way {
+    fn task(&self, size: usize, domain: u32) -> Task {
+        Task {
+            size,
+            amount: self.amount,
+            domain,
+        }
+    }
 }
 
 /// Round trips and throughput, over sockets and through shared memory.
@@ -39,8 +82,10 @@ pub(crate) fn contests(peers: &Peers) -> Vec<Contest> {
         ("dds", "over loopback", over_sockets as fn(&_, _) -> _),
         ("dds_shm", "through shared memory", through_memory),
     ] {
-        let trips = ways(&programs, Job::Trips);
-        let trip = |size| round_trip((kind, by), &trips, size, domain);
+        let trip = |size| {
+            let trips = ways(&programs, Job::Trips(size));
+            round_trip((kind, by), &trips, size, domain)
+        };
         all.extend(SIZES.map(trip));
         let flow = ways(&programs, Job::Flow);
         all.push(throughput((kind, by), &flow, domain));
@@ -62,12 +107,7 @@ fn round_trip((kind, by): (&str, &str), ways: &[Way], size: usize, domain: u32) 
     let mut contest = contest(format!("{kind}_round_trip_{size}"), title, what);
     contest.figures = vec![Figure::lower("p50", "us"), Figure::lower("p99", "us")];
     join(&mut contest, ways, |way, ends| {
-        let count = way.count;
-        let task = Task {
-            size,
-            count,
-            domain,
-        };
+        let task = way.task(size, domain);
         Contestant::new(way.name, &way.how, move || ends.round_trip(task))
     });
     contest
@@ -83,12 +123,7 @@ fn throughput((kind, by): (&str, &str), ways: &[Way], domain: u32) -> Contest {
     let mut contest = contest(format!("{kind}_throughput"), title, what);
     contest.figures = vec![Figure::higher("rate", "samples/s")];
     join(&mut contest, ways, |way, ends| {
-        let (size, count) = (SIZE, way.count);
-        let task = Task {
-            size,
-            count,
-            domain,
-        };
+        let task = way.task(SIZE, domain);
         Contestant::new(way.name, &way.how, move || ends.throughput(task))
     });
     contest
@@ -154,7 +189,7 @@ impl Programs {
             configurations,
             fast_dds: found("Fast DDS", fast_dds(&home)).map(one),
             fast_dds_version: debian("libfastrtps-dev"),
-            aeron: found("Aeron", aeron(&home)),
+            aeron: found("Aeron", aeron(&home, domain)),
             iceoryx2: of_crates("iceoryx2", "with-iceoryx2"),
             dust: of_crates("dust_dds", "with-dust"),
             zenoh: of_crates("Zenoh", "with-zenoh"),
@@ -164,7 +199,7 @@ impl Programs {
     /// The C program with the configuration that its README shows, on loopback without multicast.
     fn cyclone(&self, job: Job) -> Found<Ends> {
         let high = match job {
-            Job::Trips => WATERMARKS,
+            Job::Trips(_) => WATERMARKS,
             Job::Flow => "<WhcHigh>4MB</WhcHigh>",
         };
         self.cyclone_with(&format!(
@@ -181,7 +216,10 @@ impl Programs {
     /// The C program with Fanfare's configuration.
     fn cyclone_as_fanfare(&self, job: Job) -> Found<Ends> {
         let [trips, flow] = &self.configurations;
-        self.cyclone_with(if job == Job::Trips { trips } else { flow })
+        self.cyclone_with(match job {
+            Job::Trips(_) => trips,
+            Job::Flow => flow,
+        })
     }
 
     fn cyclone_with(&self, configuration: &str) -> Found<Ends> {
@@ -200,7 +238,10 @@ fn over_sockets(programs: &Programs, job: Job) -> Vec<Way> {
         name,
         how: how.to_owned(),
         ends,
-        count: if job == Job::Trips { 10_000 } else { flow },
+        amount: match job {
+            Job::Trips(_) => TRIPS,
+            Job::Flow => samples(flow),
+        },
     };
     let fast_dds = format!(
         "{}, UDP, listeners, heartbeats of 10 ms",
@@ -247,52 +288,61 @@ fn over_sockets(programs: &Programs, job: Job) -> Vec<Way> {
 }
 
 fn through_memory(programs: &Programs, job: Job) -> Vec<Way> {
-    let way = |name, how: &str, (trips, flow), ends| Way {
+    let way = |name, how: &str, amount, ends| Way {
         name,
         how: how.to_owned(),
         ends,
-        count: if job == Job::Trips { trips } else { flow },
+        amount,
     };
     let fast_dds = format!(
         "{}, {}, loans, asleep in between",
         programs.fast_dds_version,
         match job {
-            Job::Trips => "data sharing",
+            Job::Trips(_) => "data sharing",
             Job::Flow => "shared-memory transport",
         }
     );
-    let spins = (100_000, 5_000_000);
-    let sleeps = (10_000, 100_000);
+    let spins = |flow| match job {
+        Job::Trips(size) => spinning_trips(size),
+        Job::Flow => spinning_samples(flow),
+    };
+    let sleeps = |flow| match job {
+        Job::Trips(_) => TRIPS,
+        Job::Flow => flow,
+    };
     vec![
         way(
             "Fanfare",
             "fanfare-dds, shm, both ends spin",
-            spins,
+            spins(20_000_000),
             with(&programs.ours, "shm"),
         ),
         way(
             "iceoryx2",
             "0.10.0 of crates.io, loans, both ends spin",
-            spins,
+            spins(4_000_000),
             with(&programs.iceoryx2, "shm"),
         ),
         way(
             "Aeron IPC",
             "1.50.0, exclusive publications, claims, both ends spin",
-            spins,
+            spins(20_000_000),
             programs.aeron.clone(),
         ),
         way(
             "Zenoh, shared memory",
             "1.10.2, buffers in shared memory, announced over TCP, asleep in between",
-            sleeps,
+            sleeps(samples(100_000)),
             with(&programs.zenoh, "shm"),
         ),
         way(
             "Fast DDS, shared memory",
             &fast_dds,
             // What fits into its history warms up; it ends earlier if the rest takes too long.
-            (10_000, 10 * FAST_DDS_KEEPS),
+            sleeps(Amount {
+                warm_up: FAST_DDS_KEEPS,
+                count: 9 * FAST_DDS_KEEPS,
+            }),
             with(&programs.fast_dds, "shm"),
         ),
     ]

@@ -1,7 +1,7 @@
 //! The programs at both ends of a contest of samples: how they are built, and started.
 
-use crate::peers::{Found, number, source};
-use anyhow::{Context, Result, bail, ensure};
+use crate::peers::{Found, number, run, source};
+use anyhow::{Context, Result, ensure};
 use fanfare_peers::{Program, cpp, jars, java};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,37 +10,74 @@ use std::thread;
 
 /// The command line of an end, without the arguments that all ends have.
 #[derive(Clone)]
-pub(crate) struct Ends(Vec<OsString>);
+pub(crate) struct Ends {
+    words: Vec<OsString>,
+    /// A folder that an end makes, and that is left if it is killed.
+    folder: Option<PathBuf>,
+}
+
+/// Round trips or samples of a turn.
+#[derive(Clone, Copy)]
+pub(crate) struct Amount {
+    /// Those that warm up.
+    pub(crate) warm_up: u64,
+    /// Those that are measured, after these.
+    pub(crate) count: u64,
+}
 
 /// What an end is to do.
 #[derive(Clone, Copy)]
 pub(crate) struct Task {
     /// Bytes of a sample.
     pub(crate) size: usize,
-    /// Round trips, or samples.
-    pub(crate) count: u64,
+    pub(crate) amount: Amount,
     pub(crate) domain: u32,
+}
+
+/// Removes the folder of an end when a turn is over.
+struct Removed<'a>(Option<&'a Path>);
+
+impl Drop for Removed<'_> {
+    fn drop(&mut self) {
+        if let Some(folder) = self.0 {
+            // An end that was not killed has removed it.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
 }
 
 impl Ends {
     pub(crate) fn new(words: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        Self(words.into_iter().map(Into::into).collect())
+        Self {
+            words: words.into_iter().map(Into::into).collect(),
+            folder: None,
+        }
     }
 
     /// Adds words in front.
-    pub(crate) fn after(&self, words: &[String]) -> Self {
+    pub(crate) fn after(mut self, words: &[String]) -> Self {
         let front = words.iter().map(OsString::from);
-        Self(front.chain(self.0.iter().cloned()).collect())
+        self.words = front.chain(self.words).collect();
+        self
     }
 
     /// Adds a word behind.
     pub(crate) fn with(mut self, word: &str) -> Self {
-        self.0.push(word.into());
+        self.words.push(word.into());
+        self
+    }
+
+    /// Adds the folder that the end makes as a word behind.
+    fn with_folder(mut self, folder: PathBuf) -> Self {
+        self.words.push(folder.clone().into());
+        self.folder = Some(folder);
         self
     }
 
     /// Returns p50 and p99 of round trips, in microseconds.
     pub(crate) fn round_trip(&self, task: Task) -> Result<Vec<f64>> {
+        // Dropped after the ends, which a failure kills.
+        let _removed = Removed(self.folder.as_deref());
         let mut pong = self.start(1, "pong", task)?;
         is_ready(&mut pong)?;
         let mut ping = self.start(0, "ping", task)?;
@@ -53,6 +90,7 @@ impl Ends {
 
     /// Returns the samples a second from a source to a sink.
     pub(crate) fn throughput(&self, task: Task) -> Result<Vec<f64>> {
+        let _removed = Removed(self.folder.as_deref());
         let mut sink = self.start(1, "sink", task)?;
         is_ready(&mut sink)?;
         let mut source = self.start(0, "source", task)?;
@@ -67,8 +105,10 @@ impl Ends {
         let processors = thread::available_parallelism()?.get();
         let mut command = Command::new("taskset");
         command.args(["-c", &(processor % processors).to_string()]);
-        command.args(&self.0).arg(role);
-        command.args([task.size.to_string(), task.count.to_string()]);
+        command.args(&self.words).arg(role);
+        command.arg(task.size.to_string());
+        let Amount { warm_up, count } = task.amount;
+        command.args([warm_up, count].map(|amount| amount.to_string()));
         command.arg(task.domain.to_string());
         Program::start(&mut command).context("taskset cannot be started")
     }
@@ -121,8 +161,8 @@ pub(crate) fn fast_dds(home: &Path) -> Result<PathBuf> {
     )?)
 }
 
-/// Fetches Aeron, compiles its ends, and returns their command line.
-pub(crate) fn aeron(home: &Path) -> Result<Ends> {
+/// Fetches Aeron, compiles its ends, and returns their command line. Its logs are in shared memory.
+pub(crate) fn aeron(home: &Path, domain: u32) -> Result<Ends> {
     let jars = jars(&home.join("aeron"), &source("aeron/pom.xml"))?;
     let classes = java(
         &home.join("aeron-ends"),
@@ -139,7 +179,8 @@ pub(crate) fn aeron(home: &Path) -> Result<Ends> {
         &classes,
         "AeronIpc",
     ];
-    Ok(Ends::new(words))
+    let folder = format!("/dev/shm/fanfare-benches-aeron-{domain}");
+    Ok(Ends::new(words).with_folder(folder.into()))
 }
 
 /// Returns the newest Cyclone DDS that cargo has built beside a program.
@@ -162,19 +203,35 @@ pub(crate) fn found<T>(who: &str, built: Result<T>) -> Found<T> {
     built.map_err(|error| format!("{who}: {error:#}"))
 }
 
-fn run(command: &mut Command) -> Result<String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let out = command.output().with_context(|| name.clone())?;
-    if !out.status.success() {
-        let why = String::from_utf8_lossy(&out.stderr).into_owned();
-        bail!("{name}: {}", why.trim());
-    }
-    Ok(String::from_utf8(out.stdout)?)
-}
-
 /// Returns Fanfare's configuration of Cyclone DDS for a role.
 pub(crate) fn configuration(ours: &Path, role: &str, domain: u32) -> Result<String> {
     let domain = domain.to_string();
-    let xml = run(Command::new(ours).args(["xml", role, "128", "1", &domain]))?;
+    let xml = run(Command::new(ours).args(["xml", role, "128", "0", "1", &domain]))?;
     Ok(xml.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_peers::Scratch;
+
+    #[test]
+    fn the_folder_of_ends_that_fail_is_removed() {
+        let folder = Scratch::new("ends");
+        let ends = Ends::new(["false"]).with_folder(folder.to_path_buf());
+        let amount = Amount {
+            warm_up: 0,
+            count: 1,
+        };
+        let task = Task {
+            size: 128,
+            amount,
+            domain: 1,
+        };
+        for turn in [Ends::round_trip, Ends::throughput] {
+            std::fs::create_dir_all(folder.join("logs")).unwrap();
+            assert!(turn(&ends, task).is_err());
+            assert!(!folder.exists());
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 use fanfare_peers::{Absent, Program, cpp, jars, java, unpack};
 use serde_json::Value;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -152,7 +153,7 @@ fn go(home: &Path, name: &str) -> Result<PathBuf> {
         .arg(&program)
         .arg(".");
     build.env("GOPATH", &folder).env("GOFLAGS", "-mod=readonly");
-    built(build.current_dir(source(name))).context(GO)?;
+    run(build.current_dir(source(name))).context(GO)?;
     Ok(program)
 }
 
@@ -163,18 +164,20 @@ fn relay(home: &Path) -> Result<PathBuf> {
     compiler
         .args(["-O2", "-Wall", "-Wextra", "-o"])
         .arg(&program);
-    built(compiler.arg(source("relay.c")))?;
+    run(compiler.arg(source("relay.c")))?;
     Ok(program)
 }
 
-fn built(compiler: &mut Command) -> Result<()> {
-    let out = compiler.output();
-    let out = out.context("the compiler cannot be started")?;
+/// Runs a command, and returns what it prints.
+pub(crate) fn run(command: &mut Command) -> Result<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let out = command.output();
+    let out = out.with_context(|| format!("{name} cannot be started"))?;
     if !out.status.success() {
         let why = String::from_utf8_lossy(&out.stderr).into_owned();
-        bail!("{}", why.trim());
+        bail!("{name}: {}: {}", out.status, why.trim());
     }
-    Ok(())
+    Ok(String::from_utf8(out.stdout)?)
 }
 
 /// A command that can be started again and again.
@@ -197,13 +200,22 @@ impl From<Command> for Recipe {
 
 /// The figures of a command of ours that prints them as JSON.
 pub(crate) fn figures(command: &mut Command) -> Result<Value> {
-    let out = command.output()?;
-    if !out.status.success() {
-        let why = String::from_utf8_lossy(&out.stderr).into_owned();
-        bail!("{}: {}", out.status, why.trim());
-    }
-    let mut all: Value = serde_json::from_slice(&out.stdout)?;
+    let mut all: Value = serde_json::from_str(&run(command)?)?;
     Ok(all["figures"].take())
+}
+
+/// Returns ports that nobody listens on at the moment, no two alike. One may be taken soon after:
+/// they are for programs that are started at once.
+pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N]> {
+    let mut ports = [0; N];
+    // No port is free again before all are chosen.
+    let mut held = Vec::with_capacity(N);
+    for port in &mut ports {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        *port = listener.local_addr()?.port();
+        held.push(listener);
+    }
+    Ok(ports)
 }
 
 /// The number behind a word in the next line of a peer.
@@ -220,4 +232,17 @@ pub(crate) fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("peers")
         .join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_ports_are_all_different() {
+        let mut ports = Vec::from(free_ports::<16>().unwrap());
+        ports.sort_unstable();
+        ports.dedup();
+        assert_eq!(ports.len(), 16);
+    }
 }

@@ -1,12 +1,11 @@
 //! An order and its report: one client, and the acceptors of each project.
 
 use crate::contest::{Contest, Contestant, Figure};
-use crate::peers::{Found, Peers, Recipe, figures, java_program, source};
+use crate::peers::{Found, Peers, Recipe, figures, free_ports, java_program, source};
 use crate::settings;
 use anyhow::{Context, Result};
 use fanfare_peers::{Absent, Program, jars, java};
-use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Orders of a turn that warm up, and that are measured.
@@ -65,37 +64,46 @@ fn contest(peers: &Peers, (id, mode): (&str, &str), waits: &str, servers: Vec<Se
     contest
 }
 
-/// Name, configuration, and the command that starts it.
-type Server = (&'static str, String, Found<Command>);
+/// Returns the command that starts a server, for each turn anew.
+type Start = Box<dyn Fn() -> Result<Command>>;
+
+/// Name, configuration, and how it is started.
+type Server = (&'static str, String, Found<Start>);
+
+/// A server that is started with the same command in each turn.
+fn always(command: Command) -> Start {
+    let recipe = Recipe::from(command);
+    Box::new(move || Ok(recipe.command()))
+}
 
 fn ours(peers: &Peers, name: &'static str, own: &[&str]) -> Server {
     let mut server = peers.fanfare();
     server.args(SERVER).args(own);
     let how = ["latency server"].iter().chain(own).copied();
-    (name, how.collect::<Vec<_>>().join(" "), Ok(server))
+    (name, how.collect::<Vec<_>>().join(" "), Ok(always(server)))
 }
 
 fn asleep(peers: &Peers) -> Vec<Server> {
     let quickfix = |store| {
         let program = peers.quickfix.clone()?;
-        answers(peers, Command::new(program), ("quickfix-answer", store, 0))
+        answers(peers, Command::new(program), ("quickfix-answer", store))
     };
     let quickfixj = || {
         let java = peers.java.clone()?;
-        answers(peers, java.quickfixj(), ("quickfixj-answer", "", 0))
+        answers(peers, java.quickfixj(), ("quickfixj-answer", ""))
     };
-    let go = || {
+    let go = || -> Found<Start> {
         let program = peers.go.clone()?;
+        let file = peers.file("quickfixgo-answer.cfg");
         // It knows a session by the port of its settings: the kernel may not pick another.
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|own| own.local_addr());
-        let port = port
-            .map_err(|error| format!("QuickFIX/Go: {error}"))?
-            .port();
-        answers(
-            peers,
-            Command::new(program),
-            ("quickfixgo-answer", "", port),
-        )
+        let start = move || -> Result<Command> {
+            let [port] = free_ports()?;
+            settings_file(&file, port, None)?;
+            let mut command = Command::new(&program);
+            command.arg("answer").arg(&file);
+            Ok(command)
+        };
+        Ok(Box::new(start))
     };
     let quickfix_version = &peers.quickfix_version;
     let threaded = |store| format!("{quickfix_version}, threaded acceptor, {store} store");
@@ -116,7 +124,7 @@ fn awake(peers: &Peers) -> Vec<Server> {
     let philadelphia = peers.java.clone().map(|java| {
         let mut command = java.philadelphia();
         command.arg("answer");
-        command
+        always(command)
     });
     let single = "2.0.0, one thread, no store";
     vec![
@@ -127,36 +135,36 @@ fn awake(peers: &Peers) -> Vec<Server> {
     ]
 }
 
-fn artio(peers: &Peers) -> Found<Command> {
-    let found = || -> Result<Command, Absent> {
+fn artio(peers: &Peers) -> Found<Start> {
+    let found = || -> Result<Start, Absent> {
         let jars = jars(&peers.file("artio"), &source("artio/pom.xml"))?;
         let file = source("artio/Artio.java");
         let classes = java(&peers.file("artio-classes"), &file, &jars)?;
         let mut command = java_program(&jars, &classes, &OPENED, "Artio");
         command.arg(peers.file("artio-state"));
-        Ok(command)
+        Ok(always(command))
     };
     found().map_err(|absent| format!("Artio: {absent}"))
 }
 
-/// A command that answers orders by settings of its own.
-fn answers(
-    peers: &Peers,
-    mut command: Command,
-    (name, store, port): (&str, &str, u16),
-) -> Found<Command> {
-    let file =
-        settings_file(peers, (name, store, port)).map_err(|error| format!("{name}: {error:#}"))?;
-    command.arg("answer").arg(file);
-    Ok(command)
+/// A server that answers orders by settings of its own; with a file store, if one is named.
+fn answers(peers: &Peers, mut command: Command, (name, store): (&str, &str)) -> Found<Start> {
+    let file = peers.file(&format!("{name}{store}.cfg"));
+    let written = || -> Result<()> {
+        let kept = !store.is_empty();
+        let folder = kept.then(|| peers.empty(store)).transpose()?;
+        settings_file(&file, 0, folder.as_deref())
+    };
+    written().map_err(|error| format!("{name}: {error:#}"))?;
+    command.arg("answer").arg(&file);
+    Ok(always(command))
 }
 
 /// A server that the client measures.
-fn contestant(peers: &Peers, name: &'static str, how: &str, server: Command) -> Contestant {
+fn contestant(peers: &Peers, name: &'static str, how: &str, start: Start) -> Contestant {
     let client: PathBuf = peers.fanfare().get_program().into();
-    let recipe = Recipe::from(server);
     Contestant::new(name, how, move || {
-        let mut server = Program::start(&mut recipe.command())?;
+        let mut server = Program::start(&mut start()?)?;
         let port = server.listens()?.port().to_string();
         let mut client = Command::new(&client);
         client.args(["latency", "client", "127.0.0.1", &port, ORDERS]);
@@ -167,13 +175,8 @@ fn contestant(peers: &Peers, name: &'static str, how: &str, server: Command) -> 
     })
 }
 
-/// A settings file for an acceptor of the client's session; with a file store, if one is named.
-fn settings_file(peers: &Peers, (name, store, port): (&str, &str, u16)) -> Result<PathBuf> {
-    let folder = (!store.is_empty())
-        .then(|| peers.empty(store))
-        .transpose()?;
-    let text = settings::acceptor(port, folder.as_deref(), ("SERVER", "CLIENT"));
-    let file = peers.file(&format!("{name}{store}.cfg"));
-    std::fs::write(&file, text)?;
-    Ok(file)
+/// Writes the settings of an acceptor of the client's session, with the folder of a file store.
+fn settings_file(file: &Path, port: u16, store: Option<&Path>) -> Result<()> {
+    let text = settings::acceptor(port, store, ("SERVER", "CLIENT"));
+    std::fs::write(file, text).with_context(|| file.display().to_string())
 }

@@ -41,14 +41,9 @@ fn main() -> Result<()> {
     let streams = Streams::new(options.shape, options.seed);
     let mut figures = Figures::new("bench book");
     let others = others(&streams, options.shape);
-    let allocations = add_figures(&mut figures, &streams, options, others, allocations)?;
-    figures.count("allocations", allocations);
+    add_figures(&mut figures, &streams, options, others)?;
     println!("{}", figures.to_json());
     Ok(())
-}
-
-fn allocations() -> u64 {
-    fanfare_counting::totals().allocations
 }
 
 fn others(streams: &Streams, shape: Shape) -> Others<'_> {
@@ -64,32 +59,23 @@ fn others(streams: &Streams, shape: Shape) -> Others<'_> {
         levels: vec![
             (
                 "hftbacktest_hashmap",
-                passes(prices, || Level(HashMap::empty()), allocations),
+                passes(prices, || Level(HashMap::empty())),
             ),
             (
                 "hftbacktest_btree",
-                passes(prices, || Level(BTree::empty()), allocations),
+                passes(prices, || Level(BTree::empty())),
             ),
-            ("hftbacktest_roivector", passes(prices, levels, allocations)),
-            (
-                "nautilus",
-                passes(prices, Nautilus::<PRICES>::new, allocations),
-            ),
+            ("hftbacktest_roivector", passes(prices, levels)),
+            ("nautilus", passes(prices, Nautilus::<PRICES>::new)),
         ],
         orders: vec![
             (
                 "hftbacktest_hashmap",
-                passes(orders, || Order(HashMap::empty()), allocations),
+                passes(orders, || Order(HashMap::empty())),
             ),
             // Its B-tree takes the worst bid for the best when an order was the last of its level.
-            (
-                "hftbacktest_roivector",
-                passes(orders, by_order, allocations),
-            ),
-            (
-                "nautilus",
-                passes(orders, Nautilus::<ORDERS>::new, allocations),
-            ),
+            ("hftbacktest_roivector", passes(orders, by_order)),
+            ("nautilus", passes(orders, Nautilus::<ORDERS>::new)),
         ],
     }
 }

@@ -1,13 +1,16 @@
 // Aeron as a peer of the benchmarks, by IPC.
 //
-//     AeronIpc ROLE SIZE COUNT DOMAIN    as cyclone.c
+//     AeronIpc FOLDER ROLE SIZE WARM_UP COUNT DOMAIN    as cyclone.c, with FOLDER in shared memory
 //
 // ping and sink add up the words of a sample's bytes: a wrong sum ends the program, as a wrong
 // number does.
 //
 // Publications are exclusive and samples are claimed in place; both ends poll without pause. The
-// process that is started first has the media driver, whose only thread sleeps between its duties:
-// the driver has no part in a sample that goes by IPC.
+// process that is started first has the media driver, whose only thread shares a processor with an
+// end. A sample goes by IPC without the driver, but the driver alone moves the limit up to which a
+// publication may write, half a term ahead of its reader, and clears what has been read. Its thread
+// therefore sleeps too briefly for a publication to come to the limit. It does not spin, as a driver
+// does that has processors of its own.
 
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
@@ -21,7 +24,7 @@ import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import org.agrona.DirectBuffer;
 import org.agrona.MutableDirectBuffer;
-import org.agrona.concurrent.SleepingMillisIdleStrategy;
+import org.agrona.concurrent.SleepingIdleStrategy;
 import org.agrona.concurrent.UnsafeBuffer;
 
 public final class AeronIpc {
@@ -31,9 +34,14 @@ public final class AeronIpc {
     private static final int PONG = 2;
     private static final int FLOW = 3;
     private static final int FRAGMENTS = 64;
+    // With the slack of the kernel's timers some 160 us: a reader would have to take 13 GB/s to be
+    // half a term (2 MB) further. A pause of 10 us would be one of 60 or 70, and the driver disturb
+    // more than one round trip of 8 KiB in a hundred, which is p99.
+    private static final long DRIVER_PAUSE_NANOS = 100_000;
 
     private final Aeron aeron;
     private final int size;
+    private final int warmUp;
     private final int count;
     private final BufferClaim claim = new BufferClaim();
     private final UnsafeBuffer sample;
@@ -43,9 +51,10 @@ public final class AeronIpc {
     private long sent;
     private long began;
 
-    private AeronIpc(Aeron aeron, int size, int count) {
+    private AeronIpc(Aeron aeron, int size, int warmUp, int count) {
         this.aeron = aeron;
         this.size = size;
+        this.warmUp = warmUp;
         this.count = count;
         sample = new UnsafeBuffer(new byte[size]);
         for (int at = Long.BYTES; at < size; at++) {
@@ -56,12 +65,15 @@ public final class AeronIpc {
     }
 
     public static void main(String[] args) throws IOException {
-        String role = args[0];
-        String folder = "/dev/shm/fanfare-benches-aeron-" + args[3];
+        String folder = args[0];
+        String role = args[1];
+        int size = Integer.parseInt(args[2]);
+        int warmUp = Integer.parseInt(args[3]);
+        int count = Integer.parseInt(args[4]);
         boolean isFirst = role.equals("pong") || role.equals("sink");
         try (MediaDriver driver = isFirst ? driver(folder) : null;
                 Aeron aeron = Aeron.connect(new Aeron.Context().aeronDirectoryName(folder))) {
-            AeronIpc ends = new AeronIpc(aeron, Integer.parseInt(args[1]), Integer.parseInt(args[2]));
+            AeronIpc ends = new AeronIpc(aeron, size, warmUp, count);
             switch (role) {
                 case "pong" -> ends.pong();
                 case "ping" -> ends.ping();
@@ -78,7 +90,7 @@ public final class AeronIpc {
                         .dirDeleteOnStart(true)
                         .dirDeleteOnShutdown(true)
                         .threadingMode(ThreadingMode.SHARED)
-                        .sharedIdleStrategy(new SleepingMillisIdleStrategy(1)));
+                        .sharedIdleStrategy(new SleepingIdleStrategy(DRIVER_PAUSE_NANOS)));
         // The driver removes its folder also after an interrupt, with which main does not return.
         Runtime.getRuntime().addShutdownHook(new Thread(driver::close));
         return driver;
@@ -100,7 +112,6 @@ public final class AeronIpc {
     private void ping() throws IOException {
         ExclusivePublication out = aeron.addExclusivePublication(CHANNEL, PING);
         Subscription in = aeron.addSubscription(CHANNEL, PONG);
-        int warmUp = count / 4;
         long[] nanos = new long[count];
         waitForMatch(out, in);
         FragmentHandler take =
@@ -132,7 +143,6 @@ public final class AeronIpc {
 
     private void sink() throws IOException {
         Subscription in = aeron.addSubscription(CHANNEL, FLOW);
-        int warmUp = count / 10;
         FragmentHandler take =
                 (buffer, offset, length, header) -> {
                     check(buffer, offset, length);
@@ -142,20 +152,20 @@ public final class AeronIpc {
                     }
                 };
         say("ready");
-        while (number < count) {
+        while (number < warmUp + count) {
             if (in.poll(take, FRAGMENTS) == 0) {
                 Thread.onSpinWait();
             }
         }
         double seconds = (System.nanoTime() - began) / 1e9;
-        say("rate " + (count - warmUp - 1) / seconds);
+        say("rate " + (count - 1) / seconds);
         untilStdinEnds();
     }
 
     private void source() throws IOException {
         ExclusivePublication out = aeron.addExclusivePublication(CHANNEL, FLOW);
         waitForMatch(out, null);
-        for (long next = 0; next < count; next++) {
+        for (long next = 0; next < warmUp + count; next++) {
             sample.putLong(0, next);
             send(out, sample, 0);
         }

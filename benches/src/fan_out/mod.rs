@@ -5,14 +5,14 @@ mod dialect;
 mod multicast;
 
 use crate::contest::{Contest, Contestant, Figure};
-use crate::peers::{Found, Peers, Recipe};
+use crate::peers::{Found, Peers, Recipe, free_ports};
 use crate::settings;
 use anyhow::{Context, Result};
 use clients::Clients;
 use dialect::Dialect;
 use fanfare_engine::cpu;
 use fanfare_peers::Program;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
 use std::thread;
 
@@ -53,11 +53,15 @@ pub(crate) fn contest(peers: &Peers) -> Contest {
     contest
 }
 
-/// How a server is started, and its ports, if it must be given them: producers, consumers.
+/// How a server is started.
 struct Server {
     command: Command,
-    ports: Option<[u16; 2]>,
+    /// Whether it is told its ports, as options. They are chosen anew for each turn.
+    takes_ports: bool,
 }
+
+/// The options of a server that is told its ports: of producers, of consumers.
+const PORTS: [&str; 2] = ["--producer-port", "--consumer-port"];
 
 type Entry = (&'static str, String, Dialect, Found<Server>);
 
@@ -69,7 +73,7 @@ fn servers(peers: &Peers) -> [Entry; 4] {
             "Fanfare",
             "fanout server, one worker".to_owned(),
             Dialect::Fix,
-            ours(peers).map_err(|error| format!("Fanfare: {error:#}")),
+            Ok(ours(peers)),
         ),
         (
             "Plain C",
@@ -95,17 +99,13 @@ fn servers(peers: &Peers) -> [Entry; 4] {
     ]
 }
 
-fn ours(peers: &Peers) -> Result<Server> {
-    let ports = [free_port()?, free_port()?];
+fn ours(peers: &Peers) -> Server {
     let mut command = peers.fanfare();
-    let [producers, consumers] = ports.map(|port| port.to_string());
     command.args(["fanout", "server", "--quiet", "--log-level", "warn"]);
-    command.args(["--producer-port", &producers]);
-    command.args(["--consumer-port", &consumers]);
-    Ok(Server {
+    Server {
         command,
-        ports: Some(ports),
-    })
+        takes_ports: true,
+    }
 }
 
 /// A server whose port is found out when it listens.
@@ -113,7 +113,7 @@ fn listening(command: Result<Command, &String>) -> Found<Server> {
     let command = command.map_err(Clone::clone)?;
     Ok(Server {
         command,
-        ports: None,
+        takes_ports: false,
     })
 }
 
@@ -130,22 +130,22 @@ fn quickfix(peers: &Peers) -> Found<Server> {
     listening(Ok(command))
 }
 
-/// A port that nobody listens on at the moment.
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    Ok(listener.local_addr()?.port())
-}
-
 fn contestant(name: &'static str, how: &str, dialect: Dialect, server: Server) -> Contestant {
-    let ports = server.ports;
+    let takes_ports = server.takes_ports;
     let recipe = Recipe::from(on_processor(0, server.command));
     Contestant::new(name, how, move || {
-        let mut server = Program::start(&mut recipe.command())?;
-        let [producers, consumers] = match ports {
+        let mut command = recipe.command();
+        let told: Option<[u16; 2]> = takes_ports.then(free_ports).transpose()?;
+        for (option, port) in PORTS.iter().zip(told.iter().flatten()) {
+            command.arg(option).arg(port.to_string());
+        }
+        let mut server = Program::start(&mut command)?;
+        let ports = match told {
             Some(ports) => ports,
             None => [server.listens()?.port(); 2],
-        }
-        .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        };
+        let [producers, consumers] =
+            ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let turn = thread::spawn(move || measure(dialect, producers, consumers));
         let figures = turn.join().ok().context("the clients panicked")?;
         server.end();

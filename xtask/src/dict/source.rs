@@ -14,9 +14,10 @@ const PACKAGE_SHA256: &str = "65cf6b998c3a949ea70b58b997075f18d84984c9cdd79a5e8f
 /// Vendors the package under target/ and returns the folder of the Repository in it.
 pub(super) fn fetch(root: &Path) -> Result<PathBuf, String> {
     let work = root.join("target/dict-source");
-    let package = work.join("vendor").join(PACKAGE);
+    let vendored = work.join("vendor");
+    let package = vendored.join(PACKAGE);
     if !package.exists() {
-        vendor(&work)?;
+        vendor(&work, &vendored)?;
     }
     let checksums = read(&package.join(".cargo-checksum.json"))?;
     if !checksums.contains(&format!("\"package\":\"{PACKAGE_SHA256}\"")) {
@@ -27,24 +28,31 @@ pub(super) fn fetch(root: &Path) -> Result<PathBuf, String> {
     Ok(package.join("dict-src/fix-repository"))
 }
 
-fn vendor(work: &Path) -> Result<(), String> {
+/// Vendors the package into a folder, which has its name once it is whole.
+fn vendor(work: &Path, whole: &Path) -> Result<(), String> {
     let manifest = format!(
         "[package]\nname = \"dict-source\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\n\
          [dependencies]\n{PACKAGE} = \"={PACKAGE_VERSION}\"\n\n[workspace]\n"
     );
     let io = |e: std::io::Error| format!("{}: {e}", work.display());
+    let part = work.join("part");
+    for old in [part.as_path(), whole] {
+        if old.exists() {
+            fs::remove_dir_all(old).map_err(io)?;
+        }
+    }
     fs::create_dir_all(work.join("src")).map_err(io)?;
     fs::write(work.join("Cargo.toml"), manifest).map_err(io)?;
     fs::write(work.join("src/lib.rs"), "").map_err(io)?;
     let status = Command::new("cargo")
         .args(["vendor", "--quiet"])
+        .arg(&part)
         .current_dir(work)
         .stdout(std::process::Stdio::null())
         .status()
         .map_err(|e| format!("cargo vendor: {e}"))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("cargo vendor failed in {}", work.display()))
+    if !status.success() {
+        return Err(format!("cargo vendor failed in {}", work.display()));
     }
+    fs::rename(&part, whole).map_err(io)
 }

@@ -1,11 +1,12 @@
 //! What all ends of a contest of samples share: arguments, what is measured, and what is printed.
 //!
-//!     PROGRAM WAY pong SIZE COUNT DOMAIN    sends samples back
-//!     PROGRAM WAY ping SIZE COUNT DOMAIN    prints "p50 NANOSECONDS" and "p99 NANOSECONDS"
-//!     PROGRAM WAY sink SIZE COUNT DOMAIN    takes samples, prints "rate SAMPLES_A_SECOND"
-//!     PROGRAM WAY source SIZE COUNT DOMAIN  writes them
+//!     PROGRAM WAY pong SIZE WARM_UP COUNT DOMAIN    sends samples back
+//!     PROGRAM WAY ping SIZE WARM_UP COUNT DOMAIN    prints "p50 NANOSECONDS", "p99 NANOSECONDS"
+//!     PROGRAM WAY sink SIZE WARM_UP COUNT DOMAIN    takes samples, prints "rate SAMPLES_A_SECOND"
+//!     PROGRAM WAY source SIZE WARM_UP COUNT DOMAIN  writes them
 //!
-//! A program ends with its stdin. A sample has its number in front, in eight bytes. A ping
+//! COUNT round trips or samples are measured, after WARM_UP that are not. A program ends with its
+//! stdin. A sample has its number in front, in eight bytes. A ping
 //! and a sink add up the words of its bytes: a wrong sum ends the process, as a wrong number does.
 #![forbid(unsafe_code)]
 
@@ -40,7 +41,9 @@ pub struct Args {
     pub role: Role,
     /// Bytes of a sample, its number included.
     pub size: usize,
-    /// Round trips that are measured, or samples that flow.
+    /// Round trips or samples that warm up.
+    pub warm_up: u64,
+    /// Round trips or samples that are measured, after those.
     pub count: u64,
     /// A number that both ends have, and no other program.
     pub domain: u32,
@@ -53,14 +56,20 @@ impl Args {
     /// One is missing, or is no number.
     pub fn read() -> Result<Self> {
         let mut words = std::env::args().skip(1);
-        let mut word = || words.next().ok_or("WAY ROLE SIZE COUNT DOMAIN");
+        let mut word = || words.next().ok_or("WAY ROLE SIZE WARM_UP COUNT DOMAIN");
         Ok(Self {
             way: word()?,
             role: word()?.parse()?,
             size: word()?.parse()?,
+            warm_up: word()?.parse()?,
             count: word()?.parse()?,
             domain: word()?.parse()?,
         })
+    }
+
+    /// Returns the round trips or samples in all.
+    pub fn total(&self) -> u64 {
+        self.warm_up + self.count
     }
 
     /// Returns a sample: its number, which is 0, and bytes of many values.
@@ -143,18 +152,18 @@ pub fn set_number(sample: &mut [u8], number: u64) {
 pub struct Trips {
     nanos: Vec<u64>,
     warm_up: u64,
-    count: u64,
+    total: u64,
     number: u64,
     sent: Instant,
 }
 
 impl Trips {
     /// Starts with the sample 0, which is about to be sent.
-    pub fn new(count: u64) -> Self {
+    pub fn new(args: &Args) -> Self {
         Self {
-            nanos: Vec::with_capacity(count as usize),
-            warm_up: count / 4,
-            count,
+            nanos: Vec::with_capacity(args.count as usize),
+            warm_up: args.warm_up,
+            total: args.total(),
             number: 0,
             sent: Instant::now(),
         }
@@ -170,7 +179,7 @@ impl Trips {
             self.nanos.push(nanos as u64);
         }
         self.number += 1;
-        if self.number == self.warm_up + self.count {
+        if self.number == self.total {
             self.report();
             return None;
         }
@@ -193,22 +202,23 @@ impl Trips {
 pub struct Flow {
     number: u64,
     warm_up: u64,
-    count: u64,
+    total: u64,
     began: Instant,
 }
 
 impl Flow {
-    pub fn new(count: u64) -> Self {
+    /// Starts with the sample 0, which is awaited.
+    pub fn new(args: &Args) -> Self {
         Self {
             number: 0,
-            warm_up: count / 10,
-            count,
+            warm_up: args.warm_up,
+            total: args.total(),
             began: Instant::now(),
         }
     }
 
-    /// Takes a sample. Returns whether it was the last, after printing the rate of all but the
-    /// first tenth.
+    /// Takes a sample. Returns whether it was the last, after printing the rate of those that
+    /// are measured.
     #[inline]
     pub fn came(&mut self, number: u64) -> bool {
         expect(number, self.number);
@@ -216,11 +226,12 @@ impl Flow {
             self.began = Instant::now();
         }
         self.number += 1;
-        if self.number < self.count {
+        if self.number < self.total {
             return false;
         }
         let seconds = self.began.elapsed().as_secs_f64();
-        let samples = self.count - self.warm_up - 1;
+        // The clock began with the first of them.
+        let samples = self.total - self.warm_up - 1;
         say(&format!("rate {}", samples as f64 / seconds));
         true
     }

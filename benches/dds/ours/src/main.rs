@@ -1,7 +1,7 @@
 //! Fanfare's ends: over DDS, with listeners, and through its shared memory, with loops that spin.
 //!
-//!     ours dds|shm ROLE SIZE COUNT DOMAIN    as all ends
-//!     ours xml ROLE SIZE COUNT DOMAIN        prints the role's configuration of Cyclone DDS
+//!     ours dds|shm ROLE SIZE WARM_UP COUNT DOMAIN  as all ends
+//!     ours xml ROLE SIZE WARM_UP COUNT DOMAIN      prints the role's configuration of Cyclone DDS
 #![forbid(unsafe_code)]
 
 mod over_dds;

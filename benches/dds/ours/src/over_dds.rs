@@ -60,7 +60,7 @@ fn ping(ends: &Ends, args: &Args) -> Result<()> {
     let writer = Arc::new(ends.writer("Ping", &qos())?);
     let mut buffer = Buffer::new(args);
     let (mut next, echo) = (Buffer::new(args), Arc::clone(&writer));
-    let (mut trips, check) = (Trips::new(args.count), Check::new(args));
+    let (mut trips, check) = (Trips::new(args), Check::new(args));
     let _reader = ends.reader("Pong", &qos(), move |sample| {
         if let Some(number) = trips.came(number_of(&sample, check)) {
             done(next.write(&echo, number));
@@ -73,7 +73,7 @@ fn ping(ends: &Ends, args: &Args) -> Result<()> {
 }
 
 fn sink(ends: &Ends, args: &Args) -> Result<()> {
-    let (mut flow, check) = (Flow::new(args.count), Check::new(args));
+    let (mut flow, check) = (Flow::new(args), Check::new(args));
     let _reader = ends.reader("Flow", &qos(), move |sample| {
         flow.came(number_of(&sample, check));
     })?;
@@ -86,7 +86,7 @@ fn source(ends: &Ends, args: &Args) -> Result<()> {
     let writer = ends.writer("Flow", &qos().batching(true))?;
     let mut buffer = Buffer::new(args);
     wait_for_match(|| ends.are_matched(1));
-    for number in 0..args.count {
+    for number in 0..args.total() {
         buffer.write(&writer, number)?;
     }
     writer.flush()?;

@@ -55,7 +55,7 @@ impl Ends {
         }
         settle();
         let mut next = Some(0);
-        let (mut trips, check) = (Trips::new(args.count), Check::new(args));
+        let (mut trips, check) = (Trips::new(args), Check::new(args));
         while let Some(number) = next {
             set_number(&mut sample, number);
             sender.write(0, 0, &sample)?;
@@ -69,7 +69,7 @@ impl Ends {
     fn sink(&self, args: &Args) -> Result<()> {
         let mut receiver = self.receiver("flow")?;
         ready();
-        let (mut flow, check) = (Flow::new(args.count), Check::new(args));
+        let (mut flow, check) = (Flow::new(args), Check::new(args));
         let mut is_over = false;
         while !is_over {
             receiver.poll(|sample| is_over = flow.came(check.number_of(sample.bytes)));
@@ -85,7 +85,7 @@ impl Ends {
             std::thread::sleep(Duration::from_millis(2));
         }
         settle();
-        for number in 0..args.count {
+        for number in 0..args.total() {
             set_number(&mut sample, number);
             sender.write(0, 0, &sample)?;
         }

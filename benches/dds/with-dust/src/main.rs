@@ -151,7 +151,7 @@ impl Ends<'_> {
 
     async fn ping(&self) -> Result<()> {
         let out = self.out("Ping").await?;
-        let trips = Trips::new(self.args.count);
+        let trips = Trips::new(self.args);
         let next = Next {
             out: out.clone(),
             trips,
@@ -171,7 +171,7 @@ impl Ends<'_> {
     }
 
     async fn sink(&self) -> Result<()> {
-        let (flow, check) = (Flow::new(self.args.count), Check::new(self.args));
+        let (flow, check) = (Flow::new(self.args), Check::new(self.args));
         let _reader = self.each("Flow", Count { flow, check }).await?;
         ready();
         until_stdin_ends();
@@ -185,7 +185,7 @@ impl Ends<'_> {
             let matched = block_on(out.get_matched_subscriptions());
             matched.is_ok_and(|matched| !matched.is_empty())
         });
-        for number in 0..self.args.count {
+        for number in 0..self.args.total() {
             sample.number = number;
             write(&out, sample.clone()).await;
         }

@@ -77,7 +77,7 @@ impl Ends<'_> {
         settle();
         let mut sample = self.args.sample();
         let mut next = Some(0);
-        let (mut trips, check) = (Trips::new(self.args.count), Check::new(self.args));
+        let (mut trips, check) = (Trips::new(self.args), Check::new(self.args));
         while let Some(number) = next {
             set_number(&mut sample, number);
             send(&out, &sample)?;
@@ -89,7 +89,7 @@ impl Ends<'_> {
     fn sink(&self) -> Result<()> {
         let ins = self.service("flow")?.subscriber_builder().create()?;
         ready();
-        let (mut flow, check) = (Flow::new(self.args.count), Check::new(self.args));
+        let (mut flow, check) = (Flow::new(self.args), Check::new(self.args));
         while !flow.came(check.number_of(take(&ins)?.payload())) {}
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Ends<'_> {
         let out = self.publisher(&service)?;
         settle();
         let mut sample = self.args.sample();
-        for number in 0..self.args.count {
+        for number in 0..self.args.total() {
             set_number(&mut sample, number);
             send(&out, &sample)?;
         }

@@ -118,7 +118,7 @@ impl Ends<'_> {
     fn ping(&self) -> Result<()> {
         let out = Arc::new(self.out("ping")?);
         let echo = Arc::clone(&out);
-        let trips = std::sync::Mutex::new((Trips::new(self.args.count), self.args.sample()));
+        let trips = std::sync::Mutex::new((Trips::new(self.args), self.args.sample()));
         let check = Check::new(self.args);
         self.each("pong", move |sample| {
             let Ok(mut state) = trips.lock() else { return };
@@ -135,7 +135,7 @@ impl Ends<'_> {
     }
 
     fn sink(&self) -> Result<()> {
-        let flow = std::sync::Mutex::new(Flow::new(self.args.count));
+        let flow = std::sync::Mutex::new(Flow::new(self.args));
         let check = Check::new(self.args);
         self.each("flow", move |sample| {
             if let Ok(mut flow) = flow.lock() {
@@ -152,7 +152,7 @@ impl Ends<'_> {
         let mut sample = self.args.sample();
         wait_for_match(|| out.is_matched());
         settle();
-        for number in 0..self.args.count {
+        for number in 0..self.args.total() {
             set_number(&mut sample, number);
             out.send(&sample);
         }

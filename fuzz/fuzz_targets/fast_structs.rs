@@ -29,7 +29,7 @@ fuzz_target!(|input: (bool, bool, &[u8])| {
 fn both<F>(options: Options, mut rest: &[u8])
 where
     F: Feed,
-    for<'m> F::Decoded<'m>: Typed,
+    for<'m> F::Decoded<'m>: Typed<Feed = F>,
 {
     let by_ops = Options {
         oracle: true,
@@ -41,7 +41,7 @@ where
     let mut typed = TypedDecoder::<F>::new(options).expect("the same");
     // The second ones' previous values are those of other messages.
     let mut encoders = [(); 2].map(|()| {
-        let typed = TypedEncoder::new::<F>(options).expect("the same");
+        let typed = TypedEncoder::<F>::new(options).expect("the same");
         (Encoder::with_options(program.clone(), by_ops), typed)
     });
     let (mut message, mut again) = (Message::new(), Message::new());

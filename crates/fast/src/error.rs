@@ -69,7 +69,7 @@ pub enum ErrorCode {
     /// A line of JSON or a FIX message cannot be read as a message, or a message to be encoded is
     /// incomplete or has more fields or entries than its template.
     Input,
-    /// A record is encoded with other templates than it was decoded with.
+    /// A message or record is encoded with other templates than its own.
     Foreign,
 }
 
@@ -138,7 +138,7 @@ impl ErrorCode {
             Self::Truncated => ("EOF", "bytes end inside a message"),
             Self::Limit => ("LIMIT", "limit exceeded"),
             Self::Input => ("INPUT", "not a message"),
-            Self::Foreign => ("FOREIGN", "record was decoded with other templates"),
+            Self::Foreign => ("FOREIGN", "message is of other templates"),
         }
     }
 }

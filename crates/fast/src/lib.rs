@@ -5,7 +5,8 @@
 //! the fields to a [`Visitor`]: the empty one ([`Ignore`]), one of your own, which is called field
 //! by field before the message is complete, or a [`Message`] with access by tag, name and path.
 //!
-//! The codec does no I/O, reads no clock and starts no threads. After warm-up it does not allocate.
+//! The codec does no I/O, reads no clock and starts no threads. It allocates only where a message
+//! outgrows all messages before it; [`Decoder`] lists the exceptions.
 //!
 //! ```
 //! use fanfare_fast::{Decoder, Encoder, Message, Program};

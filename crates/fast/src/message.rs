@@ -12,9 +12,18 @@ use crate::visitor::Visitor;
 /// A program can also fill one for an [`Encoder`](crate::Encoder), which refuses what is not in its
 /// template. Each group, sequence and entry must be ended. An integer is held as its 64 bits, and
 /// the type of the field says whether they are signed: −1 for a uInt64 is 2⁶⁴ − 1.
+///
+/// Dynamic references of a decoded message are nested no deeper than
+/// [`Limits::MAX_REFERENCES`](crate::Limits::MAX_REFERENCES), and an encoder refuses others. A
+/// program can fill a message that is nested deeper. [`MessageView::visit`],
+/// [`json::write_line`](crate::json::write_line), [`fix::write_body`](crate::fix::write_body) and
+/// [`fix::write_message`](crate::fix::write_message) do not refuse it, and take stack for each
+/// level: the program must keep within that depth.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Message {
     template: Option<u32>,
+    /// The fingerprint of the template's program; 0 in an empty message.
+    program: u64,
     nodes: Vec<Node>,
     bytes: Vec<u8>,
     /// The nodes whose contents are being added.
@@ -46,6 +55,13 @@ impl Message {
         self.template
     }
 
+    /// Returns whether the message is of a template of this program. Returns true for an empty
+    /// message.
+    #[inline(always)]
+    pub(crate) const fn is_of(&self, program: &Program) -> bool {
+        self.program == 0 || self.program == program.fingerprint()
+    }
+
     #[inline(always)]
     pub(crate) fn nodes(&self) -> &[Node] {
         &self.nodes
@@ -71,6 +87,7 @@ impl Message {
     /// Clears the message, but keeps its memory.
     pub fn clear(&mut self) {
         self.template = None;
+        self.program = 0;
         self.nodes.clear();
         self.bytes.clear();
         self.open.clear();
@@ -111,6 +128,7 @@ impl Visitor for Message {
     fn begin_message(&mut self, template: &TemplateProgram) {
         self.clear();
         self.template = Some(template.index());
+        self.program = template.program();
     }
 
     #[inline(always)]
@@ -229,7 +247,8 @@ impl<'m> MessageView<'m> {
 }
 
 impl MessageView<'_> {
-    /// Calls a visitor as the [`Decoder`](crate::Decoder) of this message would.
+    /// Calls a visitor as the [`Decoder`](crate::Decoder) of this message would. Each level of the
+    /// message takes stack: see [`Message`] for the depth of one that no decoder has filled.
     pub fn visit<V: Visitor>(&self, visitor: &mut V) {
         visitor.begin_message(self.template());
         visit(self.fields(), visitor);

@@ -1,5 +1,5 @@
-//! The nodes of a message, of two words each, so that an encoder can compare many of them with what
-//! it expects without a branch for each.
+//! The nodes of a message. A node has two words, so that an encoder can compare many nodes with
+//! those that it expects, without a branch for each.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub(crate) struct Node {
     value: [u8; 8],
 }
 
-/// The kind of a node, as its head holds it.
+/// The kind of a node, which is in its head.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Tag {
@@ -27,7 +27,7 @@ enum Tag {
     Decimal,
     Short,
     Long,
-    // From here on: what has contents.
+    // All that follow have contents.
     Group,
     Sequence,
     Entry,
@@ -103,8 +103,8 @@ impl Node {
         Self::new(field, Tag::Short, 0, 0)
     }
 
-    /// Returns the length of a short text in bytes, given how its head differs from that of an
-    /// empty one. Returns more than 255 if the node is no short text.
+    /// Returns the length of a short text in bytes. `differ` is the exclusive or of the heads of
+    /// the node and of an empty text. The result is more than 255 if the node is no short text.
     #[inline(always)]
     pub(crate) const fn short_len(differ: u64) -> u64 {
         differ.rotate_right(EXTRA)
@@ -145,7 +145,7 @@ impl Node {
             Content::Entry => (Tag::Entry, 0),
             _ => (Tag::Group, 0),
         };
-        // Never closed, it has none.
+        // A node that is never closed has no contents.
         Self::new(field, tag, 0, pair(index + 1, number))
     }
 

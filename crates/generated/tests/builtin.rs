@@ -9,11 +9,11 @@ use fanfare_fast::{Options, Program};
 fn pass<F>(
     packets: &[Vec<u8>],
     decoder: &mut TypedDecoder<F>,
-    encoder: &mut TypedEncoder,
+    encoder: &mut TypedEncoder<F>,
     out: &mut Vec<u8>,
 ) where
     F: Feed,
-    for<'m> F::Decoded<'m>: Typed,
+    for<'m> F::Decoded<'m>: Typed<Feed = F>,
 {
     for packet in packets {
         decoder.reset();
@@ -33,14 +33,14 @@ fn pass<F>(
 fn allocated<F>(mut generator: Generator, options: Options) -> u64
 where
     F: Feed,
-    for<'m> F::Decoded<'m>: Typed,
+    for<'m> F::Decoded<'m>: Typed<Feed = F>,
 {
     let mut packets = Vec::new();
     while let Some(packet) = generator.next_packet().unwrap() {
         packets.push(packet.to_vec());
     }
     let mut decoder = TypedDecoder::<F>::new(options).unwrap();
-    let mut encoder = TypedEncoder::new::<F>(options).unwrap();
+    let mut encoder = TypedEncoder::<F>::new(options).unwrap();
     let mut out = Vec::new();
     pass(&packets, &mut decoder, &mut encoder, &mut out);
     allocations(|| pass(&packets, &mut decoder, &mut encoder, &mut out)) as u64

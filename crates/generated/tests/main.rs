@@ -69,11 +69,31 @@ fn members_of_messages_have_different_names() {
     }
 }
 
+/// A struct of such a name would hide what generated code means by it. Two names make one, too.
+#[test]
+fn structs_have_no_names_that_generated_code_uses() {
+    let names = ["Decoded", "ExactSizeIterator", "Messages", "SLOTS"];
+    let templates = names.map(|name| format!("<template name='{name}'/>"));
+    let group = "<template name='S'><group name='LOTS'><int32 name='I'/></group></template>";
+    let xml = format!("<templates>{}{group}</templates>", templates.concat());
+    let code = codegen::generate(&xml).unwrap();
+    for name in [
+        "Decoded2",
+        "ExactSizeIterator2",
+        "Messages2",
+        "SLOTS2",
+        "SLOTS3",
+    ] {
+        assert!(code.contains(&format!("pub struct {name} {{")), "{name}");
+    }
+    assert!(!code.contains("pub struct SLOTS {") && !code.contains("pub struct Decoded {"));
+}
+
 /// Decodes packets into structs and encodes those: the same bytes.
 fn there_and_back<F>(packets: &[Vec<u8>]) -> usize
 where
     F: Feed,
-    for<'m> F::Decoded<'m>: Typed,
+    for<'m> F::Decoded<'m>: Typed<Feed = F>,
 {
     // From rows with each kernel, and by straight-line code.
     let kernels = LaneKernel::all().map(Some).chain([None]);
@@ -90,10 +110,10 @@ where
 fn there_and_back_with<F>(options: Options, packets: &[Vec<u8>]) -> usize
 where
     F: Feed,
-    for<'m> F::Decoded<'m>: Typed,
+    for<'m> F::Decoded<'m>: Typed<Feed = F>,
 {
     let mut decoder = TypedDecoder::<F>::new(options).unwrap();
-    let mut encoder = TypedEncoder::new::<F>(options).unwrap();
+    let mut encoder = TypedEncoder::<F>::new(options).unwrap();
     let mut messages = 0;
     for packet in packets {
         decoder.reset();
@@ -148,19 +168,19 @@ fn spectra_comes_back_byte_for_byte() {
 }
 
 /// Two encoders, one by way of rows, one by straight-line code: the same bytes or errors.
-struct Both {
-    rows: TypedEncoder,
-    straight: TypedEncoder,
+struct Both<F> {
+    rows: TypedEncoder<F>,
+    straight: TypedEncoder<F>,
 }
 
-impl Both {
-    fn new<F: Feed>() -> Self {
+impl<F: Feed> Both<F> {
+    fn new() -> Self {
         let with = |kernel| {
             let options = Options {
                 kernel,
                 ..Options::default()
             };
-            TypedEncoder::new::<F>(options).unwrap()
+            TypedEncoder::<F>::new(options).unwrap()
         };
         Self {
             rows: with(Options::default().kernel),
@@ -168,7 +188,7 @@ impl Both {
         }
     }
 
-    fn encode(&mut self, message: &impl Typed) {
+    fn encode(&mut self, message: &impl Typed<Feed = F>) {
         let (mut bytes, mut expected) = (Vec::new(), Vec::new());
         let result = self.rows.encode(message, &mut bytes);
         assert_eq!(result, self.straight.encode(message, &mut expected));
@@ -190,7 +210,7 @@ fn number(random: &mut Rng) -> u64 {
 #[test]
 fn structs_are_encoded_alike_in_rows_and_by_straight_line_code() {
     let mut random = Rng::with_seed(1);
-    let mut both = Both::new::<complex::Messages>();
+    let mut both = Both::<complex::Messages>::new();
     let mut data = complex::MarketData::default();
     for round in 0..3_000 {
         let mut next = || number(&mut random);
@@ -220,7 +240,7 @@ fn structs_are_encoded_alike_in_rows_and_by_straight_line_code() {
             both.encode(&complex::Done::default());
         }
     }
-    let mut both = Both::new::<every::Messages>();
+    let mut both = Both::<every::Messages>::new();
     for _ in 0..20 {
         both.encode(&full());
         both.encode(&every::EveryType::default());
@@ -294,7 +314,7 @@ fn full() -> every::EveryType {
 
 #[test]
 fn every_type_is_written_and_read() {
-    let mut encoder = TypedEncoder::new::<every::Messages>(Options::default()).unwrap();
+    let mut encoder = TypedEncoder::<every::Messages>::new(Options::default()).unwrap();
     let mut decoder = TypedDecoder::<every::Messages>::new(Options::default()).unwrap();
     let absent = every::EveryType {
         // A tail cannot become shorter.
@@ -331,7 +351,7 @@ fn a_dynamic_reference_holds_any_message() {
     carrier(&inner, 1).write(&program, &mut middle);
     let outer = carrier(&middle, 2);
     let mut bytes = Vec::new();
-    let mut encoder = TypedEncoder::new::<every::Messages>(Options::default()).unwrap();
+    let mut encoder = TypedEncoder::<every::Messages>::new(Options::default()).unwrap();
     encoder.encode(&outer, &mut bytes).unwrap();
     let mut decoder = TypedDecoder::<every::Messages>::new(Options::default()).unwrap();
     let (len, decoded) = decoder.decode(&bytes).unwrap();

@@ -25,8 +25,8 @@ fn decoders() -> [TypedDecoder<every::Messages>; 2] {
     })
 }
 
-fn encoder() -> TypedEncoder {
-    TypedEncoder::new::<every::Messages>(Options::default()).unwrap()
+fn encoder() -> TypedEncoder<every::Messages> {
+    TypedEncoder::new(Options::default()).unwrap()
 }
 
 fn message(entries: u32) -> every::EveryType {

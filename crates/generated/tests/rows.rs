@@ -120,13 +120,13 @@ pub(crate) fn line(program: &Program, message: &Message) -> String {
 fn beside<F>(stream: &[u8], options: Options) -> usize
 where
     F: Feed,
-    for<'m> F::Decoded<'m>: Typed,
+    for<'m> F::Decoded<'m>: Typed<Feed = F>,
 {
     let program = Program::parse(F::TEMPLATES).unwrap();
     let mut oracle = Decoder::with_options(program.clone(), scalar(options));
     let mut typed = TypedDecoder::<F>::new(options).unwrap();
     let mut encoder = Encoder::with_options(program.clone(), scalar(options));
-    let mut typed_encoder = TypedEncoder::new::<F>(options).unwrap();
+    let mut typed_encoder = TypedEncoder::<F>::new(options).unwrap();
     let (mut message, mut again) = (Message::new(), Message::new());
     let (mut expected, mut bytes) = (Vec::new(), Vec::new());
     let (mut at, mut count) = (0, 0);
@@ -157,7 +157,7 @@ where
 fn beside_all<F>(stream: &[u8]) -> usize
 where
     F: Feed,
-    for<'m> F::Decoded<'m>: Typed,
+    for<'m> F::Decoded<'m>: Typed<Feed = F>,
 {
     let kernels = LaneKernel::all().map(Some).chain([None]);
     let each = kernels.flat_map(|kernel| {
@@ -201,7 +201,7 @@ fn damaged_feeds_are_the_same_in_structs() {
     fn all<F>(mut generator: Generator)
     where
         F: Feed,
-        for<'m> F::Decoded<'m>: Typed,
+        for<'m> F::Decoded<'m>: Typed<Feed = F>,
     {
         let mut dice = Dice(Rng::with_seed(3));
         while let Some(packet) = generator.next_packet().unwrap() {

@@ -204,22 +204,22 @@ struct Both<F> {
     typed: TypedDecoder<F>,
     message: Message,
     again: Message,
-    encoders: Encoders,
+    encoders: Encoders<F>,
 }
 
 impl<F> Both<F>
 where
     F: Feed + Clone,
-    for<'m> F::Decoded<'m>: Typed,
+    for<'m> F::Decoded<'m>: Typed<Feed = F>,
 {
     fn new(options: Options) -> Self {
         let program = Program::parse(F::TEMPLATES).unwrap();
         Self {
             encoders: Encoders {
                 oracle: Encoder::with_options(program.clone(), scalar(options)),
-                typed: TypedEncoder::new::<F>(options).unwrap(),
+                typed: TypedEncoder::<F>::new(options).unwrap(),
                 of_good_ones: Encoder::with_options(program.clone(), scalar(options)),
-                restoring: TypedEncoder::new::<F>(options).unwrap(),
+                restoring: TypedEncoder::<F>::new(options).unwrap(),
                 message: Message::new(),
                 dice: Rng::with_seed(7),
                 counts: (0, 0),
@@ -272,19 +272,23 @@ where
 }
 
 /// Encodes structs, and op by op.
-struct Encoders {
+struct Encoders<F> {
     oracle: Encoder,
-    typed: TypedEncoder,
+    typed: TypedEncoder<F>,
     /// Encodes what the next one encodes, which restores what it had where that fails.
     of_good_ones: Encoder,
-    restoring: TypedEncoder,
+    restoring: TypedEncoder<F>,
     message: Message,
     dice: Rng,
     /// How many messages were encoded, and how many could not be.
     counts: (usize, usize),
 }
 
-impl Encoders {
+impl<F> Encoders<F>
+where
+    F: Feed,
+    for<'m> F::Decoded<'m>: Typed<Feed = F>,
+{
     fn reset(&mut self) {
         self.oracle.reset();
         self.typed.reset();
@@ -293,11 +297,7 @@ impl Encoders {
     }
 
     /// Encodes a struct, and the message of its values.
-    fn encode<F>(&mut self, feed: &F)
-    where
-        F: Feed,
-        for<'m> F::Decoded<'m>: Typed,
-    {
+    fn encode(&mut self, feed: &F) {
         let decoded = feed.decoded().unwrap();
         let program = self.oracle.program();
         decoded.write(program, &mut self.message);
@@ -327,11 +327,7 @@ impl Encoders {
     }
 
     /// Encodes a struct with some members of other values, many of which no field can have.
-    fn encode_changed<F>(&mut self, mut feed: F)
-    where
-        F: Feed,
-        for<'m> F::Decoded<'m>: Typed,
-    {
+    fn encode_changed(&mut self, mut feed: F) {
         let template = feed.decoded().unwrap().template();
         let program = self.oracle.program().clone();
         let fields = program.fields().iter().enumerate();
@@ -344,7 +340,7 @@ impl Encoders {
         self.encode(&feed);
     }
 
-    fn change<F: Feed>(&mut self, feed: &mut F, index: usize, kind: FieldKind) {
+    fn change(&mut self, feed: &mut F, index: usize, kind: FieldKind) {
         const BEYOND: [&[u8]; 5] = [
             b"\xff",
             b"A\x80",
@@ -388,7 +384,7 @@ fn options(strict: bool) -> Options {
 fn beside_all<F>([strict, lenient]: &mut [Both<F>; 2], stream: &[u8], random: &mut Rng)
 where
     F: Feed + Clone,
-    for<'m> F::Decoded<'m>: Typed,
+    for<'m> F::Decoded<'m>: Typed<Feed = F>,
 {
     assert_eq!(strict.decode(stream), None);
     let cut = &stream[..random.usize(..=stream.len())];

@@ -52,7 +52,15 @@ def member(one, value, templates):
         return [Pairs(members(one.inner, entry, templates)) for entry in value]
     if one.type == "dynamic":
         return of(value, templates)
-    return value.decode(errors="replace")
+    return string(value)
+
+
+def string(value):
+    """Returns a string, or an object with its bytes if they are not UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return Pairs((("raw", value.hex()),))
 
 
 def value(foreign):

@@ -168,11 +168,8 @@ fn decoded(model: &Model<'_>, out: &mut String) {
 fn feed(model: &Model<'_>, xml: &str, out: &mut String) {
     out.push_str("#[allow(clippy::all, clippy::pedantic)]\n");
     out.push_str("impl ::fanfare_fast::typed::Feed for Messages {\n");
-    let hashes = "#".repeat(longest_hashes(xml) + 1);
-    _ = writeln!(
-        out,
-        "    const TEMPLATES: &'static str = r{hashes}\"{xml}\"{hashes};\n"
-    );
+    let templates = literal(xml);
+    _ = writeln!(out, "    const TEMPLATES: &'static str = {templates};\n");
     out.push_str("    type Decoded<'m> = Decoded<'m>;\n\n    #[inline]\n");
     out.push_str("    fn decoded(&self) -> Option<Decoded<'_>> {\n");
     out.push_str("        Some(match self.template {\n");
@@ -190,10 +187,52 @@ fn feed(model: &Model<'_>, xml: &str, out: &mut String) {
     out.push_str("}\n\n");
 }
 
+/// The most `#` around a raw string.
+const MAX_HASHES: usize = 255;
+
+/// Returns the literal of a text: a raw string, unless none can hold the text.
+fn literal(text: &str) -> String {
+    let has_bare_return = text.split('\r').skip(1).any(|rest| !rest.starts_with('\n'));
+    let turns = |char| matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let hashes = longest_hashes(text) + 1;
+    if has_bare_return || text.contains(turns) || hashes > MAX_HASHES {
+        return format!("{text:?}");
+    }
+    let hashes = "#".repeat(hashes);
+    format!("r{hashes}\"{text}\"{hashes}")
+}
+
 /// Returns the length of the longest run of `#` after a quotation mark, for a raw string that holds
 /// the text.
 fn longest_hashes(text: &str) -> usize {
     let behind = text.split('"').skip(1);
     let runs = behind.map(|rest| rest.bytes().take_while(|b| *b == b'#').count());
     runs.max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_neither_a_raw_string_nor_a_comment_can_hold_is_escaped() {
+        let xml = "<template name='T\u{202e}' id='1'>\r<uInt32 name='A\u{2066}'/></template>";
+        let code = generate(xml).unwrap();
+        assert!(!code.contains(['\r', '\u{202e}', '\u{2066}']));
+        for escaped in [
+            r"/// Template T\u{202e} (1).",
+            r"/// A\u{2066}, uInt32.",
+            r#"= "<template name='T\u{202e}' id='1'>\r<uInt32 name='A\u{2066}'/></template>";"#,
+        ] {
+            assert!(code.contains(escaped), "{escaped}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_raw_strings() {
+        assert_eq!(literal("a\r\n\"b"), "r#\"a\r\n\"b\"#");
+        assert_eq!(literal("\"##"), "r###\"\"##\"###");
+        let many = format!("\"{}", "#".repeat(255));
+        assert_eq!(literal(&many), format!("{many:?}"));
+    }
 }

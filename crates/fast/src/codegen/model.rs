@@ -4,6 +4,7 @@ use crate::program::{FieldId, FieldKind, Op, Program};
 use crate::template::OperatorKind;
 use crate::value::{IntType, TextType};
 use fanfare_wire::names::{Taken, pascal, snake};
+use fanfare_wire::text::Shown;
 
 /// A struct: of a template, a group, or the entries of a sequence.
 pub(super) struct Struct {
@@ -49,6 +50,9 @@ pub(super) struct Model<'p> {
     taken: Taken,
 }
 
+/// The names that a struct must not have, because generated code uses them without a path.
+const RESERVED: [&str; 4] = ["Decoded", "ExactSizeIterator", "Messages", "SLOTS"];
+
 impl<'p> Model<'p> {
     pub(super) fn new(program: &'p Program) -> Self {
         let mut model = Self {
@@ -57,14 +61,14 @@ impl<'p> Model<'p> {
             templates: Vec::new(),
             members: Vec::new(),
             layout: program.layout(),
-            taken: Taken::from(["Messages", "Decoded"]),
+            taken: Taken::from(RESERVED),
         };
         let mut members = Taken::from(["template"]);
         for template in program.templates() {
             let id = template
                 .id()
                 .map_or("no id".to_owned(), |id| id.to_string());
-            let doc = format!("Template {} ({id}).", template.name());
+            let doc = format!("Template {} ({id}).", Shown(template.name()));
             let fields = program.template_fields(template);
             let index = model.define(pascal(template.name()), doc, fields);
             model.templates.push(index);
@@ -94,7 +98,8 @@ impl<'p> Model<'p> {
         let name = taken.unique(snake(field.name()));
         let tag = field
             .id_text()
-            .map_or(String::new(), |tag| format!("({tag})"));
+            .map_or(String::new(), |tag| format!("({})", Shown(tag)));
+        let shown = Shown(field.name());
         let (shape, ty) = match field.kind() {
             _ if is_constant(program, id) => (Shape::Constant, "constant"),
             FieldKind::Int(ty) => (Shape::Int(ty), ty.name()),
@@ -108,7 +113,7 @@ impl<'p> Model<'p> {
                 } else {
                     "The group"
                 };
-                let doc = format!("{what} of {}{tag}.", field.name());
+                let doc = format!("{what} of {shown}{tag}.");
                 let index = self.define(inner, doc, program.children(id));
                 if field.is_sequence() {
                     (Shape::Sequence(index), "sequence")
@@ -120,7 +125,7 @@ impl<'p> Model<'p> {
         Member {
             id,
             name,
-            doc: format!("{}{tag}, {ty}.", field.name()),
+            doc: format!("{shown}{tag}, {ty}."),
             optional: field.optional(),
             shape,
             first: id.index(),

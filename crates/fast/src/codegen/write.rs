@@ -56,6 +56,7 @@ pub(super) fn typed(model: &Model<'_>, item: &Struct, template: usize, out: &mut
         "impl ::fanfare_fast::typed::Typed for {} {{",
         item.name
     );
+    out.push_str("    type Feed = Messages;\n\n");
     out.push_str("    fn write<V: ::fanfare_fast::Visitor>(\n        &self,\n");
     out.push_str("        program: &::fanfare_fast::Program,\n        visitor: &mut V,\n    ) {\n");
     _ = writeln!(
@@ -79,6 +80,7 @@ pub(super) fn decoded(model: &Model<'_>, out: &mut String) {
         out.push_str("        }\n    }\n");
     };
     out.push_str("impl ::fanfare_fast::typed::Typed for Decoded<'_> {\n");
+    out.push_str("    type Feed = Messages;\n\n");
     out.push_str("    fn write<V: ::fanfare_fast::Visitor>(\n        &self,\n");
     out.push_str("        program: &::fanfare_fast::Program,\n        visitor: &mut V,\n    ) {\n");
     arms("write(program, visitor)", out);

@@ -10,8 +10,8 @@ use crate::program::lanes::Flat;
 /// The number of entries that are decoded before a visitor receives them.
 pub(super) const BATCH: usize = 8;
 
-/// The least number of messages after which a codec leaves lanes, which is permanent. A few packets
-/// of another kind do not reach it.
+/// The number of messages that are counted before a codec may leave lanes for good. It is larger
+/// than a few packets of irregular messages.
 const COUNTED: u64 = 1 << 12;
 
 /// The state that a decoder keeps for its segments.
@@ -32,7 +32,7 @@ pub(super) struct LaneState {
     pub(super) tally: Tally,
 }
 
-/// The count of messages that were tried in lanes since the last judgement.
+/// The messages that were tried in lanes since the count started.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
     pub(crate) tried: u64,
@@ -41,8 +41,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Returns whether most messages were not done in lanes, once enough are counted. The count
-    /// then starts again.
+    /// Returns true if enough messages are counted, and lanes did not do most of them. With enough
+    /// messages, the count starts again.
     #[inline]
     pub(crate) fn is_in_vain(&mut self) -> bool {
         if self.tried < COUNTED {

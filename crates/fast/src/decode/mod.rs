@@ -38,25 +38,34 @@ pub(crate) use run::incremented;
 use structs::StructSink;
 pub(crate) use visit::visit_row;
 
-/// The limits of a decoder or an encoder. It refuses to exceed them ([`ErrorCode::Limit`]).
+/// The limits of the messages of a decoder or an encoder. A message beyond one of them is an error
+/// ([`ErrorCode::Limit`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The maximum length of a message in bytes. The default is 1 MiB.
     pub message: usize,
-    /// The maximum length of a string or byte vector in bytes, except of an initial value that is
-    /// not in the stream. The default is 64 KiB.
+    /// The maximum length of a string or byte vector in bytes. An initial value that is not in the
+    /// stream may be longer. The default is 64 KiB.
     pub text: usize,
     /// The maximum number of entries of a sequence. The default is 65,536.
     pub entries: u32,
-    /// The maximum number of fields of a message, with those of all entries. The default is
-    /// 1,048,576.
+    /// The maximum number of fields of a message, with those of all entries. The message itself,
+    /// each group, each entry and each message in a reference count as one field more. The default
+    /// is 1,048,576.
     pub fields: u32,
-    /// The maximum length in bytes of all strings and byte vectors of a message, copied ones
-    /// included. Each counts for at least four bytes. This is a limit of decoders alone. The
-    /// default is 16 MiB.
+    /// The maximum length in bytes of all strings and byte vectors of a message together, with
+    /// those that operators copy. Each counts for at least four bytes. Encoders do not have this
+    /// limit. The default is 16 MiB.
     pub texts: usize,
-    /// The maximum nesting of dynamic template references. The default is 16.
+    /// The maximum nesting of dynamic template references, which is
+    /// [`MAX_REFERENCES`](Self::MAX_REFERENCES) for any larger number. The default is 16.
     pub references: u32,
+}
+
+impl Limits {
+    /// The largest effective [`references`](Self::references). A nested message takes room on the
+    /// stack, and so a larger limit would let a feed exhaust it.
+    pub const MAX_REFERENCES: u32 = 64;
 }
 
 impl Default for Limits {
@@ -75,14 +84,16 @@ impl Default for Limits {
 /// The options of a decoder or an encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Whether R1, R2, R6, R7, R8 and R9 are errors. The default is true. False lets pass what
-    /// exchanges are known to send:
+    /// Whether R1, R2, R6, R7, R8 and R9 are errors. The default is true. A lenient decoder lets
+    /// pass what exchanges are known to send:
     /// - R6: integers with redundant leading groups;
     /// - R7: presence maps with trailing groups of zeros;
-    /// - R8: presence bits that no field uses;
+    /// - R8: presence bits that no field uses, and bits behind the fields of a bit group;
     /// - R9: strings with a zero preamble before other characters than NUL;
     /// - R2: Unicode strings that are not valid UTF-8;
-    /// - R1: exponents outside -63 to 63, as long as they are within -128 to 127.
+    /// - R1: exponents outside -63 to 63, but within -128 to 127.
+    ///
+    /// A lenient encoder lets pass the same strings (R2) and exponents (R1).
     pub strict: bool,
     /// The limits.
     pub limits: Limits,
@@ -105,6 +116,13 @@ impl Options {
         }
         self.kernel
     }
+
+    /// Returns the options with the limits that are in effect.
+    pub(crate) fn in_effect(mut self) -> Self {
+        let references = &mut self.limits.references;
+        *references = (*references).min(Limits::MAX_REFERENCES);
+        self
+    }
 }
 
 impl Default for Options {
@@ -121,9 +139,9 @@ impl Default for Options {
 /// A decoder of the messages of one stream, which keeps their previous values.
 ///
 /// A decoder is used by one thread at a time, and can be sent to another. It allocates when it is
-/// made. Afterwards it allocates only where a string outgrows its predecessors in the same field,
-/// at the first [`decode_partial`](Self::decode_partial), and once, at a reset, if vector kernels
-/// could not decode most of some thousand messages.
+/// made. Afterwards it allocates only where the strings of a message outgrow those of all messages
+/// before it, at the first [`decode_partial`](Self::decode_partial), and once, at a reset, if
+/// vector kernels could not decode most of some thousand messages.
 ///
 /// ```
 /// use fanfare_fast::{Decoder, Message, Program};
@@ -179,6 +197,7 @@ impl Decoder {
     #[must_use]
     pub fn with_options(program: impl Into<Arc<Program>>, options: Options) -> Self {
         let program = program.into();
+        let options = options.in_effect();
         let lanes = LaneState::new(&program, &options);
         let previous = match lanes.kernel {
             Some(_) => Previous::Columns(Dictionaries::new(&program)),

@@ -45,9 +45,8 @@ impl Encoder {
     /// Appends one message to `out`, and returns the number of bytes.
     ///
     /// # Errors
-    /// Those of [`Self::encode`], [`ErrorCode::Foreign`], before anything is done, if the record
-    /// comes from a decoder with other templates, and an input error if the record holds no whole
-    /// message.
+    /// Those of [`Self::encode`], of which [`ErrorCode::Foreign`] also concerns a record from a
+    /// decoder with other templates, and an input error if the record holds no whole message.
     #[inline(always)]
     pub fn encode_record(
         &mut self,

@@ -16,7 +16,7 @@ pub(crate) mod writer;
 use std::sync::Arc;
 
 use crate::decode::Options;
-use crate::error::{CodecError, Failure};
+use crate::error::{CodecError, ErrorCode, Failure};
 use crate::message::Message;
 use crate::previous::PreviousValues;
 use crate::program::Program;
@@ -34,7 +34,8 @@ pub(crate) const fn is_word(bits: u32) -> bool {
 
 /// An encoder of the messages of one stream, which keeps their previous values.
 ///
-/// Threads and allocation are as for [`crate::Decoder`].
+/// Threads and allocation are as for [`crate::Decoder`]. An encoder also allocates where a message
+/// is longer than all messages before it.
 #[derive(Debug, Clone)]
 pub struct Encoder {
     program: Arc<Program>,
@@ -76,6 +77,7 @@ impl Encoder {
     #[must_use]
     pub fn with_options(program: impl Into<Arc<Program>>, options: Options) -> Self {
         let program = program.into();
+        let options = options.in_effect();
         let previous = match Lanes::new(&program, &options) {
             Some(lanes) => Previous::Columns(Box::new(lanes)),
             None => Previous::Slots(Slots::new(&program)),
@@ -127,6 +129,10 @@ impl Encoder {
     /// Appends one message to `out`, and returns the number of bytes.
     ///
     /// # Errors
+    /// [`ErrorCode::Foreign`], before anything is done, if the message is of a template of a
+    /// program with other templates. Fields are taken to be of the same program as the template,
+    /// without a check.
+    ///
     /// D3 where an operator cannot express the value, D6 where a mandatory field is absent, D1
     /// where a value has another type than its field, D9 for a template without an identifier that
     /// is not the only one, an input error where the message has more fields or entries than its
@@ -134,6 +140,9 @@ impl Encoder {
     /// the errors of the values. `out` is then as before the call, and previous values are in an
     /// unknown state until [`Self::reset`].
     pub fn encode(&mut self, message: &Message, out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        if !message.is_of(&self.program) {
+            return Err(CodecError::new(ErrorCode::Foreign, 0));
+        }
         let start = out.len();
         let done = match &mut self.previous {
             Previous::Columns(lanes) => lanes.encode(&self.program, message, out),

@@ -24,6 +24,8 @@ pub enum FixError {
     Syntax(usize),
     /// The repeating group with this count field does not have that number of entries.
     Count(u32),
+    /// The fields after this count field are that number of entries in two ways.
+    Ambiguous(u32),
     /// A value does not fit its field.
     Value(CodecError),
     /// No template matches the message.
@@ -37,6 +39,7 @@ impl fmt::Display for FixError {
         match self {
             Self::Syntax(at) => write!(f, "no tag=value at byte {at}"),
             Self::Count(tag) => write!(f, "wrong number of entries after field {tag}"),
+            Self::Ambiguous(tag) => write!(f, "two ways to cut the entries after field {tag}"),
             Self::Value(error) => error.fmt(f),
             Self::NoTemplate => write!(f, "no template has this MsgType(35) and these fields"),
             Self::Templates(count) => write!(f, "{count} templates have exactly these fields"),
@@ -188,9 +191,10 @@ fn is_complete(fields: Fields<'_>) -> bool {
 
 /// Makes `message` the message of a template with these fields, which are found by tag. Fields that
 /// the template does not have are ignored. An entry of a repeating group begins with the field that
-/// the first entry begins with, or where a field comes a second time. If that does not give as many
-/// entries as the count says, an entry begins where the order of the template is broken. Fields of
-/// entries are never taken for fields of the same tag outside of the group.
+/// the first entry begins with, or where a field comes a second time; or else it begins where the
+/// order of the template is broken. The rule that gives as many entries as the count says applies.
+/// If both rules do, but with different entries, the fields are ambiguous. Fields of entries are
+/// never taken for fields of the same tag outside of the group.
 ///
 /// # Errors
 /// A [`FixError`]. `message` must then not be used.
@@ -293,9 +297,12 @@ impl<'a> FixSource<'a> {
             at += 1;
             let behind = at..range.end;
             for field in sequences.extract_if(.., |field| field.tag() == Some(tag)) {
-                let Some(entries) = self.entries(field, count, behind.clone()) else {
-                    self.error.get_or_insert(FixError::Count(tag));
-                    continue;
+                let entries = match self.entries(field, (tag, count), behind.clone()) {
+                    Ok(entries) => entries,
+                    Err(error) => {
+                        self.error.get_or_insert(error);
+                        continue;
+                    }
                 };
                 if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
                     self.hidden[first.start..last.end].fill(depth);
@@ -327,18 +334,27 @@ impl<'a> FixSource<'a> {
         })
     }
 
-    /// Returns the entries after a count, if there are as many.
+    /// Returns the entries after a count field, if there are as many.
     fn entries(
         &self,
         field: &Field,
-        count: &[u8],
+        (tag, count): (u32, &[u8]),
         behind: Range<usize>,
-    ) -> Option<Vec<Range<usize>>> {
-        match usize::try_from(int::parse_u64(count)?).ok()? {
-            0 => Some(Vec::new()),
+    ) -> Result<Vec<Range<usize>>, FixError> {
+        let count = int::parse_u64(count).and_then(|count| usize::try_from(count).ok());
+        let cuts = match count {
+            Some(0) => return Ok(Vec::new()),
             // Each entry has a field at least: a count cannot ask for more memory than was sent.
-            count if count <= self.fields.len() => self.cut(field, behind, count),
-            _ => None,
+            Some(count) if count <= self.fields.len() => {
+                let cuts = self.cuts(field, behind);
+                cuts.map(|entries| (entries.len() == count).then_some(entries))
+            }
+            _ => [None, None],
+        };
+        match cuts {
+            [Some(one), Some(other)] if one != other => Err(FixError::Ambiguous(tag)),
+            [Some(entries), _] | [None, Some(entries)] => Ok(entries),
+            [None, None] => Err(FixError::Count(tag)),
         }
     }
 
@@ -366,8 +382,10 @@ impl<'a> FixSource<'a> {
         self.scopes.last()?.fields.clone().find(visible)
     }
 
-    /// Cuts the fields after a count into entries.
-    fn cut(&self, field: &Field, behind: Range<usize>, count: usize) -> Option<Vec<Range<usize>>> {
+    /// Cuts the fields after a count into entries: by the delimiter, which is the first field, and
+    /// by the order of the template. A sender that leaves out the first field of an entry, as
+    /// [`write_body`] does where it is absent, has no delimiter.
+    fn cuts(&self, field: &Field, behind: Range<usize>) -> [Vec<Range<usize>>; 2] {
         let (from, to) = (behind.start, behind.end);
         let mut tags = Vec::new();
         add_tags(self.program, self.program.children(field.id()), &mut tags);
@@ -381,14 +399,11 @@ impl<'a> FixSource<'a> {
                 || (!nested.contains(&tag)
                     && self.fields[start..at].iter().any(|field| field.0 == tag))
         });
-        if by_delimiter.len() == count {
-            return Some(by_delimiter);
-        }
         let by_order = self.split(from..end, |_, at| {
             let tag = self.fields[at].0;
             !nested.contains(&tag) && position(at) <= position(at - 1)
         });
-        (by_order.len() == count).then_some(by_order)
+        [by_delimiter, by_order]
     }
 
     /// Returns the tags that may come more than once in an entry: those of repeating groups inside

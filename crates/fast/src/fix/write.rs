@@ -25,7 +25,9 @@ impl fmt::Display for SohError {
 impl std::error::Error for SohError {}
 
 /// Appends the fields as `tag=value`, each followed by SOH, in the order of the template but with
-/// MsgType(35) first. Absent fields are left out. Nothing is allocated if `out` has room.
+/// MsgType(35) first. Absent fields are left out. Nothing is allocated if `out` has room. Each
+/// level of the message takes stack: see [`Message`](crate::Message) for the depth of one that no
+/// decoder has filled.
 ///
 /// # Errors
 /// [`SohError`]; `out` is then as before.

@@ -5,6 +5,8 @@
 //! "exponent": E}`, strings strings, byte vectors `{"hex": "…"}`, an absent optional field `null`,
 //! groups objects, sequences arrays of objects (without their length), the fields of a static
 //! reference are in place, a dynamic one is `"templateRef": {"template": …, "id": …, "fields": …}`.
+//! A string that is not valid UTF-8, as a lenient decoder lets pass, is `{"raw": "…"}` with its
+//! bytes as hexadecimal digits.
 //! An error is `{"error": CODE, "offset": BYTE, "template": …, "field": PATH, "message": …}`.
 
 mod parse;

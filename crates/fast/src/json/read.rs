@@ -264,6 +264,8 @@ enum Source<'j> {
     Text(&'j str),
     Decimal(Decimal),
     Hex(&'j str),
+    /// The bytes of a string, as hexadecimal digits.
+    Raw(&'j str),
 }
 
 impl<'j> Source<'j> {
@@ -277,13 +279,17 @@ impl<'j> Source<'j> {
     }
 }
 
-/// Returns a byte vector, `{"hex": …}`, or a decimal, `{"mantissa": …, "exponent": …}`.
+/// Returns a byte vector, `{"hex": …}`, a string by its bytes, `{"raw": …}`, or a decimal,
+/// `{"mantissa": …, "exponent": …}`.
 fn parts<'j>(members: &'j Members<'_>) -> Result<Source<'j>, ErrorCode> {
     let (mut mantissa, mut exponent) = (None, None);
     for (name, json) in members.iter() {
         match (name, &json.value) {
             ("hex", Value::Text(hex)) if members.iter().count() == 1 => {
                 return Ok(Source::Hex(hex));
+            }
+            ("raw", Value::Text(raw)) if members.iter().count() == 1 => {
+                return Ok(Source::Raw(raw));
             }
             ("mantissa", Value::Number(number)) if mantissa.is_none() => mantissa = Some(*number),
             ("exponent", Value::Number(number)) if exponent.is_none() => exponent = Some(*number),
@@ -307,6 +313,7 @@ fn to_int(value: &Value<'_>, ty: IntType) -> Result<i128, ErrorCode> {
             return value.ok_or(ErrorCode::R5);
         }
         Source::Hex(_) => return Err(ErrorCode::D10),
+        Source::Raw(_) => return Err(ErrorCode::D1),
     };
     if ty.holds(value) {
         Ok(value)
@@ -382,6 +389,7 @@ fn to_decimal(value: &Value<'_>) -> Result<Decimal, ErrorCode> {
         Source::Text(text) => value::parse_decimal(text),
         Source::Decimal(decimal) => Ok(decimal),
         Source::Hex(_) => Err(ErrorCode::D10),
+        Source::Raw(_) => Err(ErrorCode::D1),
     }
 }
 
@@ -403,6 +411,8 @@ fn to_bytes(value: &Value<'_>, ty: TextType) -> Result<Vec<u8>, ErrorCode> {
         (Source::Text(text), TextType::Bytes) => value::parse_hex(text),
         (Source::Text(text), _) => Ok(text.as_bytes().to_vec()),
         (Source::Hex(hex), TextType::Bytes) => value::parse_hex(hex),
+        (Source::Raw(_), TextType::Bytes) => Err(ErrorCode::D1),
+        (Source::Raw(raw), _) => value::parse_hex(raw),
         (Source::Hex(hex), _) => {
             value::parse_hex(hex)?;
             Ok(hex

@@ -8,7 +8,8 @@ use crate::error::CodecError;
 use crate::message::{Fields, MessageView, Value};
 use crate::program::{Program, TemplateProgram};
 
-/// Appends a message as one line, without a line break.
+/// Appends a message as one line, without a line break. Each level of the message takes stack: see
+/// [`Message`](crate::Message) for the depth of one that no decoder has filled.
 pub fn write_line(message: MessageView<'_>, out: &mut String) {
     template(message.template(), message.fields(), out);
 }
@@ -66,14 +67,11 @@ fn value(value: Value<'_>, out: &mut String) {
                 "{{\"mantissa\": {mantissa}, \"exponent\": {exponent}}}"
             );
         }
-        Value::Ascii(text) | Value::Unicode(text) => string(&String::from_utf8_lossy(text), out),
-        Value::Bytes(bytes) => {
-            out.push_str("{\"hex\": \"");
-            for byte in bytes {
-                _ = write!(out, "{byte:02x}");
-            }
-            out.push_str("\"}");
-        }
+        Value::Ascii(text) | Value::Unicode(text) => match std::str::from_utf8(text) {
+            Ok(text) => string(text, out),
+            Err(_) => digits("raw", text, out),
+        },
+        Value::Bytes(bytes) => digits("hex", bytes, out),
         Value::Group(content) => fields(content, out),
         Value::Sequence(entries) => {
             out.push('[');
@@ -87,6 +85,15 @@ fn value(value: Value<'_>, out: &mut String) {
         }
         Value::Template(inner, content) => template(inner, content, out),
     }
+}
+
+/// Appends an object whose only member has the bytes as hexadecimal digits.
+fn digits(name: &str, bytes: &[u8], out: &mut String) {
+    _ = write!(out, "{{\"{name}\": \"");
+    for byte in bytes {
+        _ = write!(out, "{byte:02x}");
+    }
+    out.push_str("\"}");
 }
 
 fn optional(text: Option<&str>, out: &mut String) {

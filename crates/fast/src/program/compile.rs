@@ -125,6 +125,7 @@ impl<'s> Compiler<'s> {
         let children = self.append_children(children);
         self.program.templates.push(TemplateProgram {
             index: index as u32,
+            program: 0,
             name: template.name.clone(),
             id: template.id,
             reset,
@@ -149,6 +150,7 @@ impl<'s> Compiler<'s> {
         body.bits = 1;
         self.program.templates.push(TemplateProgram {
             index: self.program.templates.len() as u32,
+            program: 0,
             name: Name {
                 ns: String::new(),
                 local: "Reset".to_owned(),
@@ -187,7 +189,11 @@ impl<'s> Compiler<'s> {
         }
         Self::find_flat(program);
         super::fused::fuse(program);
-        program.fingerprint = fingerprint(program);
+        let own = fingerprint(program);
+        program.fingerprint = own;
+        for template in &mut program.templates {
+            template.program = own;
+        }
         let spare = program.fields.iter().take(1).cycle();
         program.spare_fields = spare.take(super::visit::MAX_FIELDS).cloned().collect();
         self.program

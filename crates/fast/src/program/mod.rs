@@ -15,13 +15,14 @@
 //!   take.
 //!
 //! # Back ends
-//! There are three ways to decode and to encode, and tests compare the later ones with the first:
+//! There are four ways to decode and to encode, and tests compare the others with the first:
 //! - op by op, in the words of the specification: the oracle, which also takes what the others
 //!   leave to it;
 //! - fused ops (`fused`), which any template has, in scalar code;
 //! - lanes (`lanes`), by vector kernels: templates that are one segment of small values, perhaps
 //!   with a sequence of such entries, if at least half of the fields of the program are in such
-//!   templates.
+//!   templates;
+//! - straight-line code that [`crate::codegen`] generates, for structs alone.
 
 mod compile;
 mod describe;
@@ -116,7 +117,8 @@ impl Program {
     ///
     /// # Errors
     /// S1 where static references recur, or where, expanded, there are more than 262,144 fields or
-    /// references, or more than 64 MiB of initial values.
+    /// references, or more than 64 MiB of initial values; and for a bit group whose members no
+    /// document can have. S2 to S5 for an operator that no document can have.
     pub fn compile(set: &TemplateSet) -> Result<Self, TemplateError> {
         compile::compile(set)
     }
@@ -327,6 +329,8 @@ impl Program {
 #[derive(Debug, Clone)]
 pub struct TemplateProgram {
     index: u32,
+    /// The fingerprint of the program.
+    program: u64,
     name: Name,
     id: Option<u32>,
     reset: Reset,
@@ -340,6 +344,11 @@ impl TemplateProgram {
     #[must_use]
     pub const fn index(&self) -> u32 {
         self.index
+    }
+
+    /// Returns the fingerprint of the program.
+    pub(crate) const fn program(&self) -> u64 {
+        self.program
     }
 
     /// Returns the local name.

@@ -75,9 +75,9 @@ impl Reading {
 }
 
 impl Program {
-    /// Returns a number that is the same where all fields are in the same places, with the same
-    /// limits of their values, and hardly elsewhere. It is the same in every build. Each call
-    /// computes it anew.
+    /// Returns a hash of the places of all fields and of the limits of their values. Programs whose
+    /// hashes are the same have the same layout, except by a rare accident. The hash does not
+    /// depend on the build. Each call computes it again.
     #[must_use]
     pub fn layout(&self) -> u64 {
         let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
@@ -93,8 +93,9 @@ impl Program {
         hash.0
     }
 
-    /// Returns a number that is the same where all ops are the same, with the same previous values,
-    /// and hardly elsewhere. It is the same in every build. Each call computes it anew.
+    /// Returns a hash of all ops and of the number of columns of previous values. Programs whose
+    /// hashes are the same have the same ops, except by a rare accident. The hash does not depend
+    /// on the build. Each call computes it again.
     #[must_use]
     pub fn code(&self) -> u64 {
         let mut hash = Fnv(0xcbf2_9ce4_8422_2325);

@@ -6,12 +6,26 @@ use crate::value::{self, IntType, TextType};
 
 /// The type to which an operator's initial value is converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OperandType {
+pub(crate) enum OperandType {
     Int(IntType),
     Decimal,
     Text(TextType),
     /// A bit group of this number of bits.
     Bits(u32),
+}
+
+impl OperandType {
+    /// Returns the name of the type.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Int(ty) => ty.name(),
+            Self::Decimal => "decimal",
+            Self::Bits(_) => "bitGroup",
+            Self::Text(TextType::Ascii) => "ASCII string",
+            Self::Text(TextType::Unicode) => "Unicode string",
+            Self::Text(TextType::Bytes) => "byteVector",
+        }
+    }
 }
 
 /// Converts the text. The error is the dynamic or reportable one that makes the value an S3.

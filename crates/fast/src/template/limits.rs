@@ -30,6 +30,9 @@ pub const MAX_NAME: usize = 255;
 /// The maximum nesting of groups and sequences in a document.
 pub const MAX_NESTING: usize = 32;
 
+/// The maximum number of bits of a bit group.
+pub const MAX_BITS: u32 = 64;
+
 /// The maximum number of elements of an enum. A set has 64 at most.
 pub const MAX_VALUES: usize = 4096;
 

@@ -3,9 +3,11 @@
 mod encoding;
 mod initial;
 pub mod limits;
+pub(crate) mod rules;
 mod xml;
 
 pub use encoding::decode;
+pub(crate) use initial::OperandType;
 pub use xml::schema::Deviations;
 
 use crate::value::{Decimal, IntType, TextType};
@@ -111,10 +113,11 @@ pub struct BitGroup {
 }
 
 impl BitGroup {
-    /// Returns the number of bits of all members.
+    /// Returns the number of bits of all members, or the largest number if there are more.
     #[must_use]
     pub fn width(&self) -> u32 {
-        self.members.iter().map(|(_, bits)| bits).sum()
+        let bits = self.members.iter().map(|(_, bits)| *bits);
+        bits.fold(0, u32::saturating_add)
     }
 }
 

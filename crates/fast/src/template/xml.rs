@@ -20,8 +20,8 @@ use super::{
 use crate::error::{ErrorCode, TemplateError};
 use crate::value::{IntType, TextType};
 
-/// The namespaces that template documents in the field use for the elements of the specification,
-/// besides no namespace at all and that of the root element.
+/// The namespaces of the elements of the specification in the documents of exchanges. The elements
+/// may also have no namespace, or that of the root element.
 const NAMESPACES: [&str; 4] = [
     "http://www.fixprotocol.org/ns/fast/td/1.0",
     "http://www.fixprotocol.org/ns/fast/td/1.1",
@@ -60,8 +60,8 @@ impl TemplateSet {
         };
         match Document::parse(xml) {
             Ok(document) => read(&document),
-            // Documents in the field leave the declaration of this prefix out. Without it the
-            // attribute means the same, and blanks leave all else where it is.
+            // Documents of exchanges do not always declare this prefix. The attribute means the
+            // same without it, and the blanks keep all positions in the document.
             Err(roxmltree::Error::UnknownNamespace(prefix, _)) if prefix == "scp" => {
                 let xml = xml.replace("scp:reset", "    reset");
                 let document = Document::parse(&xml).map_err(|error| malformed(&error))?;
@@ -85,8 +85,8 @@ fn malformed(error: &roxmltree::Error) -> TemplateError {
     }
 }
 
-/// Returns the error of a DTD, which can make much out of little (a billion laughs), and which
-/// templates do not need.
+/// Returns the error of a document type definition. Its entities can make a short document
+/// arbitrarily large, and templates do not need it.
 fn definition(xml: &str) -> TemplateError {
     let position = limits::position(xml, xml.find("<!DOCTYPE").unwrap_or_default());
     let message = "a document type definition (DTD) is not allowed";
@@ -112,7 +112,7 @@ pub(super) struct Reader<'d, 'x> {
     /// The types that `<define>` elements name.
     definitions: HashMap<Name, Option<Node<'d, 'x>>>,
     /// The offset of each line's first byte, and the number of characters before each block of
-    /// bytes. With them a position needs no counting from the start.
+    /// bytes. With them a position is found without counting from the start.
     lines: Vec<usize>,
     blocks: Vec<usize>,
     /// The number of fields and references read so far, and of bytes of initial values. A

@@ -1,5 +1,6 @@
 //! The encoder of generated structs.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::feed::Feed;
@@ -15,6 +16,9 @@ use crate::visitor::Visitor;
 
 /// A generated struct that can be encoded.
 pub trait Typed {
+    /// The structs of the same document.
+    type Feed: Feed;
+
     /// Calls `visitor` for the message of this template with these values, but not for its end. The
     /// program must be that of the document from which the struct was generated.
     fn write<V: Visitor>(&self, program: &Program, visitor: &mut V);
@@ -47,10 +51,20 @@ pub trait Typed {
     }
 }
 
-/// An encoder of generated structs. It encodes by straight-line code, or by way of the rows of a
-/// record if a vector kernel encodes those, and by way of a [`Message`] otherwise.
+/// An encoder of the generated structs of one document. It encodes by straight-line code, or by way
+/// of the rows of a record if a vector kernel encodes those, and by way of a [`Message`] otherwise.
+///
+/// The compiler refuses the structs of another document:
+///
+/// ```compile_fail,E0271
+/// use fanfare_fast::builtin::{complex, simple};
+/// use fanfare_fast::{Options, typed::TypedEncoder};
+///
+/// let mut encoder = TypedEncoder::<simple::Messages>::new(Options::default()).unwrap();
+/// _ = encoder.encode(&complex::Done::default(), &mut Vec::new());
+/// ```
 #[derive(Debug, Clone)]
-pub struct TypedEncoder {
+pub struct TypedEncoder<F> {
     encoder: Encoder,
     record: Record,
     message: Message,
@@ -58,14 +72,15 @@ pub struct TypedEncoder {
     layout: u64,
     /// The code of the program, if straight-line code may encode; otherwise 0.
     code: u64,
+    feed: PhantomData<F>,
 }
 
-impl TypedEncoder {
-    /// Returns an encoder for the structs of `F` with these options.
+impl<F: Feed> TypedEncoder<F> {
+    /// Returns an encoder with these options; all previous values are undefined.
     ///
     /// # Errors
     /// Those of [`Program::parse_lenient`], if the document is not valid for this version.
-    pub fn new<F: Feed>(options: Options) -> Result<Self, TemplateError> {
+    pub fn new(options: Options) -> Result<Self, TemplateError> {
         let (program, _) = Program::parse_lenient(F::TEMPLATES)?;
         let mut encoder = Self {
             layout: 0,
@@ -73,6 +88,7 @@ impl TypedEncoder {
             encoder: Encoder::with_options(program, options),
             record: Record::new(),
             message: Message::new(),
+            feed: PhantomData,
         };
         encoder.choose();
         Ok(encoder)
@@ -116,7 +132,7 @@ impl TypedEncoder {
     /// # Errors
     /// Those of [`Encoder::encode`].
     #[inline]
-    pub fn encode<M: Typed>(
+    pub fn encode<M: Typed<Feed = F>>(
         &mut self,
         message: &M,
         out: &mut Vec<u8>,
@@ -146,7 +162,7 @@ impl TypedEncoder {
     ///
     /// # Errors
     /// Those of [`Encoder::encode`].
-    pub fn encode_or_restore<M: Typed>(
+    pub fn encode_or_restore<M: Typed<Feed = F>>(
         &mut self,
         message: &M,
         out: &mut Vec<u8>,
@@ -159,7 +175,7 @@ impl TypedEncoder {
 
     /// Encodes a message that has neither rows nor straight-line code.
     #[inline(never)]
-    fn encode_fields<M: Typed>(
+    fn encode_fields<M: Typed<Feed = F>>(
         &mut self,
         message: &M,
         out: &mut Vec<u8>,
@@ -189,7 +205,7 @@ mod tests {
                 kernel: Some(kernel),
                 ..Options::default()
             };
-            let mut encoder = TypedEncoder::new::<Messages>(options).unwrap();
+            let mut encoder = TypedEncoder::<Messages>::new(options).unwrap();
             let mut decoder = TypedDecoder::<Messages>::new(options).unwrap();
             assert!(encoder.layout != 0 && encoder.code == 0);
             assert!(matches!(decoder.way, Way::Rows));

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use fanfare_fast::program::Op;
-use fanfare_fast::{Decoder, Encoder, ErrorCode, Message, Program, fix, json};
+use fanfare_fast::template::{BitGroup, Initial, Kind, OperatorKind};
+use fanfare_fast::{Decoder, Encoder, ErrorCode, Message, Program, TemplateSet, fix, json};
 use proptest::prelude::*;
 
 use crate::common::{both_ways, decode_all, encode_all, fields, hex, program, to_hex};
@@ -66,6 +67,77 @@ fn operators_work_on_all_bits_together() {
     assert_eq!(error(&fields("<tail/>")), ErrorCode::S2);
     assert_eq!(error(&fields("<copy value='16'/>")), ErrorCode::S3);
     assert_eq!(error(&fields("<constant/>")), ErrorCode::S4);
+}
+
+/// A program can put together a bit group that no document has.
+#[test]
+fn groups_without_a_document_are_checked() {
+    let xml = "<template name='T' id='1'><bitGroup name='G'><uInt2 name='A'/><uInt2 name='B'/>\
+         <copy value='6'/></bitGroup></template>";
+    let compiled = |change: fn(&mut BitGroup)| {
+        let mut set = TemplateSet::parse(xml).unwrap();
+        let Kind::Bits(group) = &mut set.templates[0].body[0].kind else {
+            panic!("no bit group");
+        };
+        change(group);
+        Program::compile(&set).map_err(|error| (error.code, error.message))
+    };
+    assert!(compiled(|_| ()).is_ok());
+    type Change = fn(&mut BitGroup);
+    let cases: [(Change, ErrorCode, &str); 9] = [
+        (
+            |group| group.members[0].1 = 0,
+            ErrorCode::S1,
+            "A is no integer of 0 bits without an operator",
+        ),
+        (
+            |group| group.members[1].1 = 9,
+            ErrorCode::S1,
+            "B is no integer of 9 bits without an operator",
+        ),
+        (
+            |group| group.members[1].0.kind = Kind::DynamicRef,
+            ErrorCode::S1,
+            "B is no integer of 2 bits without an operator",
+        ),
+        (
+            |group| group.members[0].0.kind = Kind::Bits(group.clone()),
+            ErrorCode::S1,
+            "A is no integer of 2 bits without an operator",
+        ),
+        (
+            |group| group.members.clear(),
+            ErrorCode::S1,
+            "a bit group has 1 to 64 bits, not 0",
+        ),
+        (
+            |group| group.members = vec![group.members[0].clone(); 33],
+            ErrorCode::S1,
+            "a bit group has 1 to 64 bits, not 66",
+        ),
+        (
+            |group| group.operator.kind = OperatorKind::Increment,
+            ErrorCode::S2,
+            "G: increment does not apply to bitGroup",
+        ),
+        (
+            |group| group.operator.initial = Some(Initial::Int(16)),
+            ErrorCode::S3,
+            "G: the initial value is not a valid bitGroup",
+        ),
+        (
+            |group| {
+                group.operator.kind = OperatorKind::Constant;
+                group.operator.initial = None;
+            },
+            ErrorCode::S4,
+            "G: constant without a value",
+        ),
+    ];
+    for (change, code, message) in cases {
+        let error = compiled(change).unwrap_err();
+        assert_eq!(error, (code, message.to_owned()));
+    }
 }
 
 #[test]

@@ -75,6 +75,31 @@ fn entries_may_have_any_order_behind_their_delimiter() {
     );
 }
 
+/// Action(279) may belong to the first entry, behind its delimiter, or begin the second one. This
+/// is what a message is written as whose first entry has no Action.
+#[test]
+fn entries_that_can_be_cut_in_two_ways_are_refused() {
+    let program = common::program(TEMPLATE);
+    let text = "268=2|270=1|279=2|270=3|";
+    let entries = "[{\"Action\": null, \"Px\": {\"mantissa\": 1, \"exponent\": 0}}, \
+        {\"Action\": 2, \"Px\": {\"mantissa\": 3, \"exponent\": 0}}]";
+    let fields = format!("{{\"Seq\": 1, \"Entries\": {entries}}}");
+    assert_eq!(to_fix(&program, &fields), format!("35=X|34=1|{text}"));
+    for text in [text, "34=1|268=2|279=1|453=0|270=1|453=0|"] {
+        let refused = from_fix(&program, text);
+        assert_eq!(refused, Err(FixError::Ambiguous(268)), "{text}");
+    }
+    let text = FixError::Ambiguous(268).to_string();
+    assert_eq!(text, "two ways to cut the entries after field 268");
+    // One of the two ways has another number of entries.
+    for text in [
+        "34=1|268=3|270=1|279=2|270=3|279=4|",
+        "34=1|268=1|270=1|279=2|",
+    ] {
+        assert!(from_fix(&program, text).is_ok(), "{text}");
+    }
+}
+
 #[test]
 fn fields_that_no_template_has_neither_end_nor_begin_an_entry() {
     let program = common::program(TEMPLATE);

@@ -1,7 +1,7 @@
 //! Lines that other programs write.
 
 use crate::common;
-use fanfare_fast::{Decimal, ErrorCode, Message, Program, Value, json};
+use fanfare_fast::{Decimal, Encoder, ErrorCode, Message, Options, Program, Value, json};
 
 const FIELDS: &str = r#"
     <decimal name="D" presence="optional"/><uInt64 name="U" presence="optional"/>
@@ -108,6 +108,31 @@ fn a_decimal_of_two_constants_needs_no_value() {
         common::encode_all(&optional, &["{}", fields]),
         ["c0 81", "a0"]
     );
+}
+
+/// What a lenient decoder lets pass comes back, byte by byte.
+#[test]
+fn strings_that_are_not_utf8_keep_their_bytes() {
+    let field = "<string name='S' charset='unicode'/>";
+    let program = common::program(field);
+    let bytes = common::hex("c0 81 83 41 ff 42");
+    let expected = r#"{"S": {"raw": "41ff42"}}"#;
+    assert_eq!(common::decode_all(&program, &bytes, false), [expected]);
+    let options = Options {
+        strict: false,
+        ..Options::default()
+    };
+    let (mut message, mut out) = (Message::new(), Vec::new());
+    let line = format!(r#"{{"id": 1, "fields": {expected}}}"#);
+    json::read_line(&program, &line, &mut message).unwrap();
+    let mut encoder = Encoder::with_options(program, options);
+    encoder.encode(&message, &mut out).unwrap();
+    assert_eq!(out, bytes);
+    let program = common::program("<byteVector name='B'/><uInt32 name='U'/><decimal name='D'/>");
+    for name in ["B", "U", "D"] {
+        let wrong = read(&program, name, r#"{"raw": "41"}"#);
+        assert_eq!(wrong, Err((ErrorCode::D1, 34)), "{name}");
+    }
 }
 
 /// Lines with what is wrong with them, and at which byte.

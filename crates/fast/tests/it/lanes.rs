@@ -453,9 +453,18 @@ fn foreign_records_are_refused() {
         let mut out = Vec::new();
         let error = Encoder::new(other.clone()).encode_record(&record, &mut out);
         assert_eq!(error.unwrap_err().code, ErrorCode::Foreign);
+        let mut message = Message::new();
+        decoder.reset();
+        decoder.decode(&bytes, &mut message).unwrap();
+        let error = Encoder::new(other.clone()).encode(&message, &mut out);
+        assert_eq!(error.unwrap_err().code, ErrorCode::Foreign);
         assert!(out.is_empty());
         let mut encoder = Encoder::new(same.clone());
         encoder.encode_record(&record, &mut out).unwrap();
+        assert_eq!(out, bytes);
+        encoder.reset();
+        out.clear();
+        encoder.encode(&message, &mut out).unwrap();
         assert_eq!(out, bytes);
     }
 }

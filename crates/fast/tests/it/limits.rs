@@ -242,9 +242,44 @@ fn messages_of_any_depth_are_refused() {
     for _ in 0..1_000_000 {
         message.end_template(reference);
     }
-    let refused = encoded(&program, Limits::default(), &message);
+    let text = "limit exceeded: references nested too deeply";
+    for limits in [Limits::default(), many_references()] {
+        let refused = encoded(&program, limits, &message);
+        assert_eq!(refused, Err(text.to_owned()), "{limits:?}");
+    }
+}
+
+fn many_references() -> Limits {
+    Limits {
+        references: u32::MAX,
+        ..Limits::default()
+    }
+}
+
+/// A limit that would let a message exhaust the stack is not in effect.
+#[test]
+fn a_larger_limit_of_references_is_the_largest_one() {
+    let (program, limits) = (Program::parse(REFERENCES).unwrap(), many_references());
+    let nested = |depth: u32| {
+        let between = "80 82 ".repeat(depth as usize - 1);
+        format!("c0 81 81 {between}c0 82 83")
+    };
+    let within = nested(Limits::MAX_REFERENCES);
+    let bytes = hex(&within);
+    assert_eq!(decoded(&program, limits, &within), Ok(bytes.len()));
+    let beyond = nested(Limits::MAX_REFERENCES + 1);
+    let refused = decoded(&program, limits, &beyond);
     let text = "limit exceeded: references nested too deeply";
     assert_eq!(refused, Err(text.to_owned()));
+    let options = Options {
+        limits,
+        ..Options::default()
+    };
+    let mut message = Message::new();
+    let mut decoder = Decoder::with_options(program.clone(), options);
+    decoder.decode(&bytes, &mut message).unwrap();
+    let again = encoded(&program, limits, &message);
+    assert_eq!(again, Ok(to_hex(&bytes)));
 }
 
 /// What the limit refuses when all of it is encoded leaves nothing in the previous values.

@@ -1,9 +1,9 @@
 //! Template documents: what is accepted, and each static error with its place.
 
 use fanfare_fast::program::{Op, Reset};
-use fanfare_fast::template::{Dictionary, Kind, OperatorKind, TemplateSet};
+use fanfare_fast::template::{Dictionary, Initial, Kind, OperatorKind, TemplateSet};
 use fanfare_fast::value::IntType;
-use fanfare_fast::{ErrorCode, Program, template};
+use fanfare_fast::{Decimal, ErrorCode, Program, template};
 
 use crate::common::{both_ways, hex};
 
@@ -241,6 +241,64 @@ fn s3_initial_values_must_fit() {
     ] {
         assert_eq!(field_error(field), ErrorCode::S3, "{field}");
     }
+}
+
+const BYTE: &str = "<uInt8 name='A'><copy value='7'/></uInt8>";
+const TEXT: &str = "<string name='A'><copy/></string>";
+const UNICODE: &str = "<string name='A' charset='unicode'><copy/></string>";
+const DECIMAL: &str = "<decimal name='A'><copy/></decimal>";
+const PARTS: &str = "<decimal name='A'><exponent><copy/></exponent></decimal>";
+const SEQUENCE: &str = "<sequence name='A'><length><copy/></length></sequence>";
+
+/// The error of a program whose field has this operator, and this initial value, without a document
+/// that says so.
+fn without_document(field: &str, kind: OperatorKind, initial: Option<Initial>) -> String {
+    let document = format!("<template name='T' id='1'>{field}</template>");
+    let mut set = TemplateSet::parse(&document).unwrap();
+    assert!(Program::compile(&set).is_ok());
+    let operator = match &mut set.templates[0].body[0].kind {
+        Kind::Int(_, operator) | Kind::Text(_, operator) | Kind::Decimal(operator) => operator,
+        Kind::SplitDecimal { exponent, .. } => exponent,
+        Kind::Sequence { length, .. } => &mut length.operator,
+        other => panic!("{other:?}"),
+    };
+    (operator.kind, operator.initial) = (kind, initial);
+    Program::compile(&set).unwrap_err().to_string()
+}
+
+#[test]
+fn templates_without_a_document_are_checked_by_the_same_rules() {
+    for (field, name) in [
+        (BYTE, "uInt8"),
+        (DECIMAL, "decimal"),
+        (PARTS, "int32"),
+        (SEQUENCE, "uInt32"),
+    ] {
+        let error = without_document(field, OperatorKind::Tail, None);
+        let expected = format!("S2 at 1:27: A: tail does not apply to {name}");
+        assert_eq!(error, expected);
+    }
+    let text = |bytes: &[u8]| Initial::Text(bytes.to_vec());
+    let unlike = Decimal {
+        mantissa: 10,
+        exponent: 0,
+    };
+    for (field, initial, name) in [
+        (BYTE, text(b"7"), "uInt8"),
+        (BYTE, Initial::Int(256), "uInt8"),
+        (TEXT, Initial::Int(7), "ASCII string"),
+        (TEXT, text(b"\xe9"), "ASCII string"),
+        (UNICODE, text(b"\xe9"), "Unicode string"),
+        (DECIMAL, Initial::Decimal(unlike), "decimal"),
+    ] {
+        let error = without_document(field, OperatorKind::Copy, Some(initial));
+        let expected = format!("S3 at 1:27: A: the initial value is not a valid {name}");
+        assert_eq!(error, expected);
+    }
+    let error = without_document(BYTE, OperatorKind::Constant, None);
+    assert_eq!(error, "S4 at 1:27: A: constant without a value");
+    let error = without_document(BYTE, OperatorKind::Default, None);
+    assert_eq!(error, "S5 at 1:27: A: mandatory default without a value");
 }
 
 #[test]

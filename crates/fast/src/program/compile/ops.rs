@@ -5,8 +5,9 @@ use super::{Compiler, Context, s1};
 use crate::error::TemplateError;
 use crate::program::{BitsOp, DecimalOp, FieldId, IntOp, Op, Slot, TextId, TextOp};
 use crate::state::State;
-use crate::template::limits::MAX_TEXTS;
-use crate::template::{BitGroup, Initial, Instruction, Kind, Operator};
+use crate::template::limits::{MAX_BITS, MAX_TEXTS};
+use crate::template::rules::{self, Broken};
+use crate::template::{BitGroup, Initial, Instruction, Kind, OperandType, Operator, OperatorKind};
 use crate::value::{IntType, TextType};
 
 impl<'s> Compiler<'s> {
@@ -16,6 +17,7 @@ impl<'s> Compiler<'s> {
         field: FieldId,
         context: Context<'s>,
     ) -> Result<Op, TemplateError> {
+        check(instruction)?;
         let optional = instruction.optional;
         let name = &instruction.name;
         Ok(match &instruction.kind {
@@ -129,6 +131,12 @@ impl<'s> Compiler<'s> {
         instruction: &Instruction,
         context: Context<'s>,
     ) -> Result<BitsOp, TemplateError> {
+        if let Some(message) = fault_of(group) {
+            return Err(s1(instruction.position, message));
+        }
+        let ty = OperandType::Bits(group.width());
+        rules::check(&group.operator, ty, instruction.optional)
+            .map_err(|broken| fault(instruction, broken))?;
         let slot = self.slot(&group.operator, &instruction.name, Part::Whole, context);
         let ty = IntType::UInt64;
         let slot = self.in_column(slot, &group.operator, instruction.optional, State::int(ty));
@@ -152,6 +160,59 @@ impl<'s> Compiler<'s> {
             width: group.width(),
             members: self.append_ops(ops, u32::MAX),
         })
+    }
+}
+
+/// Returns what is wrong with the members of a bit group, which a program has put together without
+/// a document.
+fn fault_of(group: &BitGroup) -> Option<String> {
+    for (member, bits) in &group.members {
+        let fits = match &member.kind {
+            Kind::Int(ty, operator) => {
+                operator.kind == OperatorKind::None && (1..=ty.bits()).contains(bits)
+            }
+            _ => false,
+        };
+        if !fits {
+            let name = &member.name.local;
+            let message = format!("{name} is no integer of {bits} bits without an operator");
+            return Some(message);
+        }
+    }
+    let width = group.width();
+    let fits = (1..=MAX_BITS).contains(&width);
+    (!fits).then(|| format!("a bit group has 1 to {MAX_BITS} bits, not {width}"))
+}
+
+/// Checks the operators of an instruction, but for those of a bit group. A program may have put it
+/// together without a document.
+fn check(instruction: &Instruction) -> Result<(), TemplateError> {
+    let optional = instruction.optional;
+    let checked = match &instruction.kind {
+        Kind::Int(ty, operator) => rules::check(operator, OperandType::Int(*ty), optional),
+        Kind::Decimal(operator) => rules::check(operator, OperandType::Decimal, optional),
+        Kind::SplitDecimal { exponent, mantissa } => {
+            let (first, second) = (IntType::Int32, IntType::Int64);
+            rules::check(exponent, OperandType::Int(first), optional)
+                .and_then(|()| rules::check(mantissa, OperandType::Int(second), false))
+        }
+        Kind::Text(ty, operator) => rules::check(operator, OperandType::Text(*ty), optional),
+        Kind::Sequence { length, .. } => {
+            let ty = OperandType::Int(IntType::UInt32);
+            rules::check(&length.operator, ty, optional)
+        }
+        Kind::Group(_) | Kind::Bits(_) | Kind::StaticRef | Kind::DynamicRef => Ok(()),
+    };
+    checked.map_err(|broken| fault(instruction, broken))
+}
+
+/// Returns the error of an instruction that breaks a rule.
+fn fault(instruction: &Instruction, (code, message): Broken) -> TemplateError {
+    TemplateError {
+        code,
+        line: instruction.position.line,
+        column: instruction.position.column,
+        message: format!("{}: {message}", instruction.name.local),
     }
 }
 

@@ -9,12 +9,9 @@ use roxmltree::Node;
 
 use super::{Parsed, Reader, Scope};
 use crate::template::initial::OperandType;
-use crate::template::limits::{MAX_FIELDS, MAX_VALUES};
+use crate::template::limits::{MAX_BITS, MAX_FIELDS, MAX_VALUES};
 use crate::template::{BitGroup, Instruction, Kind, Name, Operator, OperatorKind};
 use crate::value::IntType;
-
-/// The most bits of a bit group.
-const MAX_BITS: u32 = 64;
 
 /// The longest chain of definitions.
 const MAX_CHAIN: usize = 16;

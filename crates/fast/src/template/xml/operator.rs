@@ -5,9 +5,10 @@ use roxmltree::Node;
 
 use super::extension;
 use super::{Parsed, Reader, Scope, error_at, token};
-use crate::error::ErrorCode;
+use crate::error::{ErrorCode, TemplateError};
 use crate::template::initial::{OperandType, convert};
 use crate::template::limits::MAX_TEXTS;
+use crate::template::rules::{Broken, check_type, check_value};
 use crate::template::{Initial, Name, Operator, OperatorKind};
 use crate::value::TextType;
 
@@ -38,10 +39,7 @@ impl Reader<'_, '_> {
                 if operator.is_some() {
                     return Err(self.s1(node, "a field must not have a second operator"));
                 }
-                if !applies(kind, ty) {
-                    let message = format!("{name} does not apply to {}", type_name(ty));
-                    return Err(error_at(ErrorCode::S2, self.position(node), message));
-                }
+                check_type(kind, ty).map_err(|broken| self.broken(node, broken))?;
                 let context = (node, kind, names);
                 let scope = self.scope(holder, scope)?;
                 operator = Some(self.operator_context(context, ty, optional, &scope)?);
@@ -90,7 +88,7 @@ impl Reader<'_, '_> {
             Some(text) => Some(initial(names, text, ty).map_err(|code| {
                 let message = format!(
                     "{text:?} is not a valid {} ({code}: {})",
-                    type_name(ty),
+                    ty.name(),
                     code.text()
                 );
                 error_at(ErrorCode::S3, self.position(node), message)
@@ -100,16 +98,8 @@ impl Reader<'_, '_> {
             let what = "bytes of initial values";
             self.count(node, (&self.text_bytes, text.len()), (MAX_TEXTS, what))?;
         }
-        if initial.is_none() {
-            let code = match kind {
-                OperatorKind::Constant => Some(ErrorCode::S4),
-                OperatorKind::Default if !optional => Some(ErrorCode::S5),
-                _ => None,
-            };
-            if let Some(code) = code {
-                return Err(error_at(code, self.position(node), code.text().to_owned()));
-            }
-        }
+        check_value(kind, initial.is_some(), optional)
+            .map_err(|broken| self.broken(node, broken))?;
         let key = match self.attribute(node, "key") {
             None => None,
             Some(key) => Some(Name {
@@ -124,28 +114,13 @@ impl Reader<'_, '_> {
             initial,
         })
     }
+
+    fn broken(&self, node: Node<'_, '_>, (code, message): Broken) -> TemplateError {
+        error_at(code, self.position(node), message)
+    }
 }
 
 fn initial(ty: Node<'_, '_>, text: &str, operand: OperandType) -> Result<Initial, ErrorCode> {
     let named = extension::number(ty, text);
     convert(named.as_deref().unwrap_or(text), operand)
-}
-
-fn applies(kind: OperatorKind, ty: OperandType) -> bool {
-    match kind {
-        OperatorKind::Increment => matches!(ty, OperandType::Int(_)),
-        OperatorKind::Tail => matches!(ty, OperandType::Text(_)),
-        _ => true,
-    }
-}
-
-fn type_name(ty: OperandType) -> &'static str {
-    match ty {
-        OperandType::Int(ty) => ty.name(),
-        OperandType::Decimal => "decimal",
-        OperandType::Bits(_) => "bitGroup",
-        OperandType::Text(TextType::Ascii) => "ASCII string",
-        OperandType::Text(TextType::Unicode) => "Unicode string",
-        OperandType::Text(TextType::Bytes) => "byteVector",
-    }
 }

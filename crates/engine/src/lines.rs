@@ -1,5 +1,6 @@
 //! Whole lines to a file that may refuse them, as one on a full disk does.
 
+use crate::private;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -126,10 +127,7 @@ impl<W: Write> Lines<W> {
     }
 
     fn complete(&mut self) -> io::Result<()> {
-        if self.is_within {
-            write_whole(&mut self.to, b"\n").1?;
-            self.is_within = false;
-        }
+        end_line(&mut self.to, &mut self.is_within)?;
         let Begun {
             line,
             taken,
@@ -183,6 +181,33 @@ pub fn write_whole(to: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>)
         }
     }
     (taken, Ok(()))
+}
+
+/// Ends the line within which a file ends, if `is_within` is set, and clears it.
+///
+/// # Errors
+/// The file does not accept the end: `is_within` stays set.
+pub fn end_line(to: &mut impl Write, is_within: &mut bool) -> io::Result<()> {
+    if *is_within {
+        write_whole(to, b"\n").1?;
+        *is_within = false;
+    }
+    Ok(())
+}
+
+/// Opens a file to append lines to, and makes it with mode 0600 if it does not exist. The rights of
+/// other users on an existing one are removed, where the system permits it. A device or a pipe is
+/// left as it is.
+///
+/// # Errors
+/// The file cannot be opened.
+pub fn append_to(path: &Path) -> io::Result<File> {
+    let mut options = private::file_options();
+    let file = options.append(true).create(true).open(path)?;
+    if file.metadata()?.is_file() {
+        private::close_file_to_others(&file)?;
+    }
+    Ok(file)
 }
 
 /// Returns whether both are the same file, whatever its names.

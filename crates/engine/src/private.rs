@@ -32,6 +32,16 @@ pub(crate) fn close_to_others(path: &Path) -> io::Result<bool> {
     Ok(set.is_ok())
 }
 
+/// Removes the rights of other users on an open file, whatever its name is by now. If that fails,
+/// they keep them.
+pub(crate) fn close_file_to_others(file: &File) -> io::Result<()> {
+    let mode = file.metadata()?.permissions().mode();
+    if mode & OTHERS != 0 {
+        let _ = file.set_permissions(fs::Permissions::from_mode(mode & 0o7777 & !OTHERS));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,6 +60,11 @@ mod tests {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         assert!(close_to_others(&file).unwrap());
         assert_eq!(mode(&file), 0o600);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        let (open, renamed) = (File::open(&file).unwrap(), folder.join("renamed"));
+        fs::rename(&file, &renamed).unwrap();
+        close_file_to_others(&open).unwrap();
+        assert_eq!(mode(&renamed), 0o600);
         fs::remove_dir_all(&base).unwrap();
     }
 }

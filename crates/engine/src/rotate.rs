@@ -8,7 +8,7 @@
 //! next one that opens the file. Files with other names, such as those of `logrotate`, are not
 //! touched.
 
-use crate::lines::is_same;
+use crate::lines::{append_to, is_same};
 use crate::private;
 use crate::zone;
 use fanfare_fix::session::{TimeOfDay, Zone};
@@ -195,7 +195,8 @@ impl RotatedFile {
         self.is_due || (self.written > 0 && is_full)
     }
 
-    /// Ends the file and begins a new one.
+    /// Ends the file and begins a new one. That no thread can be started for the ended files is a
+    /// [trouble](Self::take_trouble), and no error.
     ///
     /// # Errors
     /// The file cannot be renamed, or no new one made: writing continues in the open file.
@@ -211,7 +212,11 @@ impl RotatedFile {
         }
         self.reopen()?;
         self.is_due = false;
-        self.keeper.poke()
+        if let Err(error) = self.keeper.poke() {
+            self.keeper
+                .fail(format!("{}: {error}", self.path.display()));
+        }
+        Ok(())
     }
 
     /// Opens the file at its path again, after another program may have renamed it.
@@ -256,14 +261,9 @@ impl Write for RotatedFile {
     }
 }
 
-/// Opens a file for appending and returns it with its size. The rights of other users on an
-/// existing file are removed.
+/// Opens a file for appending and returns it with its size.
 fn open(path: &Path) -> io::Result<(File, u64)> {
-    if path.is_file() {
-        private::close_to_others(path)?;
-    }
-    let mut options = private::file_options();
-    let file = options.append(true).create(true).open(path)?;
+    let file = append_to(path)?;
     let len = file.metadata()?.len();
     Ok((file, len))
 }
@@ -329,6 +329,12 @@ impl Keeper {
             poke: None,
             trouble: Arc::default(),
         }
+    }
+
+    /// Notes why files could not be compressed or removed.
+    fn fail(&self, why: String) {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        *trouble = Some(why);
     }
 
     /// Wakes the thread to check the files.

@@ -6,7 +6,7 @@
 
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::counters::{Counter, Counters};
-use fanfare_engine::lines::{Lines, ends_within_a_line, is_same};
+use fanfare_engine::lines::{Lines, append_to, ends_within_a_line, is_same};
 use fanfare_engine::reopen::Reopen;
 use fanfare_engine::stop::Reload;
 use fanfare_fix::session::{Now, SECOND};
@@ -14,9 +14,8 @@ use fanfare_wire::text::Escaped;
 use fanfare_wire::{Precision, UtcTimestamp};
 use serde_json::{Map, Value};
 use std::fmt::Display;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,8 +30,6 @@ const TURN: usize = 512;
 const AGAIN: u64 = SECOND / 2;
 /// The longest value in a line, in bytes.
 const LONGEST: usize = 1024;
-/// The rights of other users on the file.
-const OTHERS: u32 = 0o077;
 
 /// The end that takes lines, from any thread. Clones share the file. Without a file, lines are not
 /// made.
@@ -65,7 +62,7 @@ impl AuditFile {
             lines: sender,
             left_out: Arc::clone(&left_out),
         };
-        let mut out = Lines::new(open(path)?, lost);
+        let mut out = Lines::new(append_to(path)?, lost);
         if ends_within_a_line(path) {
             out.end_line();
         }
@@ -192,20 +189,6 @@ fn lost(lines: u64) -> Vec<u8> {
     line
 }
 
-/// Opens the file to append to. The rights of other users on an existing one are removed, where the
-/// system permits it.
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    let file = options.append(true).create(true).mode(0o600).open(path)?;
-    let data = file.metadata()?;
-    let mode = data.permissions().mode();
-    // A device or a pipe is not ours.
-    if data.is_file() && mode & OTHERS != 0 {
-        let _ = file.set_permissions(Permissions::from_mode(mode & 0o7777 & !OTHERS));
-    }
-    Ok(file)
-}
-
 /// Writes the lines, on a thread that may wait for the disk.
 pub struct AuditWriter {
     path: PathBuf,
@@ -272,7 +255,7 @@ impl AuditWriter {
     /// reported once for each request, and lines go to the open file until a later attempt
     /// succeeds.
     fn open_again(&mut self) {
-        match open(&self.path) {
+        match append_to(&self.path) {
             Ok(file) => {
                 self.reopen.done();
                 let is_other = !is_same(self.out.get_ref(), &file);
@@ -320,6 +303,8 @@ impl Agent for AuditWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
 
     struct Place(PathBuf);
 
@@ -358,7 +343,7 @@ mod tests {
     /// Makes the writer continue in this file.
     fn continue_in(writer: &mut AuditWriter, path: &Path) {
         writer.out.switch(|out| {
-            *out = open(path).unwrap();
+            *out = append_to(path).unwrap();
             true
         });
     }

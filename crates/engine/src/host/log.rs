@@ -4,6 +4,9 @@
 //! nanoseconds; a [`MessageLog`] on another thread finds the messages in it, masks passwords and
 //! writes one line each.
 //!
+//! Behind bytes that are left out, a stream has no known beginning: up to its next whole message
+//! bytes may be the rest of a secret, and only their number is written.
+//!
 //! A log is complete unless it is [lossy](LogOptions::lossy): while the ring is full, the host
 //! reads from no socket and sends nothing. The host waits for [`LogOptions::patience`] while the
 //! log makes no progress, and twice as long in all: a disk that hangs or is too slow, or a thread
@@ -11,9 +14,11 @@
 //! up no session. Bytes that are left out are counted, have a line in the log, and are reported at
 //! once by [`Handler::on_log`](super::Handler::on_log).
 
+mod trouble;
+
 use crate::agent::{Agent, AgentError};
 use crate::counters::{Counter, Counters};
-use crate::lines::write_whole;
+use crate::lines::{end_line, ends_within_a_line, write_whole};
 use crate::reopen::Reopen;
 use crate::ring::{Consumer, Producer, Record, spsc};
 use crate::rotate::{RotatedFile, Rotation};
@@ -22,7 +27,7 @@ use fanfare_fix::codec::{Frame, FrameFinder, Sought, secrets};
 use fanfare_fix::session::{Now, SessionId};
 use fanfare_wire::text::Escaped;
 use fanfare_wire::{Precision, UtcTimestamp};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 #[cfg(test)]
 use std::fs::File;
 use std::io::{self, Write};
@@ -30,7 +35,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use thiserror::Error;
+
+pub use trouble::{LogTrouble, NoRoom};
 
 /// The options of a message log.
 #[derive(Debug, Clone)]
@@ -56,60 +62,6 @@ impl Default for LogOptions {
             patience: Duration::from_secs(5),
         }
     }
-}
-
-/// A change in the state of the message log.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum LogTrouble {
-    /// Bytes of this session are left out from here on.
-    #[error("message log: left out {bytes} bytes of {session}: {why}")]
-    LeftOut {
-        /// The session.
-        session: SessionId,
-        /// The number of bytes in the first record left out, of one direction.
-        bytes: usize,
-        /// The reason.
-        why: NoRoom,
-    },
-    /// The log is complete again.
-    #[error(
-        "message log: complete again; {bytes} bytes were left out, of {sessions} {}",
-        if *sessions == 1 { "session" } else { "sessions" }
-    )]
-    Complete {
-        /// The number of bytes left out before, of both directions.
-        bytes: u64,
-        /// The number of sessions concerned.
-        sessions: usize,
-    },
-    /// The file cannot be written. Lines that it does not take are left out; no session is held up.
-    #[error("message log: {0}; sessions continue, lines that cannot be written are left out")]
-    Disk(String),
-    /// The file can be written again.
-    #[error("message log: writable again; {bytes} bytes were left out")]
-    DiskAgain {
-        /// The number of bytes of lines left out before.
-        bytes: u64,
-    },
-    /// The file could not be ended or opened again, or one that has ended could not be compressed
-    /// or removed. The file stays; nothing is lost.
-    #[error("message log: {0}; the current file stays open")]
-    Kept(String),
-}
-
-/// The reason why the ring has no space for bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum NoRoom {
-    /// More bytes arrived than a lossy log could write, or than another log could write within
-    /// twice [`LogOptions::patience`].
-    #[error("the writing thread cannot keep up")]
-    Burst,
-    /// The log has made no progress for [`LogOptions::patience`].
-    #[error("the writing thread makes no progress")]
-    Stuck,
-    /// The log's thread has ended.
-    #[error("the writing thread has ended")]
-    Ended,
 }
 
 /// The two directions of a connection.
@@ -243,10 +195,12 @@ impl MessageLog {
             reopen: Reopen::default(),
             waiting: Vec::with_capacity(2 * PIECE),
             begun: 0,
+            is_within: ends_within_a_line(path),
             failing: false,
             left_out: 0,
             names: HashMap::new(),
             partial: BTreeMap::new(),
+            torn: None,
             finder: FrameFinder::new(MAX_MESSAGE),
             count: counters.add("log_messages", "messages written to the message log"),
             errors: counters.add("log_errors", "failed writes to the message log"),
@@ -369,21 +323,22 @@ impl LogTap {
         (self.left_out == 0 && self.late.is_empty()) || self.put_all_late()
     }
 
-    /// Writes the number of bytes left out, followed by names and beginnings of connections.
+    /// Writes names and beginnings of connections, followed by the number of bytes left out, which
+    /// may be those of a connection that has begun.
     #[cold]
     fn put_all_late(&mut self) -> bool {
+        while let Some(first) = self.late.first_entry() {
+            if !put_beginning(&mut self.ring, *first.key(), first.get().as_deref()) {
+                return false;
+            }
+            first.remove();
+        }
         if self.left_out > 0 {
             let count = self.left_out.to_le_bytes();
             if self.ring.push(LEFT_OUT, &count).is_err() {
                 return false;
             }
             self.left_out = 0;
-        }
-        while let Some(first) = self.late.first_entry() {
-            if !put_beginning(&mut self.ring, *first.key(), first.get().as_deref()) {
-                return false;
-            }
-            first.remove();
         }
         true
     }
@@ -538,6 +493,8 @@ struct Lines {
     waiting: Vec<u8>,
     /// The number of bytes of the first waiting line that the file has taken.
     begun: usize,
+    /// Whether the file ends within a line of an earlier run, which is ended first.
+    is_within: bool,
     /// Whether the last write failed.
     failing: bool,
     /// The number of bytes of lines left out while writes failed.
@@ -546,6 +503,9 @@ struct Lines {
     /// The bytes of incomplete messages, by session and direction, the time of the last ones, and
     /// what was searched of them.
     partial: BTreeMap<u32, (UtcTimestamp, Vec<u8>, Sought)>,
+    /// After bytes were left out, the streams whose next bytes are known to begin a message; those
+    /// of others may be the rest of a secret.
+    torn: Option<BTreeSet<u32>>,
     finder: FrameFinder,
     count: Counter,
     errors: Counter,
@@ -560,6 +520,7 @@ impl Lines {
                 let count = record.bytes.try_into().map_or(0, u64::from_le_bytes);
                 // The next bytes of any session may belong to a later message.
                 self.end_all();
+                self.torn = Some(BTreeSet::new());
                 self.write(format!("-- {count} bytes were left out\n").as_bytes());
             }
             kind if kind & NAME != 0 => {
@@ -583,7 +544,17 @@ impl Lines {
         all.extend_from_slice(bytes);
         let mut rest = all.as_slice();
         while !rest.is_empty() {
-            let (end, whole) = match self.finder.find_further(rest, &mut sought) {
+            let found = self.finder.find_further(rest, &mut sought);
+            if let Frame::Message { start, .. } = found
+                && self.is_torn(stream)
+            {
+                let (before, message) = rest.split_at_checked(start).unwrap_or_default();
+                self.line(time, stream, before);
+                self.mend(stream);
+                rest = message;
+                continue;
+            }
+            let (end, whole) = match found {
                 Frame::Message { end, .. } | Frame::Garbled { end, .. } => (end.max(1), true),
                 // The bytes in front of a message that has begun belong to no message.
                 Frame::Partial { start, .. } => (start, false),
@@ -591,9 +562,7 @@ impl Lines {
             let Some((message, behind)) = rest.split_at_checked(end) else {
                 break;
             };
-            if !message.is_empty() {
-                self.line(time, stream, message);
-            }
+            self.line(time, stream, message);
             rest = behind;
             if !whole {
                 break;
@@ -615,6 +584,7 @@ impl Lines {
             if let Some((time, rest, _)) = self.partial.remove(&stream) {
                 self.line(time, stream, &rest);
             }
+            self.mend(stream);
         }
     }
 
@@ -625,7 +595,24 @@ impl Lines {
         }
     }
 
-    fn line(&mut self, time: UtcTimestamp, stream: u32, message: &[u8]) {
+    /// Returns whether the next bytes of a stream may be the rest of a secret.
+    fn is_torn(&self, stream: u32) -> bool {
+        let torn = self.torn.as_ref();
+        torn.is_some_and(|mended| !mended.contains(&stream))
+    }
+
+    /// Notes that the next bytes of a stream begin a message.
+    fn mend(&mut self, stream: u32) {
+        if let Some(mended) = &mut self.torn {
+            mended.insert(stream);
+        }
+    }
+
+    /// Writes a message or other bytes of a stream, if there are any.
+    fn line(&mut self, time: UtcTimestamp, stream: u32, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
         let mut text = [0; UtcTimestamp::MAX_LEN];
         let len = time.write(Precision::Nanos, &mut text);
         let mut line = text.get(..len).unwrap_or_default().to_vec();
@@ -638,7 +625,10 @@ impl Lines {
             "out"
         };
         line.extend_from_slice(format!(" {name} {direction} ").as_bytes());
-        masked(message, &mut line);
+        match self.is_torn(stream) {
+            true => line.extend_from_slice(format!("*** ({} bytes)", bytes.len()).as_bytes()),
+            false => masked(bytes, &mut line),
+        }
         line.push(b'\n');
         self.count.increment(1);
         self.write(&line);
@@ -711,6 +701,7 @@ impl Lines {
         let outcome = change(&mut self.out);
         if self.out.take_change() {
             self.begun = 0;
+            self.is_within = ends_within_a_line(self.out.path());
         }
         if outcome.is_ok() {
             self.roll_again = None;
@@ -730,6 +721,15 @@ impl Lines {
 
     /// Writes the waiting lines, as far as the disk accepts them.
     fn flush(&mut self) {
+        match self.put() {
+            Ok(()) if self.failing => self.recovered(),
+            Ok(()) => {}
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    fn put(&mut self) -> io::Result<()> {
+        end_line(&mut self.out, &mut self.is_within)?;
         let rest = self.waiting.get(self.begun..).unwrap_or_default();
         let (taken, outcome) = write_whole(&mut self.out, rest);
         self.begun += taken;
@@ -738,11 +738,7 @@ impl Lines {
         let whole = end.map_or(0, |end| end + 1);
         self.waiting.drain(..whole);
         self.begun -= whole;
-        match outcome {
-            Ok(()) if self.failing => self.recovered(),
-            Ok(()) => {}
-            Err(error) => self.fail(&error),
-        }
+        outcome
     }
 
     fn fail(&mut self, error: &io::Error) {

@@ -259,7 +259,7 @@ impl Port {
 
     /// Changes how many permits the port may have.
     pub fn set_max_connections(&mut self, most: usize) {
-        if let Some(permits) = &mut self.permits {
+        if let Some(permits) = &self.permits {
             permits.set_most(most);
         }
     }

@@ -35,16 +35,38 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// Writes the name of a folder, and the names in it, to the disk, where the system permits it.
+pub(super) fn sync_with_name(folder: &Path) -> io::Result<()> {
+    let folders = [Some(folder), parent_of(folder)].into_iter().flatten();
+    folders
+        .map(sync_folder)
+        .try_for_each(|synced| match synced {
+            // The folder above is closed to us, or the file system has no such write.
+            Err(error) if is_unable(&error) => Ok(()),
+            synced => synced,
+        })
+}
+
+fn is_unable(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+    matches!(error.kind(), PermissionDenied | InvalidInput | Unsupported)
+}
+
+/// Returns the folder that has the name of this one.
+fn parent_of(folder: &Path) -> Option<&Path> {
+    let parent = folder.parent()?;
+    Some(match parent.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => parent,
+    })
+}
+
 /// Returns the folders that have a new entry once `folder`, and those above it that are missing,
 /// are made.
 pub(super) fn parents_of_missing(folder: &Path) -> Vec<PathBuf> {
     let missing = folder.ancestors().take_while(|folder| !folder.exists());
-    let parents = missing.filter_map(Path::parent);
-    let named = parents.map(|parent| match parent.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => parent,
-    });
-    named.map(Path::to_owned).collect()
+    let parents = missing.filter_map(parent_of);
+    parents.map(Path::to_owned).collect()
 }
 
 /// Returns the segment files of a folder with their numbers, ascending.

@@ -2,7 +2,7 @@
 
 use super::damage::{Damage, Defect};
 use super::error::OpenError;
-use super::folder::lock;
+use super::folder::{lock, sync_with_name};
 use super::inspect::{Found, Record, SegmentInfo, Snapshot};
 use super::layout::EntryKind;
 use super::segment::Segment;
@@ -94,6 +94,7 @@ pub(super) fn set_aside(folder: &Path) -> Result<PathBuf, OpenError> {
     fs::rename(folder, &backup).map_err(io_error)?;
     private::create_folder(folder).map_err(io_error)?;
     carry_over(&backup, folder).map_err(io_error)?;
+    sync_with_name(folder).map_err(io_error)?;
     Ok(backup)
 }
 
@@ -158,6 +159,7 @@ fn rebuild(
         fs::rename(&copy, folder).map_err(io_error)?;
     }
     carry_over(&backup, folder).map_err(io_error)?;
+    sync_with_name(folder).map_err(io_error)?;
     Ok(rebuilt(Some(backup)))
 }
 

@@ -189,18 +189,23 @@ impl Asker {
         }
     }
 
-    /// Handles the rejection of a message. A request that is rejected has no other answer.
+    /// Handles the rejection of a message. A request that is rejected has no other answer. Without
+    /// RefMsgType(372), any message of the session may be meant: RefSeqNum(45) names the request.
     fn rejected(&mut self, message: &Message<'_>, answer: Answer) {
-        let of = message.get(tag::REF_MSG_TYPE);
-        if of.is_some_and(|of| of != b"BW") {
+        let sent = self.under_way.as_ref().and_then(|request| request.sent);
+        let number = message.u64(tag::REF_SEQ_NUM).ok();
+        let is_of_request = match message.get(tag::REF_MSG_TYPE) {
+            Some(of) => of == b"BW",
+            None => number.is_none_or(|number| sent == Some(number)),
+        };
+        if !is_of_request {
             return;
         }
         self.owed.acks = self.owed.acks.saturating_sub(1);
         self.owed.reports = self.owed.reports.saturating_sub(1);
-        let sent = self.under_way.as_ref().and_then(|request| request.sent);
-        let is_to_newest = match message.u64(tag::REF_SEQ_NUM) {
-            Ok(number) => sent == Some(number),
-            Err(_) => self.owed.acks == 0,
+        let is_to_newest = match number {
+            Some(number) => sent == Some(number),
+            None => self.owed.acks == 0,
         };
         if is_to_newest {
             self.owed = Owed::default();

@@ -604,3 +604,19 @@ fn a_rejection_ends_the_request_that_it_names() {
     stage.say("BY", "1356=3|1426=3|");
     assert_eq!(stage.answer(), (vec![20], None));
 }
+
+#[test]
+fn the_rejection_of_another_message_answers_no_request() {
+    let mut stage = Stage::new();
+    stage.ask(5..8);
+    stage.time_out();
+    stage.ask(10..13);
+    // The Logon(A) of the replay has this number.
+    stage.say("j", "45=1|380=0|58=no|");
+    stage.say("BX", "1353=1|1348=1|58=busy|");
+    stage.say("BY", "1356=1|1426=3|");
+    stage.say("BX", "1353=2|1348=0|");
+    stage.say_numbers(10..11);
+    stage.say("BY", "1356=2|1426=3|");
+    assert_eq!(stage.answer(), (vec![10], None));
+}

@@ -65,18 +65,22 @@ pub(super) fn remark(entry: &Entry) -> Option<Remark> {
 
 /// Returns the settings that have no effect on this session: SessionQualifier in an acceptor, as no
 /// Logon has one; the limits of a port in an initiator; those of templates in any other session;
-/// and the sizes of a kind of store that it does not have.
+/// the sizes of a kind of store that it does not have; and the settings of stores in one that keeps
+/// no messages.
 pub(super) fn unused(section: &Section<'_>, session: &SessionSettings) -> Vec<Remark> {
     let remark = |key, only| Some(Remark::of(section.find(key)?, Some(only)));
     let mut remarks = Vec::new();
-    let sizes: &[_] = match &session.store {
-        StoreKind::Journal(..) | StoreKind::BothWays(..) => &MEMORY_SIZES,
-        StoreKind::Memory(_) => &FILE_SIZES,
-        _ => &[],
+    let of_stores: &[&[&str]] = match &session.store {
+        StoreKind::Journal(..) | StoreKind::BothWays(..) => &[&MEMORY_SIZES],
+        StoreKind::Memory(_) => &[&FILE_SIZES],
+        StoreKind::NoResend(_) => &[&["FileStorePath"], &FILE_SIZES, &MEMORY_SIZES],
+        StoreKind::Own(_) => &[],
     };
-    for key in sizes.iter().filter(|key| section.own.has(key)) {
+    let of_stores = of_stores.iter().copied().flatten();
+    for key in of_stores.filter(|key| section.own.has(key)) {
         let only = match &session.store {
             StoreKind::Memory(_) => "with FileStorePath",
+            StoreKind::NoResend(_) => "with PersistMessages=Y",
             _ => "without FileStorePath",
         };
         remarks.extend(remark(key, only));

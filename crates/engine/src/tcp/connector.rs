@@ -66,10 +66,11 @@ impl Connector {
     }
 
     /// Returns the monotonic time from which [`poll`](Self::poll) has something to do: 0 during an
-    /// attempt, `u64::MAX` while connected.
+    /// attempt, `u64::MAX` while connected and without hosts.
     #[must_use]
     pub const fn due(&self) -> u64 {
         match &self.state {
+            State::Waiting { .. } if self.hosts.is_empty() => u64::MAX,
             State::Waiting { until } => *until,
             State::Connecting { .. } => 0,
             State::Connected => u64::MAX,

@@ -145,6 +145,16 @@ fn a_connector_tries_host_after_host_and_backs_off() {
 }
 
 #[test]
+fn a_connector_without_hosts_is_never_due() {
+    let mut connector = Connector::new(Vec::new(), backoff(), Duration::from_secs(5));
+    connector.hurry();
+    assert_eq!(connector.due(), u64::MAX);
+    assert!(matches!(connector.poll(SECOND), Attempt::Wait(u64::MAX)));
+    connector.defer(2 * SECOND);
+    assert_eq!(connector.due(), u64::MAX);
+}
+
+#[test]
 fn an_attempt_without_an_answer_times_out() {
     // A full backlog drops further connections, so the connector receives no response.
     let listener = TcpListener::bind(LOOPBACK).unwrap();

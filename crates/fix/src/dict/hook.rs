@@ -119,7 +119,7 @@ impl DictionaryValidator {
     }
 
     /// Checks a message by its dictionary. A message whose version is not loaded is accepted as it
-    /// is after its header, as in QuickFIX. The call does not allocate.
+    /// is after its header, as in QuickFIX.
     ///
     /// # Errors
     /// See [`Dictionary::validate`].

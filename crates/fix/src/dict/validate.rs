@@ -12,6 +12,7 @@ use super::dictionary::Dictionary;
 use crate::codec::{Field, Message};
 use crate::session::{Fault, RejectReason};
 use crate::tag;
+use std::collections::HashSet;
 
 /// The switches of a validation. Their names are those of QuickFIX settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +62,8 @@ impl Switches {
 }
 
 impl Dictionary {
-    /// Checks one message. The call does not allocate.
+    /// Checks one message. The call does not allocate, unless the message has more than a hundred
+    /// fields that the dictionary does not know.
     ///
     /// # Errors
     /// Returns the first fault in the order of the module's description.
@@ -143,6 +145,7 @@ struct Pass<'a, const WORDS: usize> {
     seen: [u64; WORDS],
     /// The number of required fields that were seen outside groups.
     required: usize,
+    before: Before,
     first: Option<(Place, Fault)>,
 }
 
@@ -166,6 +169,7 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
             switches,
             seen: [0; WORDS],
             required: 0,
+            before: Before::default(),
             first: None,
         }
     }
@@ -274,10 +278,10 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
     /// Returns the first fault of a field that the dictionary does not know. Such fields have no
     /// bit. Earlier ones are searched for only if such fields are allowed, as otherwise the first
     /// of them is a fault already.
-    fn unknown_fault(&self, at: usize, tag: u32, rule: &Rule) -> Option<RejectReason> {
+    fn unknown_fault(&mut self, at: usize, tag: u32, rule: &Rule) -> Option<RejectReason> {
         let is_strict = self.is_strict(tag);
         let before = self.tags.get(..at).unwrap_or_default();
-        if !is_strict && !self.may_repeat(rule) && before.contains(&tag) {
+        if !is_strict && !self.may_repeat(rule) && self.before.has(before, tag) {
             return Some(RejectReason::TagAppearsTwice);
         }
         if self.switches.fields_have_values && self.value(at).is_empty() {
@@ -374,6 +378,34 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
     }
 }
 
+/// The search for a tag among those before it. The tags are compared one by one, and after many
+/// comparisons gathered in a set, so that the time for a message is linear in its length.
+#[derive(Default)]
+struct Before {
+    compared: usize,
+    /// The first tags of the message, as many as `gathered` says.
+    set: Option<HashSet<u32>>,
+    gathered: usize,
+}
+
+impl Before {
+    /// The most comparisons for each tag before this one: more take longer than the set does. A
+    /// message with no more unknown fields than that has none.
+    const MOST_COMPARED: usize = 128;
+
+    /// Returns whether `before`, the tags of the message up to this one, have the tag.
+    fn has(&mut self, before: &[u32], tag: u32) -> bool {
+        self.compared = self.compared.saturating_add(before.len());
+        if self.compared <= before.len().saturating_mul(Self::MOST_COMPARED) {
+            return before.contains(&tag);
+        }
+        let set = self.set.get_or_insert_default();
+        set.extend(before.get(self.gathered..).unwrap_or_default());
+        self.gathered = before.len();
+        set.contains(&tag)
+    }
+}
+
 /// Returns the position of a part of the message in the order of reports.
 fn part(section: Section) -> u8 {
     match section {
@@ -417,4 +449,20 @@ fn missing_tag(tag: u32) -> Fault {
 
 fn parse_count(value: &[u8]) -> Option<u64> {
     fanfare_wire::int::parse_u64(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_found_among_those_before_it_however_many_they_are() {
+        let tags: Vec<u32> = (0..3_000).map(|n| n * 7 % 2_500).collect();
+        let mut search = Before::default();
+        for (at, tag) in tags.iter().enumerate() {
+            let before = &tags[..at];
+            assert_eq!(search.has(before, *tag), before.contains(tag), "{at}");
+        }
+        assert!(search.set.is_some());
+    }
 }

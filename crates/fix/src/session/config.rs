@@ -124,7 +124,7 @@ pub struct Config {
     /// numbers, are kept, and are sent when the counterparty requests them after the next logon.
     /// They are not accepted with a store that keeps no messages, nor together with resets. With a
     /// `schedule` they are accepted only within its hours, after the first connection has begun
-    /// them, and the end of the hours discards those that were not sent.
+    /// them, and the end of the hours discards those that were not sent: `Event::WaitingDiscarded`.
     pub queue_offline: bool,
     /// The size of the largest message that is received, in bytes.
     pub max_message: usize,

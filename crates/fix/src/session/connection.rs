@@ -97,11 +97,14 @@ impl<S: MessageStore> Session<S> {
         if self.replay.is_some() {
             return Err(SendError::ResendInProgress);
         }
-        let changed = self.store.set_next_sender(seq.clamp(1, MAX_SEQ_NUM));
+        let seq = seq.clamp(1, MAX_SEQ_NUM);
+        let changed = self.store.set_next_sender(seq);
         changed
             .and_then(|()| self.forget_our_reset(now))
             .map_err(SendError::Store)
-            .inspect_err(|error| self.store_failed(now, error))
+            .inspect_err(|error| self.store_failed(now, error))?;
+        self.discard_unsent(seq);
+        Ok(())
     }
 
     /// Sets the MsgSeqNum(34) of the next message expected to `seq`. A value outside 1 to
@@ -286,10 +289,7 @@ impl<S: MessageStore> Session<S> {
     pub(super) fn store_reset(&mut self, now: Now) -> Result<(), StoreError> {
         self.gap = None;
         self.timers.gap = NEVER;
-        let messages = self.drop_replay() as u64;
-        if messages > 0 {
-            self.notice(Event::WaitingDiscarded { messages });
-        }
+        self.drop_replay();
         self.begin_anew(now).inspect_err(|&error| {
             self.end(now, DisconnectReason::Store(error));
         })
@@ -298,7 +298,18 @@ impl<S: MessageStore> Session<S> {
     /// Resets the store. A reset of the session that is over does not open again by that.
     fn begin_anew(&mut self, now: Now) -> Result<(), StoreError> {
         self.close_our_reset()?;
-        self.store.reset(now.utc)
+        self.store.reset(now.utc)?;
+        self.discard_unsent(1);
+        Ok(())
+    }
+
+    /// Reports the messages from number `seq` on that no connection has transmitted, as the store
+    /// has forgotten them.
+    fn discard_unsent(&mut self, seq: u64) {
+        let messages = self.unsent.discard_from(seq);
+        if messages > 0 {
+            self.notice(Event::WaitingDiscarded { messages });
+        }
     }
 
     /// Ends the session, and reports that to the application. The session can be connected again.

@@ -66,8 +66,10 @@ pub enum Event<'a> {
         /// The number of MsgSeqNum(34) values covered by gap fills.
         filled: u64,
     },
-    /// The counterparty has reset the numbers while application messages waited, for the end of a
-    /// resend or for their rate. `send` had accepted them, and they are not transmitted.
+    /// The numbers were reset, or set to lower ones, while application messages waited: for the end
+    /// of a resend, for their rate, or for the ResendRequest(2) of the next connection. `send` had
+    /// accepted them, and they are not transmitted. Neither messages of an earlier process count,
+    /// nor those that were to be written when their connection was lost.
     WaitingDiscarded {
         /// The number of these messages.
         messages: u64,

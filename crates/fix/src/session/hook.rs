@@ -209,6 +209,26 @@ mod tests {
     }
 
     #[test]
+    fn a_reset_whose_logon_ends_the_session_is_an_error() {
+        // The first Logon(A) is as it should be.
+        let spoil = AdminHook::new(|message, out| {
+            if message.msg_type == b"A" && message.now.mono > 0 {
+                out.str(96, "");
+            }
+        });
+        let mut buy = Session::initiator(config("BUY", "SELL", spoil), MemoryStore::default());
+        let mut sell = Session::acceptor(config("SELL", "BUY", signing()), MemoryStore::default());
+        sell.connected(at(0));
+        buy.connected(at(0));
+        carry(&mut buy, &mut sell, at(0));
+        carry(&mut sell, &mut buy, at(0));
+        assert!(buy.is_logged_on());
+        let reset = buy.reset_sequence(at(1));
+        assert!(matches!(reset, Err(SendError::Encode(_))), "{reset:?}");
+        assert!(!buy.is_connected());
+    }
+
+    #[test]
     fn a_message_that_the_hook_spoils_ends_the_session() {
         let spoil = AdminHook::new(|_, out| {
             out.str(96, "");

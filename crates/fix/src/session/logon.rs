@@ -6,6 +6,7 @@ use super::identity::{ApplVerId, Version};
 use super::ids;
 use super::incoming_header;
 use super::now::Now;
+use super::outbound::WriteResult;
 use super::outgoing_header::Others;
 use super::store::{MessageStore, OurReset, StoreError};
 use super::timers::NEVER;
@@ -57,8 +58,8 @@ impl<S: MessageStore> Session<S> {
     ///
     /// # Errors
     /// Returns `ResendInProgress` during a resend and while messages wait for their rate, as the
-    /// reset would discard what waits, and the errors of the store. A store that fails ends the
-    /// session.
+    /// reset would discard what waits, and the errors of the store and of the Logon(A), which end
+    /// the session. Returns `NotLoggedOn` if the Logon(A) exceeds `Config::answer_limit`.
     pub fn reset_sequence(&mut self, now: Now) -> Result<(), SendError> {
         self.confirm(now);
         if self.state != State::LoggedOn || self.config.id.version == Version::Fix40 {
@@ -72,10 +73,17 @@ impl<S: MessageStore> Session<S> {
         let noted = self.set_our_reset(now, OurReset::Asked);
         let reset = noted.and_then(|()| self.store_reset(now));
         reset.map_err(SendError::Store)?;
-        self.set_next_target(now, target);
+        let kept = self.store.set_next_target(target);
+        kept.inspect_err(|&error| self.end(now, DisconnectReason::Store(error)))
+            .map_err(SendError::Store)?;
         let heart_bt_int = (self.timers.interval / SECOND) as u32;
-        self.send_logon(now, heart_bt_int, true, 1);
-        Ok(())
+        let written = self.write_logon(now, heart_bt_int, true, 1);
+        self.check_admin(now, written);
+        written?;
+        match self.is_logged_on() {
+            true => Ok(()),
+            false => Err(SendError::NotLoggedOn),
+        }
     }
 
     /// Resets both directions to 1 without a connection. The next Logon(A) has MsgSeqNum(34) 1, and
@@ -164,7 +172,19 @@ impl<S: MessageStore> Session<S> {
         self.send_logon(now, self.config.heart_bt_int, asks, next_expected);
     }
 
+    /// Sends a Logon(A). If that fails, the session ends.
     fn send_logon(&mut self, now: Now, heart_bt_int: u32, reset: bool, next_expected: u64) {
+        let written = self.write_logon(now, heart_bt_int, reset, next_expected);
+        self.check_admin(now, written);
+    }
+
+    fn write_logon(
+        &mut self,
+        now: Now,
+        heart_bt_int: u32,
+        reset: bool,
+        next_expected: u64,
+    ) -> WriteResult {
         // The fields are lent to the writer while the session writes.
         let fields = std::mem::take(&mut self.config.logon_fields);
         let variable = 64 + fields.iter().map(|field| field.1.len() + 24).sum::<usize>();
@@ -197,8 +217,8 @@ impl<S: MessageStore> Session<S> {
         // Only fields of the configuration can be secrets, and those of the hook.
         let secret = !fields.is_empty();
         let result = self.write_admin(now, msg_type::LOGON, &[], variable, secret, body);
-        self.check_admin(now, result);
         self.config.logon_fields = fields;
+        result
     }
 
     /// Handles the first message of a connection. A message with a fault is not answered.

@@ -75,6 +75,7 @@ mod route;
 mod schedule;
 mod store;
 mod timers;
+mod unsent;
 mod validate;
 
 use std::collections::VecDeque;
@@ -94,6 +95,7 @@ use pace::{Answers, RateWindow};
 use resend::Replay;
 use round_trip::RoundTrip;
 use timers::Timers;
+use unsent::Unsent;
 
 pub use admin::MAX_SEQ_NUM;
 pub use config::{
@@ -146,8 +148,8 @@ pub enum State {
 /// A FIX session: see the [module](self) for how it is driven.
 ///
 /// A session allocates nothing after warm-up, except while messages are missing, sent again, or
-/// wait for a limited rate. It holds no receive buffer: its size is that of its configuration and
-/// what its store keeps. It belongs to one thread at a time.
+/// wait for a limited rate or the next logon. It holds no receive buffer: its size is that of its
+/// configuration and what its store keeps. It belongs to one thread at a time.
 #[derive(Debug)]
 pub struct Session<S> {
     config: Config,
@@ -175,6 +177,7 @@ pub struct Session<S> {
     unconfirmed: bool,
     gap: Option<Box<Gap>>,
     replay: Option<Box<Replay>>,
+    unsent: Unsent,
     last_header: LastHeader,
     /// The progress of the search in the bytes that are kept for the next call.
     sought: Sought,
@@ -239,6 +242,7 @@ impl<S: MessageStore> Session<S> {
             unconfirmed: false,
             gap: None,
             replay: None,
+            unsent: Unsent::default(),
             last_header: LastHeader::NONE,
             sought: Sought::default(),
             header_field_limit,

@@ -219,11 +219,11 @@ impl<S: MessageStore> Session<S> {
         let transmit = is_free && self.is_connected();
         let entry = Entry { kind, transmit };
         self.store.commit(range, entry).map_err(SendError::Store)?;
-        if let Some(replay) = &mut self.replay
-            && kind == Kind::App
-            && !transmit
-        {
-            replay.waiting += 1;
+        if kind == Kind::App && !transmit {
+            match &mut self.replay {
+                Some(replay) => replay.waiting += 1,
+                None => self.unsent.add(seq, seq, 1),
+            }
         }
         self.has_written(now, len);
         Ok(seq)

@@ -150,14 +150,16 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Ends a resend under way. Returns the count of new application messages that wait for it or
-    /// for their rate.
-    pub(super) fn drop_replay(&mut self) -> usize {
+    /// Ends a resend under way. New application messages that wait for it or for their rate now
+    /// wait for the next connection.
+    pub(super) fn drop_replay(&mut self) {
         let Some(replay) = self.replay.take() else {
-            return 0;
+            return;
         };
         self.store.retain_from(None);
-        replay.waiting
+        let first = replay.cursor.max(replay.live_from);
+        let last = self.store.next_sender() - 1;
+        self.unsent.add(first, last, replay.waiting as u64);
     }
 
     /// Returns when the next part may be written: when the previous one has been transmitted, and,
@@ -342,6 +344,7 @@ impl<S: MessageStore> Session<S> {
         let kept = (stored.seq, parts.body_at..parts.body_at + parts.body.len());
         let head = replay.head.get(head).unwrap_or_default();
         self.transmit_again(now, head, Some(kept), &trailer)?;
+        self.unsent.transmitted(replay.cursor);
         replay.messages += 1;
         replay.cursor += 1;
         Ok(())

@@ -18,8 +18,9 @@ pub mod tag {
     /// The tag FanoutID(20001), Fanfare's own mark of a message to all consumers.
     pub const FANOUT_ID: u32 = 20001;
 
-    /// The first of the tags that counterparties agree on among themselves.
-    pub(crate) const USER_TAGS: u32 = 5_000;
+    /// The first of the tags that counterparties agree on among themselves. No dictionary knows all
+    /// of these.
+    pub const USER_TAGS: u32 = 5_000;
 
     /// Returns whether the tag belongs to the standard header, in any version of FIX
     /// (StandardHeader of FIX.4.0 to FIXT.1.1).

@@ -303,6 +303,22 @@ fn messages_of_versions_that_are_not_loaded_are_taken_as_they_are() {
 }
 
 #[test]
+fn a_tag_that_comes_twice_is_found_among_any_number_of_unknown_ones() {
+    let switches = Switches {
+        user_defined_fields: false,
+        ..Switches::default()
+    };
+    for count in [2, 200, 2_000] {
+        let unknown = (0..count).map(|n| format!("{}=x|", 20_000 + n));
+        let fields = format!("35=0|{HEAD}{}", unknown.collect::<String>());
+        assert_eq!(found(Version::Fix44, switches, &fields), "");
+        let again = 20_000 + count / 2;
+        let first = found(Version::Fix44, switches, &format!("{fields}{again}=y|"));
+        assert_eq!(first, format!("13 Tag appears more than once ({again})"));
+    }
+}
+
+#[test]
 fn the_text_ends_in_the_tag() {
     let bytes = message("FIX.4.2", &format!("35=0|{HEAD}999=HI|"));
     let mut decoder = Decoder::new();

@@ -150,6 +150,17 @@ impl<S: MessageStore> One<S> {
         }
     }
 
+    /// Returns the counts of discarded messages that events without bytes report.
+    fn discarded(&mut self) -> Vec<u64> {
+        let mut counts = Vec::new();
+        while let Some(event) = self.session.poll_event() {
+            if let Event::WaitingDiscarded { messages } = event {
+                counts.push(messages);
+            }
+        }
+        counts
+    }
+
     fn send(&mut self) -> Result<u64, SendError> {
         let id = self.session.store().next_sender();
         self.session.send(self.now, b"D", |order| {
@@ -289,6 +300,60 @@ fn what_waits_when_the_connection_is_lost_is_there_for_the_next() {
     let resent = one.written();
     assert!(resent[0].contains("|35=D|34=5|43=Y|"), "{resent:?}");
     assert!(resent[1].contains("|35=D|34=6|43=Y|"), "{resent:?}");
+}
+
+#[test]
+fn a_reset_of_the_next_logon_reports_what_waited_before() {
+    let mut one = One::with_two_waiting();
+    one.session.disconnected(one.now);
+    assert_eq!(one.discarded(), [0; 0]);
+    one.wait(SECOND);
+    one.session.connected(one.now);
+    let events = one.receive_as("A", 1, "98=0|108=600|141=Y|");
+    assert_eq!(events, ["2 discarded"]);
+    assert_eq!(one.discarded(), [0; 0]);
+}
+
+#[test]
+fn what_was_sent_after_the_next_logon_is_not_reported_as_discarded() {
+    let mut one = One::with_two_waiting();
+    one.session.disconnected(one.now);
+    one.log_on();
+    one.receive("2", "7=5|16=5|");
+    assert_eq!(one.written().len(), 1);
+    one.session.disconnected(one.now);
+    one.session.reset_idle(one.now).unwrap();
+    assert_eq!(one.discarded(), [1]);
+    one.session.reset_idle(one.now).unwrap();
+    assert_eq!(one.discarded(), [0; 0]);
+}
+
+#[test]
+fn a_reset_at_the_end_of_the_connection_reports_what_waited() {
+    let mut config = sending(10);
+    config.reset_on_disconnect = true;
+    let mut one = One::new(config, MemoryStore::default());
+    for _ in 0..5 {
+        one.send().unwrap();
+    }
+    one.sent();
+    one.session.disconnected(one.now);
+    assert_eq!(one.discarded(), [2]);
+}
+
+#[test]
+fn messages_for_the_next_logon_are_reported_when_a_number_or_a_reset_discards_them() {
+    let mut config = config(Version::Fix44);
+    config.queue_offline = true;
+    let mut one = One::new(config, MemoryStore::default());
+    one.session.disconnected(one.now);
+    for seq in 2..=5 {
+        assert_eq!(one.send(), Ok(seq));
+    }
+    one.session.change_next_sender(one.now, 5).unwrap();
+    assert_eq!(one.discarded(), [1]);
+    one.session.reset_idle(one.now).unwrap();
+    assert_eq!(one.discarded(), [3]);
 }
 
 #[test]

@@ -91,7 +91,7 @@ pub(super) fn keep(plan: &Plan, flags: &mut Flags, masks: &Masks, nulls: u64) {
     let set = set << plan.shift;
     flags.assigned = (flags.assigned | set) & !clear;
     flags.empty = flags.empty & !set | clear;
-    flags.outside &= !set;
+    flags.outside &= !(set | clear);
 }
 
 /// Returns the next eight bytes, the first one lowest, with zeros after the end.

@@ -178,14 +178,9 @@ impl<H: Handler> Host<H> {
         let Some((number, wildcard, config)) = self.template_for(port, &plain, &sub) else {
             return Err(HostError::NoTemplate(id));
         };
-        let made = self.make(number, wildcard, config, now);
+        let made = self.make(number, wildcard, config, true, now);
         let key = made.map_err(|why| HostError::Refused(Box::new(why)))?;
-        let Some(hosted) = self.hosted.get_mut(key.0) else {
-            return Err(HostError::Unknown(id));
-        };
-        if let Some(made) = hosted.made_mut() {
-            made.is_operators = true;
-        }
+        let hosted = self.hosted.get(key.0).ok_or(HostError::Unknown(id))?;
         Ok(hosted.session.config().id.clone())
     }
 

@@ -89,6 +89,117 @@ fn what_is_left_of_a_connection_has_a_line_of_its_own() {
 }
 
 #[test]
+fn a_line_that_an_earlier_run_has_begun_is_ended() {
+    let (_, log, path) = small("half", false);
+    drop(log);
+    std::fs::write(&path, "half").unwrap();
+    let (mut tap, mut log, path) = small("half", false);
+    let other = path.with_extension("1");
+    tap.bytes(at(0), 3, Direction::In, BEAT);
+    log.on_close(at(0));
+    std::fs::rename(&path, &other).unwrap();
+    std::fs::write(&path, "another").unwrap();
+    log.lines.open_again();
+    tap.bytes(at(0), 3, Direction::In, BEAT);
+    log.on_close(at(0));
+    let line = "19700101-00:00:00.000000000 session 3 in  8=FIX.4.4|9=5|35=0|10=163|\n";
+    for (path, begun) in [(&other, "half"), (&path, "another")] {
+        let text = std::fs::read_to_string(path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(text, format!("{begun}\n{line}"));
+    }
+}
+
+/// Returns a lossy log with BEAT under way on session 3, in whose ring nothing more fits.
+fn filled(test: &str) -> (LogTap, MessageLog, PathBuf) {
+    let (mut tap, log, path) = small(test, true);
+    tap.bytes(at(0), 3, Direction::In, &BEAT[..20]);
+    while tap.ring.push(9 << 1, &[b'x'; TIME + 1]).is_ok() {}
+    (tap, log, path)
+}
+
+#[test]
+fn what_may_be_the_rest_of_a_secret_behind_left_out_bytes_is_not_shown() {
+    let (mut tap, mut log, path) = filled("torn");
+    let now = at(0);
+    tap.bytes(now, 3, Direction::In, b"lost");
+    while log.do_work(now).unwrap() > 0 {}
+    // The rest of a Logon, in three reads, before a message, a broken one and another one.
+    tap.bytes(now, 3, Direction::In, b"cret\x01108=30\x0196=more");
+    tap.bytes(now, 3, Direction::In, b" of it\x0110=0");
+    tap.bytes(now, 3, Direction::In, &[b"99\x01", BEAT].concat());
+    tap.bytes(
+        now,
+        3,
+        Direction::In,
+        b"8=FIX.4.4\x019=x\x0135=A\x01554=pw\x0110=000\x01",
+    );
+    tap.bytes(now, 3, Direction::In, BEAT);
+    let mut lines = lines_of(log, &path);
+    lines.retain(|line| !line.starts_with("session 9 "));
+    let (secret, shown): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.contains("in  ***"));
+    assert!(!secret.is_empty());
+    assert_eq!(
+        shown,
+        [
+            "session 3 in  8=FIX.4.4|9=5|35=0|1",
+            "-- 4 bytes were left out",
+            "session 3 in  8=FIX.4.4|9=5|35=0|10=163|",
+            "session 3 in  8=FIX.4.4|9=x|35=A|554=***|10=000|",
+            "session 3 in  8=FIX.4.4|9=5|35=0|10=163|",
+        ]
+    );
+}
+
+#[test]
+fn the_first_message_of_a_connection_is_shown_behind_left_out_bytes() {
+    let (mut tap, mut log, path) = filled("torn-begins");
+    let now = at(0);
+    tap.bytes(now, 3, Direction::In, b"lost");
+    while log.do_work(now).unwrap() > 0 {}
+    tap.bytes(now, 3, Direction::In, b"554=pw");
+    tap.begins(3);
+    tap.bytes(now, 3, Direction::In, &BEAT[..20]);
+    let mut lines = lines_of(log, &path);
+    lines.retain(|line| !line.starts_with("session 9 "));
+    assert_eq!(
+        lines,
+        [
+            "session 3 in  8=FIX.4.4|9=5|35=0|1",
+            "-- 4 bytes were left out",
+            "session 3 in  *** (6 bytes)",
+            "session 3 in  8=FIX.4.4|9=5|35=0|1",
+        ]
+    );
+}
+
+#[test]
+fn a_connection_whose_beginning_is_left_out_may_go_on_within_a_secret() {
+    let (mut tap, mut log, path) = filled("torn-late");
+    while tap.ring.push(9 << 1, b"").is_ok() {}
+    let now = at(0);
+    tap.begins(3);
+    tap.bytes(
+        now,
+        3,
+        Direction::In,
+        b"8=FIX.4.4\x019=50\x0135=A\x01554=se",
+    );
+    while log.do_work(now).unwrap() > 0 {}
+    tap.bytes(now, 3, Direction::In, b"cret\x01");
+    let mut lines = lines_of(log, &path);
+    lines.retain(|line| !line.starts_with("session 9 "));
+    assert_eq!(
+        lines,
+        [
+            "session 3 in  8=FIX.4.4|9=5|35=0|1",
+            "-- 26 bytes were left out",
+            "session 3 in  *** (5 bytes)",
+        ]
+    );
+}
+
+#[test]
 fn a_name_without_room_in_the_ring_precedes_the_next_bytes_of_its_session() {
     let (mut tap, mut log, path) = small("name", true);
     let id = |sender: &str| SessionId::new(Version::Fix44, sender, "B");
@@ -258,6 +369,28 @@ fn a_file_that_cannot_be_opened_again_is_told_once_and_tried_again() {
     });
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(lines, [7, 1]);
+}
+
+#[test]
+fn a_half_line_that_a_full_disk_never_ended_leaves_nothing_to_the_next_file() {
+    let (_, log, path) = small("full-half", false);
+    drop(log);
+    std::fs::write(&path, "half").unwrap();
+    let (mut tap, log, path) = small("full-half", false);
+    let reload = Reload::new();
+    let mut log = log.reopen_on(reload.clone());
+    let full = File::options().write(true).open("/dev/full");
+    log.fill_disk(Some(full.unwrap()));
+    log.do_work(at(0)).unwrap();
+    assert!(log.lines.failing);
+    let other = path.with_extension("1");
+    std::fs::rename(&path, &other).unwrap();
+    reload.request();
+    tap.bytes(at(0), 3, Direction::In, BEAT);
+    let lines = lines_of(log, &path);
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "half");
+    std::fs::remove_file(&other).unwrap();
+    assert_eq!(lines, ["session 3 in  8=FIX.4.4|9=5|35=0|10=163|"]);
 }
 
 /// The old file is a pipe, which is full within a line.

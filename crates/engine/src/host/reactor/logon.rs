@@ -32,7 +32,7 @@ impl<H: Handler> Host<H> {
             let unknown = Refusal::UnknownSession(id.with_sub_ids(sub));
             let (index, config) = fitting.ok_or(unknown)?;
             self.check_stranger(port, incoming, index, &config, certificate.as_ref(), now)?;
-            return self.make(port, index, config, now);
+            return self.make(port, index, config, false, now);
         };
         let Some(hosted) = self.hosted.get(key.0) else {
             return Err(Refusal::UnknownSession(id.with_sub_ids(sub)));
@@ -137,19 +137,21 @@ impl<H: Handler> Host<H> {
         Err(Refusal::Stranger(id.clone(), text))
     }
 
-    /// Makes a session from a wildcard of the port.
+    /// Makes a session from a wildcard of the port, for an operator or a Logon. A Logon takes a
+    /// session that is there and free, where there are qualifiers.
     pub(in crate::host) fn make(
         &mut self,
         port: usize,
         index: usize,
         mut config: Config,
+        is_operators: bool,
         now: Now,
     ) -> Result<SessionKey, Refusal> {
         let Some(wildcard) = self.wildcard(port, index) else {
             return Err(Refusal::UnknownSession(config.id));
         };
         if wildcard.qualified {
-            match self.qualify(port, config.id) {
+            match self.qualify(port, config.id, !is_operators) {
                 Qualified::Free(key) => return Ok(key),
                 Qualified::New(id) => config.id = id,
             }
@@ -167,7 +169,7 @@ impl<H: Handler> Host<H> {
             wildcard: index,
             fresh: fresh.filter(|folder| !folder.exists()),
             has_logged_on: false,
-            is_operators: false,
+            is_operators,
             parted: now.mono,
         };
         let made = Some(made);
@@ -189,8 +191,8 @@ impl<H: Handler> Host<H> {
     }
 
     /// Returns a session with this identity and any qualifier that has no connection and is not
-    /// stopped, or else the identity with a new qualifier.
-    fn qualify(&self, port: usize, id: SessionId) -> Qualified {
+    /// stopped, if it `may_exist`, or else the identity with a new qualifier.
+    fn qualify(&self, port: usize, id: SessionId, may_exist: bool) -> Qualified {
         let sub = id.sub.as_deref().cloned().unwrap_or_default();
         for number in 1_u64.. {
             let qualifier = number.to_string().into();
@@ -203,7 +205,7 @@ impl<H: Handler> Host<H> {
                 return Qualified::New(id);
             };
             let is_free = |h: &Hosted| h.is_at(port) && h.link.is_none() && !h.is_stopped;
-            if self.hosted.get(key.0).is_some_and(is_free) {
+            if may_exist && self.hosted.get(key.0).is_some_and(is_free) {
                 return Qualified::Free(key);
             }
         }

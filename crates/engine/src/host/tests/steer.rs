@@ -303,10 +303,17 @@ fn a_session_that_is_made_has_the_qualifier_of_its_template() {
     let mut wildcard = Wildcard::anybody(&config("-", "-"), StoreKind::NoResend(1 << 16), 2);
     wildcard.qualified = true;
     let (mut sell, _) = acceptor(Acceptor::new(LOOPBACK).wildcard(wildcard));
-    let mut pending = sell.handle().make(None, &id("SELL", "A"));
-    world.run(&mut [&mut sell]);
-    let made = pending.poll().expect("an answer").unwrap();
+    let make = |world: &mut World, sell: &mut Host<Diary>| {
+        let mut pending = sell.handle().make(None, &id("SELL", "A"));
+        world.run(&mut [sell]);
+        pending.poll().expect("an answer")
+    };
+    let made = make(&mut world, &mut sell).unwrap();
     assert_eq!(made.to_string(), "FIX.4.4:SELL->A:1");
+    let second = make(&mut world, &mut sell).unwrap();
+    assert_eq!(second.to_string(), "FIX.4.4:SELL->A:2");
+    let third = make(&mut world, &mut sell);
+    assert!(matches!(third, Err(HostError::Refused(_))), "{third:?}");
     let wish = Steer::SetNumbers {
         sender: Some(7),
         target: Some(1),

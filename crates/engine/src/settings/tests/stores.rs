@@ -57,6 +57,10 @@ fn sizes_of_the_store() {
             "FileStorePath=s\nMemoryStoreSize=1\n",
             "line 9: MemoryStoreSize=1 is not supported, only without FileStorePath",
         ),
+        (
+            "PersistMessages=N\nFileStorePath=s\n",
+            "line 9: FileStorePath=s is not supported, only with PersistMessages=Y",
+        ),
     ] {
         let text = format!("{ACCEPTOR}[SESSION]\nBeginString=FIX.4.4\n{lines}");
         let remarks = Settings::parse(&text).unwrap().remarks;

@@ -77,7 +77,7 @@ pub enum Error {
         limit: u32,
     },
     /// A key is longer than readers keep: its sample, or its end, is not written.
-    #[error("topic {topic:?}: a key of {length} bytes, which is more than {LONGEST_KEY}")]
+    #[error("topic {topic:?}: a key of {length} bytes, more than {LONGEST_KEY}, is not written")]
     LongKey {
         /// The topic of the writer.
         topic: String,

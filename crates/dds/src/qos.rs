@@ -6,7 +6,8 @@ use std::time::Duration;
 /// options of a large market, and 0.8 GB in a reader.
 pub const INSTANCES: u32 = 1_000_000;
 
-/// The longest key of an instance, in bytes of CDR.
+/// The longest key of an instance, in bytes of CDR. A key is never cut: writing a longer one fails
+/// with [`Error::LongKey`](crate::Error::LongKey).
 pub const LONGEST_KEY: u32 = 1_024;
 
 /// Default limit of samples that wait for a reader.

@@ -5,6 +5,7 @@ use crate::known::Known;
 use crate::place::{self, At, Border, Start};
 use crate::reader::{self, Reader};
 use crate::run::Run;
+use fanfare_market::dbn::live::Encoder;
 use fanfare_market::event::{InstrumentId, Kind as EventKind};
 use fanfare_market::instruments::Directory;
 use fanfare_market::{Delivery, Event, View};
@@ -110,6 +111,12 @@ impl AsOf {
                 seen.show(instrument, self.source_of(instrument), &mut each);
             }
         }
+    }
+
+    /// Brings an encoder without events to the moment.
+    pub fn seed(&self, encoder: &mut Encoder) {
+        self.show(|event| encoder.seed(event));
+        self.lost().for_each(|lost| encoder.seed_lost(lost));
     }
 
     /// Returns the instruments whose books are not known until they are shown, as events were lost.

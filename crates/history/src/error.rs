@@ -38,6 +38,14 @@ pub enum LogError {
         /// Its version.
         version: u32,
     },
+    /// A run of the plant was written by a later version.
+    #[error("{}: unsupported run of the plant: {why}", path.display())]
+    Run {
+        /// The file.
+        path: PathBuf,
+        /// The part that is not supported.
+        why: &'static str,
+    },
     /// The file of the reserved numbers is damaged.
     #[error(
         "{}: it says which numbers of events may have been used, and is damaged. Clients may have \
@@ -82,6 +90,12 @@ impl LogError {
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |error| Self::Io { path, error }
+    }
+
+    /// Returns the error of a file with a run that cannot be read.
+    pub(crate) fn run(path: &Path) -> impl FnOnce(&'static str) -> Self {
+        let path = path.to_owned();
+        move |why| Self::Run { path, why }
     }
 
     /// Returns whether the file does not exist.

@@ -78,7 +78,7 @@ impl SegmentHeader {
         let is_whole = crc32fast::hash(&bytes[16..]) == u32_at(bytes, 12);
         // The CRC of a later version has to include the version: with this one, that alone is
         // damaged.
-        if version != VERSION && !is_whole {
+        if version > VERSION && !is_whole {
             return Err(NoHeader::Version(version));
         }
         if version != VERSION || !is_whole {

@@ -3,6 +3,9 @@
 //! A checkpoint has the bytes of a compacted segment. Its records are the run, the instruments, the
 //! events that make the books, `Lost` with the number of each instrument whose book is not known,
 //! `OthersLost` if those of instruments without events are not known, and an `End`.
+//!
+//! Whatever loses one book loses those of instruments without events. Versions up to 0.2.0 do not
+//! write `OthersLost`, so any `Lost` stands for it.
 
 use crate::block::Unpacker;
 use crate::error::LogError;
@@ -35,9 +38,11 @@ impl Known {
     pub(crate) fn before(folder: &Path, number: u64) -> Result<Self, LogError> {
         let views = folder::list(folder)?.views;
         for view in views.into_iter().rev().filter(|view| *view < number) {
-            // A damaged checkpoint counts as none: the one before it is further away.
-            if let Ok(Some(known)) = Self::read(folder, view) {
-                return Ok(known);
+            match Self::read(folder, view) {
+                Ok(Some(known)) => return Ok(known),
+                Err(error @ LogError::Run { .. }) => return Err(error),
+                // A damaged checkpoint counts as none: the one before it is further away.
+                _ => {}
             }
         }
         Ok(Self::default())
@@ -60,6 +65,10 @@ impl Known {
             }
             for (kind, bytes) in Records(&room) {
                 is_complete = kind == Some(Kind::End);
+                if kind == Some(Kind::Run) {
+                    let run = Run::read(bytes).map_err(LogError::run(&path))?;
+                    known.run = Some(run);
+                }
                 known.take(kind, bytes);
             }
             file.pass(&header);
@@ -67,9 +76,9 @@ impl Known {
         Ok((is_complete && file.header.first == number + 1).then_some(known))
     }
 
+    /// Takes a record that is no run.
     fn take(&mut self, kind: Option<Kind>, bytes: &[u8]) {
         match kind {
-            Some(Kind::Run) => self.run = Run::read(bytes),
             Some(Kind::Instrument) => {
                 self.directory.take(bytes);
             }
@@ -78,7 +87,10 @@ impl Known {
                 self.events
                     .extend(events.iter().filter_map(Event::from_bytes));
             }
-            Some(Kind::Lost) => self.lost.push(u32_at(bytes, 0)),
+            Some(Kind::Lost) => {
+                self.lost.push(u32_at(bytes, 0));
+                self.has_lost_others = true;
+            }
             Some(Kind::OthersLost) => self.has_lost_others = true,
             _ => {}
         }

@@ -240,7 +240,8 @@ impl Log {
     /// are kept under another name.
     ///
     /// # Errors
-    /// A plant writes the log, the log does not exist, or a file cannot be read or written.
+    /// A plant writes the log, the log does not exist, or a file cannot be read or written. Before
+    /// anything is changed: a later version wrote a segment or a run.
     pub fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
         repair::repair(folder)
     }

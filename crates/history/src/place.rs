@@ -209,7 +209,8 @@ pub(crate) fn read_to_end(mut segment: Segment) -> Result<Tail, LogError> {
             Found::Block(header) => {
                 let block = segment.block(&header);
                 if unpacker.records(&header, block, &mut room) {
-                    tail.take(&header, &room);
+                    let taken = tail.take(&header, &room);
+                    taken.map_err(LogError::run(&segment.path))?;
                 }
                 segment.pass(&header);
             }
@@ -225,7 +226,8 @@ pub(crate) fn read_to_end(mut segment: Segment) -> Result<Tail, LogError> {
 }
 
 impl Tail {
-    fn take(&mut self, header: &BlockHeader, records: &[u8]) {
+    /// Takes the records of a block; a run that cannot be read is an error.
+    fn take(&mut self, header: &BlockHeader, records: &[u8]) -> Result<(), &'static str> {
         self.time = self.time.max(header.time);
         for (kind, bytes) in Records(records) {
             match kind {
@@ -242,13 +244,12 @@ impl Tail {
                 Some(Kind::Lost) => {
                     self.next = self.next.max(u64_at(bytes, 8).saturating_add(1));
                 }
-                Some(Kind::Run) => {
-                    self.run = Run::read(bytes).or(self.run.take());
-                }
+                Some(Kind::Run) => self.run = Some(Run::read(bytes)?),
                 _ => {}
             }
             self.is_closed = kind == Some(Kind::End);
         }
+        Ok(())
     }
 }
 

@@ -303,7 +303,7 @@ impl Reader {
                     true
                 }
                 Some(Kind::Run) => {
-                    let run = Run::read(bytes);
+                    let run = Run::read(bytes).map_err(LogError::run(&self.segment.path))?;
                     self.at += len;
                     count += 1;
                     if self.take_run(run) {
@@ -359,12 +359,9 @@ impl Reader {
         Ok(is_hole)
     }
 
-    /// Takes over the run of the following records, if it can be read. Returns whether it is
-    /// another one, or was awaited.
-    fn take_run(&mut self, run: Option<Run>) -> bool {
-        let Some(run) = run else {
-            return false;
-        };
+    /// Takes over the run of the following records. Returns whether it is another one, or was
+    /// awaited.
+    fn take_run(&mut self, run: Run) -> bool {
         let is_new = mem::take(&mut self.awaits_run) || self.run.as_ref() != Some(&run);
         if let Some(before) = self.run.as_ref().filter(|_| is_new) {
             self.is_pruned |= run.prune(before, &mut self.directory);
@@ -387,18 +384,22 @@ impl Reader {
     }
 
     /// Takes over the run of the segment from its first block, of which no event is read.
-    fn take_run_ahead(&mut self, header: &BlockHeader) {
+    fn take_run_ahead(&mut self, header: &BlockHeader) -> Result<(), LogError> {
         if !self.awaits_run {
-            return;
+            return Ok(());
         }
         let block = self.segment.block(header);
         let is_read = self.unpacker.records(header, block, &mut self.records);
         let run = Run::leading(&self.records).filter(|_| is_read);
+        let run = run.map(Run::read).transpose();
         self.records.clear();
-        self.take_run(run);
-        if self.awaits_run {
-            self.assume_run();
+        match run.map_err(LogError::run(&self.segment.path))? {
+            Some(run) => {
+                self.take_run(run);
+            }
+            None => self.assume_run(),
         }
+        Ok(())
     }
 
     /// Takes the next whole block; returns false at the end of what is written so far.
@@ -410,7 +411,7 @@ impl Reader {
             match self.segment.look()? {
                 Found::Block(header) if header.first >= self.end && header.events > 0 => {
                     // It is taken when reading continues from there.
-                    self.take_run_ahead(&header);
+                    self.take_run_ahead(&header)?;
                     return Ok(false);
                 }
                 Found::Block(header) => {

@@ -1,7 +1,7 @@
 //! Repairs damaged logs.
 
 use crate::error::LogError;
-use crate::folder;
+use crate::folder::{self, Listing};
 use crate::format::SegmentHeader;
 use crate::keeper::{Damaged, compact};
 use crate::known::Known;
@@ -37,7 +37,7 @@ pub struct Repair {
 }
 
 /// Repairs the log of a folder, as its only writer. Events that cannot be read stay missing, and
-/// readers report that.
+/// readers report that. A log with a segment or a run of a later version is not changed.
 pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
     let _lock = Lock::take(folder)?;
     let listing = folder::list(folder)?;
@@ -47,6 +47,7 @@ pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
     let Some(first) = first else {
         return Err(LogError::NoLog(folder.to_owned()));
     };
+    check(folder, &listing)?;
     let mut end = Tail {
         next: 1,
         ..Tail::default()
@@ -63,17 +64,37 @@ pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
         end.run = end.run.filter(|run| run.number > 0).or(before);
     }
     for view in listing.views {
-        if !matches!(Known::read(folder, view), Ok(Some(_))) {
-            let path = folder::view(folder, view);
-            folder::remove(&path)?;
-            done.push(Repair {
-                path,
-                what: Mended::Checkpoint,
-                kept: None,
-            });
+        if let Ok(Some(_)) = Known::read(folder, view) {
+            continue;
         }
+        let path = folder::view(folder, view);
+        folder::remove(&path)?;
+        done.push(Repair {
+            path,
+            what: Mended::Checkpoint,
+            kept: None,
+        });
     }
     Ok(done)
+}
+
+/// Reads everything that can be read, for what a later version wrote.
+///
+/// # Errors
+/// A later version wrote a segment or a run, or a file cannot be read.
+fn check(folder: &Path, listing: &Listing) -> Result<(), LogError> {
+    for ordinal in listing.segments.keys() {
+        match Segment::open_rest(folder, *ordinal) {
+            Err(error) if error.is_lost() => {}
+            opened => _ = read_to_end(opened?)?,
+        }
+    }
+    for view in &listing.views {
+        if let Err(error @ LogError::Run { .. }) = Known::read(folder, *view) {
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// Returns the header of a segment after `before`.

@@ -8,6 +8,9 @@ use fanfare_market::{BookConfig, InstrumentId};
 /// The position of the rules of a book in the number of its kind.
 const RULES: u32 = 16;
 
+/// The fault of a record that ends before a run does.
+const SHORT: &str = "the record is incomplete";
+
 /// One feed of a run, in the order of [`fanfare_market::Event::source`], from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedInfo {
@@ -102,20 +105,29 @@ impl Run {
         }
     }
 
-    /// Reads the run with which the records of a segment begin; `None` if they do not.
-    pub(crate) fn leading(records: &[u8]) -> Option<Self> {
+    /// Returns the record of the run with which the records of a segment begin; `None` if they do
+    /// not.
+    pub(crate) fn leading(records: &[u8]) -> Option<&[u8]> {
         match Records(records).next() {
-            Some((Some(Kind::Run), bytes)) => Self::read(bytes),
+            Some((Some(Kind::Run), bytes)) => Some(bytes),
             _ => None,
         }
     }
 
-    /// Reads the run that [`Self::write`] wrote; `None` if the bytes are invalid.
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let (fixed, mut rest) = bytes.split_at_checked(16)?;
+    /// Returns the number of the run in its record, of whatever version; 0 if it has none.
+    pub(crate) fn number_of(bytes: &[u8]) -> u64 {
+        u64_at(bytes, 0)
+    }
+
+    /// Reads the run that [`Self::write`] wrote.
+    ///
+    /// # Errors
+    /// The part that is not supported: a later version wrote the run, as its block is whole.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, &'static str> {
+        let (fixed, mut rest) = bytes.split_at_checked(16).ok_or(SHORT)?;
         let mut feeds = Vec::new();
         while !rest.is_empty() {
-            let (fixed, behind) = rest.split_at_checked(20)?;
+            let (fixed, behind) = rest.split_at_checked(20).ok_or(SHORT)?;
             let word = |at: usize| u32_at(fixed, 4 * at);
             let (levels, orders) = (word(2), word(3));
             let (kind, rules) = (word(1) & ((1 << RULES) - 1), word(1) >> RULES);
@@ -123,17 +135,19 @@ impl Run {
                 0 => BookConfig::by_level(levels),
                 1 => BookConfig::by_price(levels),
                 2 => BookConfig::by_order(levels, orders),
-                _ => return None,
+                _ => return Err("the kind of a book is unknown"),
             };
-            let (name, behind) = behind.split_at_checked(word(4) as usize)?;
+            let book = book.map_err(|_| "the limits of a book are out of range")?;
+            let book = book.with_rules(rules);
+            let (name, behind) = behind.split_at_checked(word(4) as usize).ok_or(SHORT)?;
             feeds.push(FeedInfo {
                 name: String::from_utf8_lossy(name).into_owned(),
                 base: word(0),
-                book: book.ok()?.with_rules(rules),
+                book: book.ok_or("a rule of a book is unknown")?,
             });
             rest = behind;
         }
-        Some(Self {
+        Ok(Self {
             number: u64_at(fixed, 0),
             start: u64_at(fixed, 8),
             feeds,
@@ -172,9 +186,19 @@ mod tests {
         };
         let mut bytes = Vec::new();
         run.write(&mut bytes);
-        assert_eq!(Run::read(&bytes), Some(run));
+        assert_eq!(Run::read(&bytes), Ok(run));
         for len in 0..bytes.len() {
             let _ = Run::read(&bytes[..len]);
+        }
+        // The kind of the first feed's book, and its rules.
+        for (at, why) in [
+            (20, "the kind of a book is unknown"),
+            (22, "a rule of a book is unknown"),
+            (23, "a rule of a book is unknown"),
+        ] {
+            let mut later = bytes.clone();
+            later[at] |= 8;
+            assert_eq!(Run::read(&later), Err(why));
         }
     }
 }

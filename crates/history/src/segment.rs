@@ -126,7 +126,7 @@ impl Segment {
         if unpacker.records(&block, self.block(&block), &mut records)
             && let Some(run) = Run::leading(&records)
         {
-            self.header.run = run.number;
+            self.header.run = Run::number_of(run);
         }
         (self.header.first, self.header.time) = (block.first, block.time);
         self.at = SEGMENT_HEADER as u64;

@@ -5,6 +5,7 @@ use crate::error::LogError;
 use crate::folder;
 use crate::format::{Kind, Records, SEGMENT_HEADER, u64_at};
 use crate::known::Known;
+use crate::run::Run;
 use crate::segment::{Found, Segment};
 use fanfare_market::Event;
 use std::path::{Path, PathBuf};
@@ -129,7 +130,7 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
                     let block = segment.block(&header);
                     let is_read = self.unpacker.records(&header, block, &mut self.room);
                     match is_read {
-                        true => self.records(),
+                        true => self.records(&segment, header.size()),
                         false => {
                             let what = "records that cannot be decompressed";
                             self.damage(segment.path.clone(), segment.at, header.size(), what);
@@ -199,7 +200,8 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
         Ok(())
     }
 
-    fn records(&mut self) {
+    /// Counts the records of the block of this size at the current offset of a segment.
+    fn records(&mut self, segment: &Segment, size: u64) {
         self.found.blocks += 1;
         let room = std::mem::take(&mut self.room);
         for (kind, bytes) in Records(&room) {
@@ -215,6 +217,11 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
                     self.found.raw += 1;
                 }
                 Some(Kind::Instrument) => self.found.instruments += 1,
+                Some(Kind::Run) => {
+                    if let Err(what) = Run::read(bytes) {
+                        self.damage(segment.path.clone(), segment.at, size, what);
+                    }
+                }
                 Some(Kind::Lost) => {
                     let last = u64_at(bytes, 8);
                     self.reach(last.saturating_add(1));
@@ -253,21 +260,22 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
     }
 
     fn view(&mut self, number: u64) -> Result<(), LogError> {
-        let is_whole = match Known::read(self.folder, number) {
-            Ok(known) => known.is_some(),
-            Err(LogError::BadSegment { .. } | LogError::Version { .. }) => false,
+        let what = match Known::read(self.folder, number) {
+            Ok(Some(_)) => {
+                self.found.checkpoints += 1;
+                return Ok(());
+            }
+            Ok(None) | Err(LogError::BadSegment { .. } | LogError::Version { .. }) => {
+                "unreadable checkpoint: the one before it is used"
+            }
+            Err(LogError::Run { why, .. }) => why,
             // Retention has removed it.
             Err(error) if error.is_missing() => return Ok(()),
             Err(error) => return Err(error),
         };
-        if is_whole {
-            self.found.checkpoints += 1;
-        } else {
-            let path = folder::view(self.folder, number);
-            let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
-            let what = "unreadable checkpoint: the one before it is used";
-            self.damage(path, 0, bytes, what);
-        }
+        let path = folder::view(self.folder, number);
+        let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        self.damage(path, 0, bytes, what);
         Ok(())
     }
 

@@ -248,8 +248,8 @@ impl Writer {
     /// numbers. Events whose numbers are not above those before are left out.
     ///
     /// # Errors
-    /// The disk takes nothing, and 3 MiB wait for it: nothing was appended, or of a message of more
-    /// than 1,024 events its beginning. See [`Self::commit`].
+    /// The file cannot be written, and 3 MiB wait: nothing is appended, except perhaps the first
+    /// events of a message of more than 1,024. See [`Self::commit`].
     #[inline]
     pub fn events(&mut self, events: &[[u8; Event::SIZE]]) -> Result<(), LogError> {
         self.part(events, false)
@@ -370,8 +370,8 @@ impl Writer {
         self.commit()
     }
 
-    /// Writes the block if `more` bytes would make it too large. Bytes that the disk does not take
-    /// wait in a larger one.
+    /// Writes the block if `more` bytes would make it too large. If the file cannot be written, the
+    /// block grows up to [`FULL`].
     #[inline]
     fn make_room(&mut self, more: usize) -> Result<(), LogError> {
         let len = self.block.len() + more;

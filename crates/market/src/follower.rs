@@ -5,6 +5,7 @@
 //! [`Channel`](fanfare_feed::Channel), and polls it for requests to a replay.
 
 mod course;
+mod parts;
 
 use crate::event::{Event, InstrumentId};
 use crate::fragments::{FragmentStats, Fragments};
@@ -76,6 +77,7 @@ impl Follower {
     #[must_use]
     pub fn with_fix(mut self, mut mapper: FixMapper) -> Self {
         mapper.keep_numbers(self.course.market.is_numbered());
+        self.course.parts.keep_trades();
         self.fix = Some(mapper);
         self
     }

@@ -113,8 +113,8 @@ pub fn fields(
     }
 }
 
-/// Returns whether an event is written with its action, as trades and statistics are unless they
-/// are new.
+/// Returns whether the object of an event has its action. That of a trade or a statistic has it
+/// only if it is not [`Action::New`].
 #[must_use]
 pub const fn has_action(event: &Event) -> bool {
     match event.kind {

@@ -35,8 +35,8 @@ pub struct MarketStats {
     /// Changes of books without RptSeq(83) in a feed that numbers them. Each counts as a fault.
     pub unnumbered: u64,
     /// Changes that were ignored because a snapshot contained them, because they followed a fault,
-    /// or because they were dropped ([`RecoveryStats::dropped`]), and late statuses and statistics
-    /// that later messages had replaced. Trades among them were passed on.
+    /// or because they were dropped ([`RecoveryStats::dropped`]), and late statistics that later
+    /// messages had replaced. Trades among them were passed on.
     pub left_out: u64,
     /// Events of instruments beyond the limit.
     pub refused: u64,
@@ -51,9 +51,11 @@ pub struct MarketStats {
 /// numbers of all events are without gaps. Every book begins with a [`Kind::Clear`].
 ///
 /// Allocates for new instruments and books, for queued changes beyond the most queued before, and
-/// while messages are missing that may come late ([`Self::expect_late`]) for the first status of an
-/// instrument, and for the first value of each of its statistics without RptSeq(83). Changes in
-/// sequence do not allocate.
+/// while messages are missing that may come late ([`Self::expect_late`]) for the first value of
+/// each statistic without RptSeq(83). Changes in sequence do not allocate.
+///
+/// Statuses are passed on in the order in which they arrive. A mapper leaves out one that a later
+/// message has replaced.
 #[derive(Debug)]
 pub struct Market {
     recovery: Recovery<Event>,
@@ -118,8 +120,8 @@ impl Market {
         }
     }
 
-    /// Expects messages that are missing to come late, as by a replay: from then on, a status or a
-    /// statistic without RptSeq(83) is left out if a later message has replaced it.
+    /// Expects messages that are missing to come late, as by a replay: from then on, a statistic
+    /// without RptSeq(83) is left out if a later message has replaced it.
     pub const fn expect_late(&mut self) {
         self.out.expects_late = true;
     }
@@ -393,11 +395,7 @@ impl Market {
     pub fn pass_on(&mut self, ts_recv: u64, event: &Event, send: &mut impl FnMut(&Event)) {
         self.out.ts_recv = ts_recv;
         let next = self.recovery.next();
-        self.with(send, |recovery, to| match event.kind {
-            // It may only repeat an earlier one, which the table of instruments knows.
-            Kind::Status => to.emit(event),
-            _ => pass(recovery, to, event, next),
-        });
+        self.with(send, |recovery, to| pass(recovery, to, event, next));
     }
 
     /// Passes on the state of an instrument again: a snapshot of its book, and its state. It serves
@@ -463,8 +461,8 @@ impl Market {
 
 /// Passes on an event that is not queued, of the message with this number. The end of an instrument
 /// is passed on as its state, and a definition opens an instrument that was closed, unless a later
-/// message closed or opened it: the state of one that stays closed follows its definition. A status
-/// or a statistic that a later message has replaced is left out.
+/// message closed or opened it: the state of one that stays closed follows its definition. A
+/// statistic that a later message has replaced is left out.
 fn pass<F: FnMut(&Event)>(
     recovery: &mut Recovery<Event>,
     to: &mut To<'_, F>,
@@ -474,7 +472,7 @@ fn pass<F: FnMut(&Event)>(
     if state::closes(event) {
         return recovery.close(event.instrument.0, sequence, to);
     }
-    if matches!(event.kind, Kind::Status | Kind::Statistic) {
+    if event.kind == Kind::Statistic {
         let is_whole = !to.out.expects_late || recovery.missing().is_empty();
         if !to.out.newest.take(event, sequence, is_whole) {
             to.out.stats.left_out += 1;

@@ -205,8 +205,8 @@ impl<T: Default> View<T> {
         }
     }
 
-    /// Records that events were lost, so that no book is known until it is shown again, also of an
-    /// instrument that is not among them yet.
+    /// Records that events were lost: no book is known until it is shown again, not even that of
+    /// an instrument without events so far.
     pub fn lose_all(&mut self) {
         self.lose_others();
         for seen in self.seen.iter_mut().flatten() {
@@ -214,14 +214,14 @@ impl<T: Default> View<T> {
         }
     }
 
-    /// Records that events of instruments that are not among them yet were lost: their books are
-    /// not known until they are shown.
+    /// Records that events of instruments without a state were lost: their books are not known
+    /// until they are shown.
     pub const fn lose_others(&mut self) {
         self.is_lost = true;
     }
 
-    /// Returns whether the books of instruments that are not among them yet are not known until
-    /// they are shown.
+    /// Returns whether the books of instruments without a state are not known until they are
+    /// shown.
     pub const fn has_lost_others(&self) -> bool {
         self.is_lost
     }
@@ -310,7 +310,7 @@ mod tests {
         view.restart();
         assert!(!has_picture(&view));
         view.apply(&live);
-        assert!(has_picture(&view), "a plant that starts says all there is");
+        assert!(has_picture(&view), "a plant that starts shows every book");
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub enum CdrFault {
     UnknownMember(u32),
     /// The types are nested too deep.
     TooDeep,
+    /// More members take no bytes than a sample of this length may have.
+    TooManyEmpty,
     /// More bytes follow the last member than padding explains.
     TrailingBytes(usize),
     /// The sample is longer than the buffer to write it to.
@@ -71,6 +73,9 @@ impl fmt::Display for CdrError {
             CdrFault::BadLength(n) => write!(f, "length {n} at byte {at} is too large"),
             CdrFault::UnknownMember(id) => write!(f, "unknown member {id} at byte {at}"),
             CdrFault::TooDeep => write!(f, "nested too deeply at byte {at}"),
+            CdrFault::TooManyEmpty => {
+                write!(f, "too many members without bytes before byte {at}")
+            }
             CdrFault::TrailingBytes(n) => write!(f, "{n} trailing bytes from byte {at} on"),
             CdrFault::Full => write!(f, "longer than the buffer of {at} bytes"),
             CdrFault::TooLong => {

@@ -6,6 +6,12 @@ use super::tables::{Tables, worked};
 use super::{CdrError, CdrFault, CdrReader};
 use crate::types::{EnumType, Extensibility, Kind, MAX_DEPTH, Member, StructType, UnionType};
 
+/// The members without bytes that a sample may have: as many as a type of another participant
+/// declares at most, and this many more for each byte. Without a limit each byte of a hostile
+/// sample would cost a walk over all empty members of its type.
+const EMPTY: usize = 65_536;
+const EMPTY_FOR_EACH_BYTE: usize = 32;
+
 /// A value without parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
@@ -62,7 +68,7 @@ pub trait Visitor {
 /// The first byte that contradicts the type; the visitor has then received the parts before it.
 pub fn walk(t: &StructType, sample: &[u8], visitor: &mut impl Visitor) -> Result<(), CdrError> {
     let mut reader = CdrReader::new(sample)?;
-    Walk::new(visitor).structure(t, &mut reader)?;
+    Walk::new(visitor, sample.len()).structure(t, &mut reader)?;
     // A writer may pad to a multiple of four without noting it in the header.
     match reader.remaining() {
         0..=3 => Ok(()),
@@ -94,9 +100,9 @@ pub(crate) fn walk_key(
     visitor: &mut impl Visitor,
 ) -> Result<(), CdrError> {
     let mut r = members_of(t, bytes)?;
-    let mut keys = Walk::without_tables(visitor);
+    let mut keys = Walk::without_tables(visitor, bytes.len());
     let visitor = &mut Nothing;
-    let mut others = Walk::without_tables(visitor);
+    let mut others = Walk::without_tables(visitor, bytes.len());
     let last = t.members.iter().rposition(|m| m.key);
     for member in t.members.iter().take(last.map_or(0, |last| last + 1)) {
         match (member.key, alone) {
@@ -125,14 +131,14 @@ fn members_of<'a>(t: &StructType, bytes: &'a [u8]) -> Result<CdrReader<'a>, CdrE
 pub fn integer_member(t: &StructType, sample: &[u8], place: usize) -> Option<u64> {
     let mut r = members_of(t, sample).ok()?;
     let visitor = &mut Nothing;
-    let mut others = Walk::without_tables(visitor);
+    let mut others = Walk::without_tables(visitor, sample.len());
     for member in t.members.get(..place)? {
         others.member(member, &mut r).ok()?;
     }
     let mut found = Integer(None);
     let member = t.members.get(place)?;
     member.kind.primitive_size()?;
-    let mut walk = Walk::without_tables(&mut found);
+    let mut walk = Walk::without_tables(&mut found, sample.len());
     walk.member(member, &mut r).ok()?;
     found.0
 }
@@ -172,22 +178,28 @@ struct Walk<'v, V> {
     visitor: &'v mut V,
     depth: usize,
     tables: Tables,
+    /// The members without bytes that may still come.
+    empty: usize,
 }
 
 impl<'v, V: Visitor> Walk<'v, V> {
-    fn new(visitor: &'v mut V) -> Self {
+    /// Makes a walk over a sample of `bytes` bytes.
+    fn new(visitor: &'v mut V, bytes: usize) -> Self {
         Self {
             visitor,
             depth: 0,
             tables: Tables::default(),
+            empty: bytes
+                .saturating_mul(EMPTY_FOR_EACH_BYTE)
+                .saturating_add(EMPTY),
         }
     }
 
     /// Makes a walk without tables, for the path of a sample, which does not allocate.
-    fn without_tables(visitor: &'v mut V) -> Self {
+    fn without_tables(visitor: &'v mut V, bytes: usize) -> Self {
         Self {
             tables: Tables::one_by_one(),
-            ..Self::new(visitor)
+            ..Self::new(visitor, bytes)
         }
     }
 
@@ -197,6 +209,14 @@ impl<'v, V: Visitor> Walk<'v, V> {
             true => Err(r.fault(CdrFault::TooLong)),
             false => Ok(()),
         }
+    }
+
+    /// Counts a member that takes no bytes, and fails beyond the limit.
+    fn count_empty(&mut self, r: &CdrReader<'_>) -> Result<(), CdrError> {
+        worked(1);
+        let left = self.empty.checked_sub(1);
+        self.empty = left.ok_or(r.fault(CdrFault::TooManyEmpty))?;
+        Ok(())
     }
 
     fn value(&mut self, kind: &Kind, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
@@ -302,7 +322,10 @@ impl<'v, V: Visitor> Walk<'v, V> {
                 self.visitor.member(member);
                 match at {
                     Some(mut at) => self.value(&member.kind, &mut at)?,
-                    None => self.visitor.value(Value::Absent),
+                    None => {
+                        self.count_empty(inside)?;
+                        self.visitor.value(Value::Absent);
+                    }
                 }
             }
             Ok(())
@@ -363,7 +386,7 @@ impl<'v, V: Visitor> Walk<'v, V> {
         let mut visitor = Label(i64::MAX);
         // A value with parts is no discriminator, whatever a foreign type declares.
         if kind.primitive_size().is_some() {
-            let mut inner = Walk::new(&mut visitor);
+            let mut inner = Walk::new(&mut visitor, 0);
             std::mem::swap(&mut inner.tables, &mut self.tables);
             let read = inner.value(kind, &mut r.clone());
             std::mem::swap(&mut inner.tables, &mut self.tables);
@@ -394,9 +417,19 @@ impl<'v, V: Visitor> Walk<'v, V> {
     fn member(&mut self, member: &Member, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
         self.go_on(r)?;
         self.visitor.member(member);
-        if !member.optional {
-            return self.value(&member.kind, r);
+        let start = r.offset();
+        match member.optional {
+            true => self.optional(member, r)?,
+            false => self.value(&member.kind, r)?,
         }
+        if r.offset() == start {
+            self.count_empty(r)?;
+        }
+        Ok(())
+    }
+
+    /// Walks an optional member, which may be absent.
+    fn optional(&mut self, member: &Member, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
         if r.is_version_2() {
             if r.bool()? {
                 return self.value(&member.kind, r);
@@ -437,10 +470,6 @@ impl<'v, V: Visitor> Walk<'v, V> {
     }
 
     fn elements(&mut self, element: &Kind, n: u32, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
-        // Elements without bytes would not bound the walk.
-        if n > 0 && takes_nothing(element, r.is_version_2(), MAX_DEPTH) {
-            return Err(r.fault(CdrFault::BadLength(n)));
-        }
         self.deeper(r, |walk, r| {
             if matches!(element, Kind::Byte | Kind::UInt8) {
                 walk.visitor.value(Value::Octets(r.bytes(n as usize)?));
@@ -449,7 +478,12 @@ impl<'v, V: Visitor> Walk<'v, V> {
             walk.visitor.begin_list(n);
             for _ in 0..n {
                 walk.go_on(r)?;
+                let start = r.offset();
                 walk.value(element, r)?;
+                // Elements without bytes would not bound the walk.
+                if r.offset() == start {
+                    return Err(r.fault(CdrFault::BadLength(n)));
+                }
             }
             walk.visitor.end_list();
             Ok(())
@@ -550,23 +584,6 @@ fn min_size_of_members(t: &StructType, depth: usize, looks: &mut usize) -> usize
     all
 }
 
-/// Returns whether values of this kind take no bytes at all: structures without members, and those
-/// that hold nothing else.
-fn takes_nothing(kind: &Kind, is_version_2: bool, depth: usize) -> bool {
-    match kind {
-        Kind::Array(element, n) if depth > 0 => {
-            *n == 0 || takes_nothing(element, is_version_2, depth - 1)
-        }
-        // Version 2 puts a length in front of it.
-        Kind::Struct(t) if is_version_2 && t.extensibility != Extensibility::Final => false,
-        Kind::Struct(t) if depth > 0 => t.members.iter().all(|member| {
-            worked(1);
-            !member.optional && takes_nothing(&member.kind, is_version_2, depth - 1)
-        }),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -615,14 +632,16 @@ mod tests {
         assert!(check(&t, &none).is_ok());
     }
 
+    /// Returns a structure without members.
+    fn nothing(extensibility: Extensibility) -> StructType {
+        let mut t = StructType::new("Nothing");
+        t.extensibility = extensibility;
+        t
+    }
+
     /// They are bases of other structures, for example, or cases of unions.
     #[test]
     fn structures_without_members_are_read() {
-        let nothing = |extensibility| {
-            let mut t = StructType::new("Nothing");
-            t.extensibility = extensibility;
-            t
-        };
         let entry = StructType::new("E")
             .member("head", Kind::Struct(nothing(Extensibility::Final).into()))
             .member("x", Kind::Int8);
@@ -638,6 +657,51 @@ mod tests {
         assert_eq!(json, "{\"all\": [{}, {}]}");
         let fault = check(&t, &[0, 1, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]).unwrap_err();
         assert_eq!(fault.why, CdrFault::BadLength(2));
+    }
+
+    #[test]
+    fn elements_without_bytes_are_refused_however_many_are_stated() {
+        let one = Box::new(Kind::Struct(nothing(Extensibility::Final).into()));
+        let array = Kind::Array(one.clone(), u32::MAX);
+        for list in [array, Kind::Sequence(one, None)] {
+            let t = StructType::new("T").member("all", list);
+            let sample = [0, 1, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+            let before = WORK.get();
+            let fault = check(&t, &sample).unwrap_err();
+            assert_eq!(fault.why, CdrFault::BadLength(u32::MAX));
+            assert!(WORK.get() - before < 10);
+        }
+    }
+
+    /// One byte of each element would otherwise pay for thousands of members.
+    #[test]
+    fn members_without_bytes_are_limited_by_the_length_of_the_sample() {
+        let part = Kind::Struct(nothing(Extensibility::Final).into());
+        let empty = |t: StructType, n: u32| t.member(&format!("m{n}"), part.clone());
+        let wide = (0..4_095).fold(StructType::new("Wide"), empty);
+        let wide = wide.member("x", Kind::Int8);
+        let mut absent = (0..4_096).fold(StructType::new("Absent"), empty);
+        absent.extensibility = Extensibility::Mutable;
+        for member in &mut absent.members {
+            member.optional = true;
+        }
+        // Version 2 puts lengths in front of the sequence and of each element.
+        for (head, element, bytes) in [
+            (&[0_u8, 1, 0, 0][..], wide, 1_usize),
+            (&[0, 7, 0, 0, 0, 0, 0, 0], absent, 4),
+        ] {
+            let t = StructType::new("T").member("all", Kind::sequence_of(element));
+            let of = |elements: u32| {
+                let bytes = vec![0; elements as usize * bytes];
+                [head, &elements.to_le_bytes(), &bytes].concat()
+            };
+            assert_eq!(check(&t, &of(10)), Ok(()));
+            let (sample, before) = (of(5_000), WORK.get());
+            let fault = check(&t, &sample).unwrap_err();
+            assert_eq!(fault.why, CdrFault::TooManyEmpty, "{fault}");
+            let most = 2 * EMPTY + EMPTY_FOR_EACH_BYTE * sample.len();
+            assert!(WORK.get() - before < most);
+        }
     }
 
     /// Tables are made once, and no more members are looked at than the bytes could hold.

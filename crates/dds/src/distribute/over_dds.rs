@@ -89,11 +89,12 @@ impl Writers {
     }
 
     pub(super) fn finish(&self, token: &[u8], timeout: Duration) -> Result<bool, Error> {
+        let end = Instant::now() + timeout;
         for writer in self.writers.iter().flatten() {
             writer.flush()?;
         }
         self.done.write(token)?;
-        self.wait_for_acks(timeout)
+        self.wait_for_acks(end.saturating_duration_since(Instant::now()))
     }
 
     pub(super) fn wait_for_acks(&self, timeout: Duration) -> Result<bool, Error> {

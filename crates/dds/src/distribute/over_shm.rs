@@ -15,7 +15,7 @@ use crate::cdr::CdrType;
 use crate::fast::{Converted, Mapping, TemplateType};
 use crate::shm::{Config, Receiver, Sender, Taken, TopicSpec};
 use crate::types::StructType;
-use crate::{Durability, Error, History, Reliability, ReturnCode, Sample};
+use crate::{Durability, Error, History, Reliability, Sample};
 
 /// The channels: samples go from publishers to subscribers, echoes the other way.
 const FEED: &str = "feed";
@@ -118,19 +118,8 @@ impl Writers {
 
     pub(super) fn finish(&mut self, token: &[u8], timeout: Duration) -> Result<bool, Error> {
         let end = Instant::now() + timeout;
-        while let Err(error) = self.sender.write(self.done, now_nanos(), token) {
-            let Error::Dds {
-                code: ReturnCode::Timeout,
-                ..
-            } = error
-            else {
-                return Err(error);
-            };
-            // Receivers that read get the token, although another one keeps the ring full.
-            if Instant::now() >= end {
-                self.sender.stop_waiting();
-            }
-        }
+        // Receivers that read get the token, although another one keeps the ring full.
+        self.sender.write_by(end, self.done, now_nanos(), token)?;
         let left = end.saturating_duration_since(Instant::now());
         Ok(self.sender.wait_for_receivers(left))
     }

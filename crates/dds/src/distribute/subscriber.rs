@@ -117,8 +117,9 @@ impl Subscriber {
         }
     }
 
-    /// Returns the number of publishers with 64 subscribers, the most that one may have: this
-    /// subscriber receives nothing from them until another one leaves. Over shared memory only.
+    /// Returns the number of publishers from which this subscriber receives nothing for now: they
+    /// have 64 subscribers, or it has 64 publishers, the most of both, or the system lacks
+    /// descriptors or memory. Over shared memory only.
     pub fn crowded(&self) -> u64 {
         match &self.carried {
             Carried::Dds(_) => 0,

@@ -1,8 +1,9 @@
 //! Samples between processes of one host through shared memory: no socket, no copy in the kernel.
 //!
-//! A [`Sender`] owns a ring in a file in memory; any number of [`Receiver`]s (up to 64 for a
-//! sender) read it. Sender and receivers of one domain and channel discover each other by the names
-//! of the files, in either order, and again after either was restarted.
+//! A [`Sender`] owns a ring in a file in memory, which up to 64 [`Receiver`]s read; a receiver
+//! reads up to 64 senders, and counts those beyond ([`Receiver::crowded`]). Sender and receivers of
+//! one domain and channel discover each other by the names of the files, in either order, and again
+//! after either was restarted.
 //!
 //! - Receivers map the samples read-only and copy them out. A receiver that is slow, stopped or
 //!   dead does not affect the others.
@@ -205,14 +206,18 @@ fn shared(action: &str, path: &Path, error: &io::Error) -> Error {
     }
 }
 
-/// Removes a file whose sender is gone. Two processes may do so at the same time.
-fn remove_if_stale(path: &Path) {
-    let Ok(file) = SharedFile::open(path) else {
-        return;
+/// Removes a file whose sender is gone, and returns whether it is gone. Two processes may do so at
+/// the same time.
+fn remove_if_stale(path: &Path) -> bool {
+    let file = match SharedFile::open(path) {
+        Ok(file) => file,
+        Err(error) => return error.kind() == io::ErrorKind::NotFound,
     };
-    if matches!(file.is_locked(layout::SENDER_LOCK), Ok(false)) {
+    let is_stale = matches!(file.is_locked(layout::SENDER_LOCK), Ok(false));
+    if is_stale {
         remove(path, &file);
     }
+    is_stale
 }
 
 /// Removes a file, unless its name is another file's by now.

@@ -13,7 +13,7 @@ use super::layout::{
 };
 use super::{Config, TopicSpec, leave, remove, remove_if_stale, shared};
 use crate::Error;
-use crate::sys::{ReadOnly, SharedFile, Words};
+use crate::sys::{self, ReadOnly, SharedFile, Words};
 
 /// The interval at which a receiver looks for new and dead senders.
 const LOOK: Duration = Duration::from_millis(20);
@@ -22,7 +22,7 @@ const POLLS: u32 = 256;
 /// Most samples taken from one sender before the next is read.
 const BATCH: usize = 64;
 /// Most senders that a receiver reads at a time; others wait until one is gone.
-const SENDERS: usize = 64;
+pub(super) const SENDERS: usize = 64;
 
 /// A sample that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct Receiver {
     looked: Instant,
     taken: u64,
     lost: u64,
-    /// Senders without a free slot, at the last look.
+    /// Senders without a free slot, here or there, or without memory, at the last look.
     crowded: usize,
     gone: Gone,
 }
@@ -195,8 +195,9 @@ impl Receiver {
         self.lost
     }
 
-    /// Returns the number of senders with 64 receivers, the most that a sender may have: this
-    /// receiver waits until another one leaves.
+    /// Returns the number of senders that are not read because they have 64 receivers, or because
+    /// this receiver reads 64 senders, the most of both, or because the system lacks descriptors or
+    /// memory. They are read once that has changed.
     pub const fn crowded(&self) -> usize {
         self.crowded
     }
@@ -233,25 +234,48 @@ impl Receiver {
     fn look(&mut self) {
         let gone = &mut self.gone;
         self.senders.retain(|sender| sender.is_there(gone));
-        let mut there = Vec::new();
-        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            if name.to_str().is_some_and(|n| n.starts_with(&self.front)) {
-                there.push(entry.path());
-            }
-        }
+        let there = match self.files() {
+            Ok(there) => there,
+            // The last other process has removed the folder.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            // Refused files may still be there.
+            Err(_) => return,
+        };
         self.refused.retain(|path| there.contains(path));
         self.crowded = 0;
         for path in there {
             let known = self.senders.iter().any(|s| s.path == path) || self.refused.contains(&path);
-            if !known && self.senders.len() < SENDERS {
+            if !known {
                 self.attach(path);
             }
         }
     }
 
+    /// Returns the files of the channel.
+    fn files(&self) -> io::Result<Vec<PathBuf>> {
+        let mut there = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name.to_str().is_some_and(|n| n.starts_with(&self.front)) {
+                there.push(entry.path());
+            }
+        }
+        Ok(there)
+    }
+
     fn attach(&mut self, path: PathBuf) {
-        match Attached::open(&path, &self.topics) {
+        if self.senders.len() >= SENDERS {
+            self.crowded += usize::from(!remove_if_stale(&path));
+            return;
+        }
+        let opened = Attached::open(&path, &self.topics);
+        self.settle(path, opened);
+    }
+
+    /// Takes the outcome of opening a sender's file.
+    fn settle(&mut self, path: PathBuf, opened: io::Result<Opened>) {
+        match opened {
             Ok(Opened::Attached(mut sender)) => {
                 self.attached += 1;
                 sender.id = self.attached;
@@ -259,9 +283,10 @@ impl Receiver {
                 self.bytes.resize(self.bytes.len().max(longest), 0);
                 self.senders.push(sender);
             }
-            Ok(Opened::Dead) => remove_if_stale(&path),
+            Ok(Opened::Dead) => _ = remove_if_stale(&path),
             Ok(Opened::Full) => self.crowded += 1,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if sys::is_shortage(&error) => self.crowded += 1,
             Err(_) => {
                 self.gone.refused += 1;
                 self.refused.push(path);
@@ -503,6 +528,11 @@ impl Attached {
 
 #[cfg(test)]
 impl Receiver {
+    /// Takes this error of the system as the outcome of opening a sender's file.
+    pub(super) fn fail(&mut self, path: PathBuf, code: i32) {
+        self.settle(path, Err(io::Error::from_raw_os_error(code)));
+    }
+
     /// Ends as a killed process does: the ring is not closed, the locks are released.
     pub(super) fn die(mut self) {
         for sender in &mut self.senders {

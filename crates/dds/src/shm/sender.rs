@@ -125,7 +125,7 @@ impl Sender {
         }
         let len = HEAD + bytes.len().div_ceil(8);
         let left = self.mask + 1 - (self.at & self.mask);
-        if (len > left && !self.fill(left)) || !self.reserve(len) {
+        if (len > left && !self.fill(left, len)) || !self.reserve(len) {
             return Err(self.overdue());
         }
         let place = self.at & self.mask;
@@ -183,9 +183,31 @@ impl Sender {
         true
     }
 
-    /// Makes a full ring drop its oldest samples from now on, also those that are not read yet.
-    pub(crate) const fn stop_waiting(&mut self) {
-        self.patience = Duration::ZERO;
+    /// Writes a sample as [`write`](Self::write) does, but waits until `end`. A ring that is still
+    /// full then drops its oldest samples, from then on also those that are not read yet.
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write), except time-outs.
+    pub(crate) fn write_by(
+        &mut self,
+        end: Instant,
+        topic: u32,
+        source_nanos: i64,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        let left = end.saturating_duration_since(Instant::now());
+        let blocking = self.blocking.replace(left);
+        let mut written = self.write(topic, source_nanos, bytes);
+        if let Err(Error::Dds {
+            code: ReturnCode::Timeout,
+            ..
+        }) = written
+        {
+            self.patience = Duration::ZERO;
+            written = self.write(topic, source_nanos, bytes);
+        }
+        self.blocking = blocking;
+        written
     }
 
     /// Frees space for a record and the word after it by dropping the oldest records. Returns
@@ -302,11 +324,12 @@ impl Sender {
         }
     }
 
-    /// Fills the rest of the ring, so that the next record begins at its front. Returns `false` if
-    /// the wait for a receiver times out.
+    /// Fills the rest of the ring, so that the next record, of `len` words, begins at its front.
+    /// Frees the space for that, too, so that a write waits once. Returns `false`, with the ring
+    /// unchanged, if the wait for a receiver times out.
     #[cold]
-    fn fill(&mut self, words: usize) -> bool {
-        let is_free = self.reserve(words);
+    fn fill(&mut self, words: usize, len: usize) -> bool {
+        let is_free = self.reserve(words + len);
         if is_free {
             self.publish(words, FILLER);
         }
@@ -375,6 +398,11 @@ impl Stood {
 
 #[cfg(test)]
 impl Sender {
+    /// Returns the position of the next record.
+    pub(super) const fn position_of_next(&self) -> usize {
+        self.at
+    }
+
     /// Waits as it does when everything must be read before the next sample, at this time.
     pub(super) fn wait_at(&mut self, stood: &mut Stood, now: Instant) {
         self.cut_off_before(self.at, stood, now);

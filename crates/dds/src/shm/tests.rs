@@ -230,12 +230,50 @@ fn a_write_that_waited_too_long_fails_and_may_be_made_again() {
     }
     assert!(written > 5_000, "{written}");
     assert_eq!((receiver.lost(), sender.lost_receivers()), (0, (0, 0)));
-    write_until_overdue(&mut sender, written);
-    sender.stop_waiting();
-    for n in 0..10_000_u64 {
-        sender.write(0, 0, &n.to_le_bytes()).unwrap();
+}
+
+/// The last sample of a feed has a time-out of its own, shorter than the wait of one write.
+#[test]
+fn a_write_with_an_end_then_drops_what_is_not_read() {
+    let place = Place::new("end");
+    let config = place.config(1).patience(Duration::from_secs(3_600));
+    let config = config.blocking(Duration::from_secs(3_600));
+    let (mut sender, mut receiver) = pair(&config);
+    // They fill the ring: 13 words each, of 8,192.
+    for _ in 0..630 {
+        sender.write(0, 0, &[1; 80]).unwrap();
+    }
+    let end = Instant::now() + Duration::from_millis(2);
+    sender.write_by(end, 0, 0, b"end").unwrap();
+    for _ in 0..630 {
+        sender.write(0, 0, &[1; 80]).unwrap();
     }
     assert_eq!(sender.lost_receivers(), (0, 0));
+    let read = drain(&mut receiver).len() as u64;
+    assert!(receiver.lost() > 0);
+    assert_eq!(read + receiver.lost(), sender.written());
+}
+
+/// The rest of the ring is filled with the same wait.
+#[test]
+fn a_write_that_times_out_at_the_end_of_the_ring_leaves_it_as_it_is() {
+    let place = Place::new("once");
+    let config = place.config(1).patience(Duration::from_secs(600));
+    let config = config.blocking(Duration::from_millis(1));
+    let (mut sender, mut receiver) = pair(&config);
+    // 13 words each, of 8,192.
+    for _ in 0..600 {
+        sender.write(0, 0, &[1; 80]).unwrap();
+    }
+    // There is space for a filler then, and not for the record.
+    assert_eq!(receiver.poll(|_| {}), 64);
+    let long = vec![2; sender.longest()];
+    let before = sender.position_of_next();
+    assert!(sender.write(0, 0, &long).is_err());
+    assert_eq!(sender.position_of_next(), before);
+    assert_eq!(drain(&mut receiver).len(), 600 - 64);
+    sender.write(0, 0, &long).unwrap();
+    assert_eq!(drain(&mut receiver), [(0, 0, long)]);
 }
 
 /// A write that times out does not begin the patience anew.
@@ -376,6 +414,29 @@ fn a_receiver_without_a_place_says_so_and_gets_the_next_one() {
     assert_eq!(drain(&mut last).len(), 1);
 }
 
+#[test]
+fn a_sender_beyond_those_that_a_receiver_reads_is_counted_until_one_leaves() {
+    let place = Place::new("many");
+    let config = place.config(1);
+    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let open = || Sender::open(&config, "feed", &topics(false)).unwrap();
+    let mut senders: Vec<_> = (0..receiver::SENDERS + 2).map(|_| open()).collect();
+    let mut count = || {
+        look(&mut receiver);
+        (receiver.senders(), receiver.crowded())
+    };
+    assert_eq!(count(), (receiver::SENDERS, 2));
+    // The dead and those that leave make room, or wait no longer.
+    senders.swap_remove(0).die();
+    assert_eq!(count(), (receiver::SENDERS, 1));
+    drop(senders.swap_remove(0));
+    assert_eq!(count(), (receiver::SENDERS, 0));
+    for sender in &mut senders {
+        sender.write(0, 0, b"x").unwrap();
+    }
+    assert_eq!(drain(&mut receiver).len(), receiver::SENDERS);
+}
+
 /// A sender that is restarted in a container has the number of the dead one.
 #[test]
 fn the_file_of_another_sender_by_the_name_of_a_dead_one_stays() {
@@ -469,6 +530,41 @@ fn files_that_are_none_of_ours_are_refused_once() {
         (receiver.refused(), receiver.senders(), held.len()),
         (3, 0, 3)
     );
+}
+
+#[test]
+fn a_refused_file_is_counted_once_although_the_folder_could_not_be_read() {
+    let place = Place::new("unread");
+    let config = place.config(1);
+    let (folder, aside) = (config.folder(), place.0.join("aside"));
+    let other = StructType::new("T").member("n", Kind::UInt32);
+    let wanted = [TopicSpec::new("a", &other, false)];
+    let _sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let mut receiver = Receiver::open(&config, "feed", &wanted).unwrap();
+    // A file in place of the folder is no list of files.
+    fs::rename(&folder, &aside).unwrap();
+    fs::write(&folder, []).unwrap();
+    look(&mut receiver);
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&aside, &folder).unwrap();
+    look(&mut receiver);
+    assert_eq!(receiver.refused(), 1);
+}
+
+#[test]
+fn a_sender_for_which_the_system_lacks_memory_is_read_later() {
+    let place = Place::new("lack");
+    let config = place.config(1);
+    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let _sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let mut files = fs::read_dir(config.folder()).unwrap();
+    let path = files.next().unwrap().unwrap().path();
+    for code in [libc::EMFILE, libc::ENOMEM] {
+        receiver.fail(path.clone(), code);
+    }
+    assert_eq!((receiver.refused(), receiver.crowded()), (0, 2));
+    look(&mut receiver);
+    assert_eq!((receiver.senders(), receiver.crowded()), (1, 0));
 }
 
 #[test]

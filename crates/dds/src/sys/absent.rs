@@ -14,7 +14,7 @@ mod shm;
 
 pub(crate) use interface::interface_address;
 pub(crate) use plain::{Announced, Ending, RawInfo, nanos};
-pub(crate) use shm::{PAGE, ReadOnly, SharedFile, Words, user};
+pub(crate) use shm::{PAGE, ReadOnly, SharedFile, Words, is_shortage, user};
 
 use crate::guid::Guid;
 use crate::types::StructType;

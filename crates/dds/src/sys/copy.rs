@@ -3,8 +3,8 @@
 
 use std::sync::atomic::AtomicU64;
 
-/// Stores bytes into the words, without ordering. Panics never: of bytes and words, the shorter
-/// ends it.
+/// Stores bytes into the words, without ordering. Ends with the shorter of the two and never
+/// panics.
 #[inline(always)]
 pub(super) fn store(to: &[AtomicU64], bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
@@ -18,8 +18,7 @@ pub(super) fn store(to: &[AtomicU64], bytes: &[u8]) {
     by_words::store(to, bytes);
 }
 
-/// Copies the words' bytes, without ordering. Panics never: of bytes and words, the shorter ends
-/// it.
+/// Copies the words' bytes, without ordering. Ends with the shorter of the two and never panics.
 #[inline(always)]
 pub(super) fn load(from: &[AtomicU64], to: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]

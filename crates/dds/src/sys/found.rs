@@ -427,7 +427,7 @@ fn text(field: &[c_char]) -> String {
 mod tests {
     use super::*;
 
-    /// A member of each of 4,096 could else bring 65,536 names along.
+    /// Each of 4,096 members could otherwise bring 65,536 names along.
     #[test]
     fn literals_count_as_often_as_they_occur() {
         // SAFETY: all zero is a valid literal: integers, and names and annotations that are empty.

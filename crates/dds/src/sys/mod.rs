@@ -30,7 +30,7 @@ pub(crate) use guard::Gate;
 pub(crate) use interface::interface_address;
 pub(crate) use listener::{Callbacks, OnData, OnSamples, OnStatus};
 pub(crate) use plain::{Announced, Ending, RawInfo, nanos};
-pub(crate) use shm::{PAGE, ReadOnly, SharedFile, Words, user};
+pub(crate) use shm::{PAGE, ReadOnly, SharedFile, Words, is_shortage, user};
 pub(crate) use topic::{create as topic, found as found_topic};
 pub(crate) use type_info::TypeInfo;
 pub(crate) use waitset::{RawCondition, RawWaitSet};

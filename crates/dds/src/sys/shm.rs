@@ -241,6 +241,16 @@ impl Drop for Mapping {
     }
 }
 
+/// Returns whether an error comes from a lack of descriptors, memory or locks, which may end.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN | libc::ENOLCK | libc::EINTR
+        )
+    )
+}
+
 /// Returns this process's effective user.
 pub(crate) fn user() -> u32 {
     // SAFETY: the call has no preconditions.

@@ -27,15 +27,6 @@ pub struct Case {
 }
 
 impl UnionType {
-    /// Returns the member that a value of the discriminator selects; `None` for a value without a
-    /// case.
-    pub fn selected(&self, label: i64) -> Option<&Member> {
-        let has = |case: &&Case| case.labels.iter().any(|l| i64::from(*l) == label);
-        let case = self.cases.iter().find(has);
-        let case = case.or_else(|| self.cases.iter().find(|case| case.is_default));
-        case.map(|case| &case.member)
-    }
-
     pub(super) fn check_at(&self, depth: usize) -> Result<(), TypeError> {
         let fault = |path: String, why| Err(TypeError { path, why });
         if depth >= super::MAX_DEPTH {

@@ -2,8 +2,82 @@
 
 use super::*;
 use crate::block::{Block, Compressor};
-use crate::format::{self, MOST_BLOCK};
+use crate::format::{self, MOST_BLOCK, SegmentHeader};
 use crate::known::Known;
+
+/// Writes a checkpoint after the event with this number, of a run with these bytes and of the
+/// records in front of its end.
+fn write(folder: &Path, number: u64, run: &[u8], records: &[(format::Kind, &[u8])]) {
+    let header = SegmentHeader {
+        ordinal: 0,
+        first: number + 1,
+        time: 1,
+        run: 1,
+        is_compacted: true,
+    };
+    let mut block = Block::new(number + 1, 1);
+    block.record(format::Kind::Run, run, 0);
+    for (kind, bytes) in records {
+        block.record(*kind, bytes, 0);
+    }
+    block.record(format::Kind::End, &[], 0);
+    let mut bytes = header.write().to_vec();
+    bytes.extend_from_slice(block.finish());
+    std::fs::write(folder::view(folder, number), bytes).unwrap();
+}
+
+/// Returns the bytes of the first run of a log.
+fn first_run() -> Vec<u8> {
+    let run = Run {
+        number: 1,
+        start: 1,
+        feeds: feeds(),
+    };
+    let mut bytes = Vec::new();
+    run.write(&mut bytes);
+    bytes
+}
+
+#[test]
+fn a_lost_book_in_a_checkpoint_of_an_old_version_loses_those_without_events() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut source = Source::new(67, 1);
+    append(&mut writer, &mut source, 50);
+    let last = source.number - 1;
+    let lost: &[u8] = &3_u32.to_le_bytes();
+    write(&folder.0, last, &first_run(), &[(format::Kind::Lost, lost)]);
+    let books = Log::open(&folder.0).unwrap().as_of(At::End).unwrap();
+    let lost: Vec<_> = books.lost().collect();
+    assert_eq!(lost, [InstrumentId(3), InstrumentId::ALL]);
+}
+
+#[test]
+fn a_checkpoint_with_an_unknown_rule_is_refused_and_kept() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut source = Source::new(71, 1);
+    append(&mut writer, &mut source, 50);
+    drop(writer);
+    let last = source.number - 1;
+    let mut run = first_run();
+    run[23] |= 1;
+    write(&folder.0, last, &run, &[]);
+    let path = folder::view(&folder.0, last);
+    let log = Log::open(&folder.0).unwrap();
+    for error in [
+        log.reader(Start::Number(last + 1)).unwrap_err(),
+        log.as_of(At::End).unwrap_err(),
+        Keeper::open(&folder.0, OFTEN).unwrap_err(),
+        Log::repair(&folder.0).unwrap_err(),
+    ] {
+        let is_told = matches!(&error, LogError::Run { path: told, .. } if *told == path);
+        assert!(is_told, "{error}");
+    }
+    let found = log.verify(|_, _| true).unwrap();
+    assert_eq!((found.damage.len(), found.checkpoints), (1, 0));
+    assert_eq!(found.damage[0].what, "a rule of a book is unknown");
+}
 
 #[test]
 fn a_book_of_more_orders_than_a_block_has_room_for_comes_back() {

@@ -160,14 +160,18 @@ impl BookConfig {
         self.may_cross as u32 | (increase_keeps as u32) << 1 | (decrease_loses as u32) << 2
     }
 
-    /// Sets the rules that differ between venues, as [`Self::rules`] returns them. Other bits are
-    /// ignored.
+    /// Sets the rules that differ between venues, as [`Self::rules`] returns them; `None` if there
+    /// is any other bit.
     #[must_use]
-    pub const fn with_rules(self, rules: u32) -> Self {
+    pub const fn with_rules(self, rules: u32) -> Option<Self> {
         let priority = Priority {
             increase_keeps: rules & 2 != 0,
             decrease_loses: rules & 4 != 0,
         };
-        self.may_cross(rules & 1 != 0).priority(priority)
+        let config = self.may_cross(rules & 1 != 0).priority(priority);
+        match config.rules() == rules {
+            true => Some(config),
+            false => None,
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The position in a channel, and the market built from its messages.
 
+use super::parts::Parts;
 use crate::event::{Event, InstrumentId, Kind};
 use crate::fragments::{FragmentConfig, Fragments};
 use crate::instruments::{Instruments, Place};
@@ -12,11 +13,7 @@ use fanfare_feed::Refusal;
 use fanfare_feed::channel::{self, BadPacket, Fault};
 use fanfare_feed::recovery::{Replay, ReplayConfig, State};
 use fanfare_feed::serial::extend;
-use std::collections::VecDeque;
 use std::ops::Range;
-
-/// Most packets that came in part and whose messages so far are known.
-const MOST_PARTS: usize = 16;
 
 /// The configuration of a follower.
 #[derive(Debug, Clone)]
@@ -83,13 +80,7 @@ pub(crate) struct Course {
     next: Option<u64>,
     /// The packet of the last message, whose next messages have its number.
     packet: Option<Packet>,
-    /// The packets that came in part, and the number of their messages that were applied. When they
-    /// come again, their trades would be passed on twice, and their changes would be applied twice
-    /// without numbers of their own.
-    parts: VecDeque<(u64, usize)>,
-    /// The number below which missing packets that `parts` lacks stay missing, because some of
-    /// their messages may have been applied.
-    closed_below: u64,
+    pub(super) parts: Parts,
     /// The time at which the channel was last heard.
     heard: u64,
     is_silent: bool,
@@ -198,8 +189,7 @@ impl Course {
             silence: config.silence,
             next: None,
             packet: None,
-            parts: VecDeque::with_capacity(MOST_PARTS),
-            closed_below: 0,
+            parts: Parts::new(),
             heard: 0,
             is_silent: false,
             steps: None,
@@ -232,7 +222,6 @@ impl Course {
                 let next = (run << 32) + u64::from(*next);
                 self.next = Some(next);
                 self.parts.clear();
-                self.closed_below = 0;
                 if let Some(steps) = &mut self.steps {
                     steps.reset(next as u32);
                 }
@@ -281,42 +270,17 @@ impl Course {
     /// Notes how many messages of the last packet, which is not whole, were applied.
     #[cold]
     fn note_part(&mut self) {
-        let Some(Packet { sequence, len, .. }) = self.packet else {
-            return;
-        };
-        match self.parts.iter_mut().find(|part| part.0 == sequence) {
-            Some(part) => part.1 = part.1.max(len),
-            None => {
-                if self.parts.len() >= MOST_PARTS {
-                    let missing = self.market.missing();
-                    self.parts.retain(|part| missing.contains(part.0));
-                }
-                if self.parts.len() >= MOST_PARTS
-                    && let Some((gone, _)) = self.parts.pop_front()
-                {
-                    self.closed_below = self.closed_below.max(gone + 1);
-                }
-                self.parts.push_back((sequence, len));
-            }
+        if let Some(Packet { sequence, len, .. }) = self.packet {
+            let missing = self.market.missing();
+            self.parts
+                .note(sequence, len, |other| missing.contains(other));
         }
     }
 
     /// Returns whether it is known which messages of a missing packet were applied, or which
     /// changes, by RptSeq(83).
     fn may_come(&self, sequence: u64) -> bool {
-        self.market.is_numbered()
-            || sequence >= self.closed_below
-            || self.parts.iter().any(|part| part.0 == sequence)
-    }
-
-    /// Returns whether the next message of this packet was applied when that came in part.
-    fn is_applied(&self, packet: &Packet, part: Part) -> bool {
-        if part.is_converted && self.market.is_numbered() {
-            // It may have more of the packet. RptSeq(83) shows which changes were applied.
-            return false;
-        }
-        let known = self.parts.iter().find(|part| part.0 == packet.sequence);
-        known.is_some_and(|known| packet.len < known.1)
+        self.market.is_numbered() || self.parts.know(sequence)
     }
 
     /// Records that messages are mapped differently from here on.
@@ -473,6 +437,7 @@ impl Course {
         if let Some(steps) = &mut self.steps {
             steps.begin_packet(turn == Turn::Late);
         }
+        self.parts.begin();
         *self.packet.insert(Packet {
             sequence,
             turn,
@@ -525,11 +490,24 @@ impl Course {
         if let Some(packet) = self.packet.as_mut().filter(|_| counts) {
             packet.len += 1;
         }
-        let is_applied = is_late && self.is_applied(&packet, part);
-        self.take(now, sequence, mapped, is_applied, send);
-        if is_late {
-            self.stats.late += 1;
+        self.stats.late += u64::from(is_late);
+        let rest = match is_late && part.is_converted {
+            true => self.parts.rest_of(sequence, mapped.events),
+            false => None,
+        };
+        if let Some(rest) = &rest
+            && !self.market.is_numbered()
+        {
+            return self.pass_on_rest(sequence, mapped, rest, send);
         }
+        self.parts.take(mapped.events);
+        let is_applied = is_late && self.parts.are_applied(sequence, packet.len);
+        let own: &[Event] = match &rest {
+            Some(rest) => rest,
+            None if is_applied => &[],
+            None => mapped.events,
+        };
+        self.take(now, sequence, mapped, own, send);
         if !packet.is_whole {
             self.note_part();
         }
@@ -541,15 +519,41 @@ impl Course {
         }
     }
 
-    /// Passes the events of a message to the market, and to the steps. `is_applied` is whether the
-    /// market has its changes already: the edges have none of a packet that came in part.
+    /// Passes on the trades, definitions and states among the rest of a packet that came in part.
+    /// It stays missing, because nothing shows which of its changes were applied. The edges have
+    /// none of it, and take it as a whole.
+    #[cold]
+    fn pass_on_rest(
+        &mut self,
+        sequence: u64,
+        mapped: &Mapped<'_>,
+        rest: &[Event],
+        send: &mut impl FnMut(&Event),
+    ) {
+        if matches!(&mapped.outcome, Ok(outcome) if outcome.picture.is_none()) {
+            self.relay(sequence, mapped);
+        }
+        let (market, received) = (&mut self.market, mapped.received);
+        for event in rest {
+            match event.kind {
+                Kind::Trade => market.pass_on(received, event, send),
+                Kind::Definition | Kind::Status | Kind::State => {
+                    market.changes(received, sequence, std::slice::from_ref(event), send);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Passes the events of a message to the steps, and `own` to the market, which has the others
+    /// already: the edges have none of a packet that came in part.
     #[inline]
     fn take(
         &mut self,
         now: u64,
         sequence: u64,
         mapped: &Mapped<'_>,
-        is_applied: bool,
+        own: &[Event],
         send: &mut impl FnMut(&Event),
     ) {
         match &mapped.outcome {
@@ -584,10 +588,7 @@ impl Course {
                     Err(error) => self.fragments.pass(&error.outcome()),
                 }
                 self.relay(sequence, mapped);
-                if !is_applied {
-                    self.market
-                        .changes(mapped.received, sequence, mapped.events, send);
-                }
+                self.market.changes(mapped.received, sequence, own, send);
                 if matches!(other, Ok(outcome) if outcome.does == Some(Does::Definition)) {
                     for instrument in mapped.unchanged {
                         self.market.open_at(sequence, *instrument, send);

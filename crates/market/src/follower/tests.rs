@@ -1,5 +1,7 @@
 //! Tests of followers with packets that arrive twice, late, or in part.
 
+mod in_fix;
+
 use super::*;
 use crate::book::{BookConfig, Side};
 use crate::event::{Flags, Kind};
@@ -241,6 +243,34 @@ impl Feed {
         self.follower.replayed(0, number, 0, &records, &mut send);
     }
 
+    /// Brings the messages with number 2, which alone is missing, by the replay.
+    fn replay_second(&mut self, messages: &[Vec<u8>]) {
+        assert_eq!(self.follower.poll_request(0), Some(2..3));
+        self.replay(2, messages);
+        assert!(self.missing().is_empty());
+    }
+
+    /// Relays the steps so far to an edge, from a plant that has named these instruments.
+    fn relay(
+        &mut self,
+        (now, plant): (u64, u64),
+        named: &[InstrumentId],
+        edge: &mut Edge,
+        send: &mut impl FnMut(&Event),
+    ) {
+        for instrument in named {
+            let mut bytes = Vec::new();
+            let known = self.follower.instruments().get(*instrument).unwrap();
+            known.write(&mut bytes);
+            edge.instrument(now, plant, &bytes, send).unwrap();
+        }
+        let steps = self.follower.steps().unwrap();
+        steps.parts(100, |steps, events| {
+            edge.steps(now, plant, steps, events, send);
+        });
+        steps.clear();
+    }
+
     /// Brings a message of a snapshot line.
     fn bring_beside(&mut self, bytes: &[u8]) {
         let mut decoder = Decoder::new(Program::parse(TEMPLATES).unwrap());
@@ -365,12 +395,8 @@ fn a_replay_without_the_reset_of_a_packet_that_came_in_part_is_applied() {
     let (mut feed, _) = behind_a_gap();
     feed.bring(Line::A, &packet(2, &[RESET, UNKNOWN]));
     assert_eq!(feed.missing(), [(2, 3)]);
-    assert_eq!(feed.follower.poll_request(0), Some(2..3));
-    feed.replay(
-        2,
-        &[message(2, &[50, 51].map(|price| bid(0, FIRST, 2, price)))],
-    );
-    assert!(feed.missing().is_empty());
+    let both = [50, 51].map(|price| bid(0, FIRST, 2, price));
+    feed.replay_second(&[message(2, &both)]);
     assert_eq!(feed.bids(FIRST), [50]);
 }
 
@@ -392,9 +418,7 @@ fn a_late_packet_with_a_fault_passes_on_the_messages_behind_it_once() {
 #[test]
 fn all_messages_of_a_replayed_packet_are_applied_once() {
     let (mut feed, messages) = behind_a_gap();
-    assert_eq!(feed.follower.poll_request(0), Some(2..3));
-    feed.replay(2, &messages);
-    assert!(feed.missing().is_empty());
+    feed.replay_second(&messages);
     let [first, second] = &messages;
     feed.bring(Line::A, &packet(2, &[first, second]));
     let stats = feed.follower.stats();
@@ -435,16 +459,7 @@ fn a_packet_that_is_read_in_part_is_missing_for_edges_too() {
     assert!(!feed.is_live(FIRST) && feed.is_live(SECOND));
 
     let mut edge = edge();
-    for instrument in [FIRST, SECOND] {
-        let mut bytes = Vec::new();
-        let named = feed.follower.instruments().get(instrument).unwrap();
-        named.write(&mut bytes);
-        edge.instrument(0, PLANT, &bytes, &mut |_| {}).unwrap();
-    }
-    let steps = feed.follower.steps().unwrap();
-    steps.parts(100, |steps, events| {
-        edge.steps(0, PLANT, steps, events, &mut |_| {});
-    });
+    feed.relay((0, PLANT), &[FIRST, SECOND], &mut edge, &mut |_| {});
     edge.handle_timeout(ArbiterConfig::default().gap_timeout, &mut |_| {});
     assert_eq!(missing(edge.market()), [(2, 3)]);
     assert_ne!(edge.market().state(FIRST), Some(State::Live));
@@ -461,15 +476,7 @@ fn a_definition_closes_an_instrument_and_the_next_one_opens_it_for_edges_too() {
                 sent.push(event.kind);
             }
         };
-        let mut bytes = Vec::new();
-        let named = feed.follower.instruments().get(FIRST).unwrap();
-        named.write(&mut bytes);
-        edge.instrument(0, PLANT, &bytes, &mut send).unwrap();
-        let steps = feed.follower.steps().unwrap();
-        steps.parts(100, |steps, events| {
-            edge.steps(0, PLANT, steps, events, &mut send);
-        });
-        steps.clear();
+        feed.relay((0, PLANT), &[FIRST], &mut edge, &mut send);
         let market = feed.follower.market();
         [market, edge.market()].map(|market| market.state(FIRST))
     };
@@ -528,9 +535,7 @@ fn a_late_end_does_not_close_an_instrument_that_trades() {
     feed.bring(Line::A, &definition(1, FIRST, b'A'));
     feed.bring(Line::A, &definition(3, FIRST, b'A'));
     feed.bring(Line::A, &message(4, &[bid(0, FIRST, 1, 50)]));
-    assert_eq!(feed.follower.poll_request(0), Some(2..3));
-    feed.replay(2, &[definition(2, FIRST, b'D')]);
-    assert!(feed.missing().is_empty());
+    feed.replay_second(&[definition(2, FIRST, b'D')]);
     assert!(feed.is_live(FIRST));
     feed.bring(Line::A, &definition(5, FIRST, b'A'));
     let known = feed.follower.instruments().get(FIRST).unwrap();
@@ -567,9 +572,7 @@ fn a_late_end_does_not_close_an_instrument_that_was_defined_since() {
         let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
         feed.bring(Line::A, &definition(1, first, b'A'));
         feed.bring(Line::A, &definition(3, FIRST, b'A'));
-        assert_eq!(feed.follower.poll_request(0), Some(2..3));
-        feed.replay(2, &[definition(2, FIRST, b'D')]);
-        assert!(feed.missing().is_empty());
+        feed.replay_second(&[definition(2, FIRST, b'D')]);
         for number in [FIRST, SECOND] {
             assert_ne!(feed.state(number), Some(State::Closed));
         }
@@ -581,9 +584,7 @@ fn a_late_definition_does_not_open_an_instrument_that_was_closed_since() {
     let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
     feed.bring(Line::A, &definition(1, FIRST, b'A'));
     feed.bring(Line::A, &definition(3, FIRST, b'D'));
-    assert_eq!(feed.follower.poll_request(0), Some(2..3));
-    feed.replay(2, &[definition(2, FIRST, b'A')]);
-    assert!(feed.missing().is_empty());
+    feed.replay_second(&[definition(2, FIRST, b'A')]);
     assert_eq!(feed.state(FIRST), Some(State::Closed));
     let is_definition = |event: &Event| event.kind == Kind::Definition;
     assert!(feed.replayed.iter().any(is_definition));
@@ -598,9 +599,7 @@ fn with_late(newer: &[u8], late: Vec<u8>) -> (Feed, Vec<Kind>) {
     let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
     feed.bring(Line::A, &limit(1, 50, 17));
     feed.bring(Line::A, newer);
-    assert_eq!(feed.follower.poll_request(0), Some(2..3));
-    feed.replay(2, &[late]);
-    assert!(feed.missing().is_empty());
+    feed.replay_second(&[late]);
     let kinds = feed.replayed.iter().map(|event| event.kind).collect();
     (feed, kinds)
 }
@@ -663,9 +662,7 @@ fn what_a_snapshot_line_repeats_does_not_precede_a_late_message() {
         feed.bring(Line::A, &first);
         feed.bring(Line::A, &other);
         feed.bring_beside(&beside);
-        assert_eq!(feed.follower.poll_request(0), Some(2..3));
-        feed.replay(2, &[late]);
-        assert!(feed.missing().is_empty());
+        feed.replay_second(&[late]);
         let kinds: Vec<Kind> = feed.replayed.iter().map(|event| event.kind).collect();
         assert_eq!(kinds, events, "{beside:?}");
     }
@@ -685,14 +682,7 @@ fn a_late_status_does_not_replace_a_newer_one_at_an_edge() {
                 statuses.push(event.id);
             }
         };
-        let mut bytes = Vec::new();
-        let named = feed.follower.instruments().get(FIRST).unwrap();
-        named.write(&mut bytes);
-        edge.instrument(now, origin, &bytes, &mut send).unwrap();
-        let steps = feed.follower.steps().unwrap();
-        steps.parts(100, |steps, events| {
-            edge.steps(now, origin, steps, events, &mut send);
-        });
+        feed.relay((now, origin), &[FIRST], &mut edge, &mut send);
         edge.handle_timeout(now + gap, &mut send);
     };
     relay(0, PLANT, &[limit(1, 50, 17), status(3, 19)]);

@@ -14,7 +14,7 @@ pub enum SecurityId<'a> {
     None,
     /// A number.
     Number(u64),
-    /// Any other text.
+    /// Any other text, which is not empty.
     Text(&'a [u8]),
 }
 

@@ -33,6 +33,7 @@ use crate::event::InstrumentId;
 use core::fmt;
 use index::{Index, Keys};
 use record::{Record, Records};
+use std::collections::BTreeSet;
 use texts::Texts;
 
 /// The longest text of a definition, in bytes.
@@ -49,8 +50,9 @@ pub struct Instruments {
     by_symbol: Index,
     by_id: Index,
     keys: Keys,
-    /// The number of instruments with the symbol of another one, which alone is found by it.
-    hidden: usize,
+    /// The instruments with the symbol of another one, which alone is found by it: the hash of the
+    /// symbol, and the number.
+    hidden: BTreeSet<(u32, u32)>,
     limit: usize,
     refused: u64,
     /// The last status of the trading session, and its place in the channel.
@@ -133,7 +135,7 @@ impl Instruments {
             by_symbol: Index::default(),
             by_id: Index::default(),
             keys: Keys::new(),
-            hidden: 0,
+            hidden: BTreeSet::new(),
             limit: limit.min(u32::MAX as usize - 1),
             refused: 0,
             session: None,
@@ -191,7 +193,7 @@ impl Instruments {
     /// Returns the instrument with this SecurityID from this source.
     #[inline]
     pub fn by_id(&self, id: SecurityId<'_>, source: IdSource) -> Option<InstrumentId> {
-        let hash = self.hash_of_id(id, source)?;
+        let hash = hash_of_id(self.keys, id, source)?;
         let found = self.by_id.find(hash, |place| {
             let record = self.records.get(place);
             record.is_some_and(|record| record.has_id(id, source, &self.texts))
@@ -354,11 +356,6 @@ impl Instruments {
         record.is_some_and(|record| record.defined_at > place.sequence)
     }
 
-    #[inline]
-    fn hash_of_id(&self, id: SecurityId<'_>, source: IdSource) -> Option<u32> {
-        hash_of_id(self.keys, id, source)
-    }
-
     fn add(&mut self, definition: &Definition<'_>) -> Result<InstrumentId, Refused> {
         check(definition)?;
         if self.len() >= self.limit {
@@ -375,15 +372,15 @@ impl Instruments {
 
     /// Indexes an instrument by its symbol and its ID.
     fn enter(&mut self, number: u32, name: &Name<'_>) {
-        match self.by_symbol(name.symbol) {
-            _ if name.symbol.is_empty() => {}
-            Some(_) => self.hidden += 1,
-            None => {
-                let hash = self.keys.of_text(name.symbol, 0);
+        if !name.symbol.is_empty() {
+            let hash = self.keys.of_text(name.symbol, 0);
+            if self.by_symbol(name.symbol).is_some() {
+                self.hidden.insert((hash, number));
+            } else {
                 self.by_symbol.insert(hash, number);
             }
         }
-        if let Some(hash) = self.hash_of_id(name.id, name.source) {
+        if let Some(hash) = hash_of_id(self.keys, name.id, name.source) {
             self.by_id.insert(hash, number);
         }
     }
@@ -391,13 +388,11 @@ impl Instruments {
     /// Replaces the indexed names of an instrument, whose record still has the old ones.
     fn rename(&mut self, number: u32, names: &Names, definition: &Definition<'_>) {
         if let Some(hash) = names.old_symbol {
-            match self.by_symbol.remove(hash, number) {
-                true => self.uncover(number, hash),
-                false => self.hidden -= 1,
+            if self.by_symbol.remove(hash, number) {
+                self.uncover(number, hash);
+            } else {
+                self.hidden.remove(&(hash, number));
             }
-        }
-        if let Some(hash) = names.old_id {
-            self.by_id.remove(hash, number);
         }
         let mut added = definition.name;
         if !names.has_new_symbol {
@@ -410,20 +405,18 @@ impl Instruments {
     }
 
     /// Indexes the first other instrument that has the symbol which this one is about to lose, by
-    /// its hash. Looks at all instruments if any is hidden.
+    /// its hash.
     fn uncover(&mut self, number: u32, hash: u32) {
-        if self.hidden == 0 {
-            return;
-        }
         let symbol_of = |place: u32| {
             let record = self.records.get(place);
             record.map(|record| record.symbol(&self.texts))
         };
         let symbol = symbol_of(number);
-        let mut others = (0..self.len() as u32).filter(|place| *place != number);
-        if let Some(other) = others.find(|place| symbol_of(*place) == symbol) {
-            self.by_symbol.insert(hash, other);
-            self.hidden -= 1;
+        let mut others = self.hidden.range((hash, 0)..=(hash, u32::MAX));
+        let other = others.find(|(_, place)| symbol_of(*place) == symbol);
+        if let Some(other) = other.copied() {
+            self.hidden.remove(&other);
+            self.by_symbol.insert(hash, other.1);
         }
     }
 
@@ -454,23 +447,21 @@ fn hash_of_id(keys: Keys, id: SecurityId<'_>, source: IdSource) -> Option<u32> {
 
 /// The changes of the names of an instrument that is redefined.
 struct Names {
-    /// The hashes of names that it had and no longer has.
+    /// The hash of the symbol that it had and no longer has.
     old_symbol: Option<u32>,
-    old_id: Option<u32>,
     has_new_symbol: bool,
+    /// Whether it has an ID, and had none. An ID never changes.
     has_new_id: bool,
 }
 
 impl Names {
     fn between(keys: Keys, before: &Name<'_>, after: &Name<'_>) -> Self {
         let has_new_symbol = before.symbol != after.symbol;
-        let has_new_id = before.id != after.id || before.source != after.source;
         let had_symbol = has_new_symbol && !before.symbol.is_empty();
         Self {
             old_symbol: had_symbol.then(|| keys.of_text(before.symbol, 0)),
-            old_id: hash_of_id(keys, before.id, before.source).filter(|_| has_new_id),
             has_new_symbol,
-            has_new_id,
+            has_new_id: before.id != after.id,
         }
     }
 }

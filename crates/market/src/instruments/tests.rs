@@ -274,6 +274,39 @@ proptest! {
         prop_assert_eq!(table.len(), list.len());
     }
 
+    /// Compares the instruments that are found by symbols that several have, and lose, with a list
+    /// that is searched linearly.
+    #[test]
+    fn doubled_symbols_as_a_list(
+        steps in proptest::collection::vec((0..3_usize, 0..8_usize), 1..80),
+    ) {
+        const SYMBOLS: [&str; 3] = ["A", "B", "C"];
+        let mut table = Instruments::new(100);
+        // The IDs and the places of the symbols.
+        let mut list: Vec<(usize, usize)> = Vec::new();
+        let mut found = [None; SYMBOLS.len()];
+        for (symbol, id) in steps {
+            table.define(&of(SYMBOLS[symbol], &(id + 1).to_string())).unwrap();
+            let known = list.iter().position(|(own, _)| *own == id);
+            let at = known.unwrap_or(list.len());
+            match known {
+                Some(at) if list[at].1 != symbol => {
+                    let old = std::mem::replace(&mut list[at].1, symbol);
+                    if found[old] == Some(at) {
+                        found[old] = list.iter().position(|(_, other)| *other == old);
+                    }
+                }
+                Some(_) => {}
+                None => list.push((id, symbol)),
+            }
+            found[symbol] = found[symbol].or(Some(at));
+            for (symbol, found) in SYMBOLS.iter().zip(found) {
+                let found = found.map(|at| InstrumentId(at as u32));
+                prop_assert_eq!(table.by_symbol(symbol.as_bytes()), found);
+            }
+        }
+    }
+
     #[test]
     fn any_file_is_harmless(
         csv in "(symbol|id|tick|,|\"|\n|[A-C0-9 ]|\r){0,60}", toml in ".{0,60}",

@@ -419,8 +419,8 @@ impl Engine {
         self.stamped(time, near, texts)
     }
 
-    /// Returns a time. A time without a date is placed near another one, or is not known without
-    /// that.
+    /// Returns a time. One without a date is that nearest to `near`, and unknown if `near` is
+    /// unknown.
     #[inline]
     fn stamped(&mut self, time: &TimePlan, near: u64, texts: &[u8]) -> Result<Option<u64>, Flaw> {
         let date = match self.cells.find(time.date) {
@@ -639,7 +639,7 @@ impl Engine {
             None => Ok(None),
         };
         let sent = self.sent(plan, texts);
-        // A fault is one of the instrument that is named, not of that of the previous entry.
+        // A fault concerns the instrument of this entry, not that of the previous one.
         self.message.instrument = None;
         let source = self.id_source(plan, texts)?;
         let name = super::define::name(&self.cells, plan, source, texts, &mut room)?;
@@ -651,7 +651,7 @@ impl Engine {
         let read = super::define::read(&self.cells, plan, texts, (name, &mut rooms))?;
         let (mut definition, status) = read;
         definition.maturity = maturity?.unwrap_or(Event::NO_TIME);
-        // What the table has is passed on, or no repetition of it would be.
+        // No fault may follow the change of the table: a repetition is not passed on.
         let ts_event = sent?.unwrap_or(Event::NO_TIME);
         let known = self.message.instrument;
         if known.is_some_and(|known| table.is_defined_after(known, self.place)) {

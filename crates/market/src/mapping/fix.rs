@@ -17,8 +17,6 @@ use fanfare_fix::dict::{DataType, Dictionary, Item, MessageDef};
 use fanfare_fix::tag;
 use fanfare_wire::int;
 
-/// The first tag of the user-defined range, which no dictionary knows in full.
-const USER_TAGS: u32 = 5000;
 /// The limit of tags that are looked up directly.
 const DIRECT: usize = 2048;
 
@@ -228,7 +226,7 @@ impl Fields for MessageFields<'_> {
                 all.push(found(level, is_group));
             }
         }
-        let is_of_users = known.is_none() && tag >= USER_TAGS;
+        let is_of_users = known.is_none() && tag >= tag::USER_TAGS;
         // The dictionary of an application version has no header of its own.
         let is_open = self.message.is_none() || tag::is_header(tag);
         if all.is_empty() && (is_of_users || is_open) {

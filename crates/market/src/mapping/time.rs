@@ -103,8 +103,8 @@ impl DateTime {
         }
     }
 
-    /// Returns the date and the nanoseconds since midnight (`None` if invalid), if both are in
-    /// digits.
+    /// Returns the date as digits, and the nanoseconds since midnight, or `None` if these are
+    /// invalid. Returns `None` for a format that does not have both in digits.
     #[inline]
     pub(super) fn split(self, value: u64) -> Option<(u64, Option<u64>)> {
         let Format::DateAndTime { digits } = self.format else {
@@ -183,7 +183,7 @@ impl DateTime {
     }
 }
 
-/// Returns whether nothing is near a time: messages of a file have no time of arrival, or 0.
+/// Returns whether a time of arrival is unknown: messages of a file have none, or 0.
 #[inline]
 pub(super) const fn is_unknown(time: u64) -> bool {
     matches!(time, 0 | Event::NO_TIME)

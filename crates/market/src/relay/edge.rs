@@ -1,5 +1,6 @@
 //! The market of a feed that other plants receive.
 
+use super::ahead::{Ahead, Shown};
 use super::coverage::Coverage;
 use super::election::Election;
 use super::plant::Plant;
@@ -8,7 +9,7 @@ use super::types::{EdgeConfig, EdgeStats, Relayed};
 use super::{Step, What, is_fault, packets};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::follower::{Course, FollowerConfig, Mapped};
-use crate::instruments::{Change, Instrument, Instruments, Place};
+use crate::instruments::{Change, Instrument, Instruments};
 use crate::mapping::{Does, Outcome, Picture};
 use crate::market::Market;
 use crate::state;
@@ -40,6 +41,7 @@ pub struct Edge {
     coverage: Coverage,
     restarts: Restarts,
     election: Election,
+    ahead: Ahead,
     /// A buffer for an encoded packet.
     unit: Vec<u8>,
     /// A buffer for the events of a packet.
@@ -66,6 +68,7 @@ impl Edge {
             coverage: Coverage::default(),
             restarts: Restarts::new(),
             election: Election::default(),
+            ahead: Ahead::default(),
             unit: Vec::with_capacity(UNIT),
             events: Vec::with_capacity(UNIT / Event::SIZE),
             stats: EdgeStats::default(),
@@ -147,7 +150,8 @@ impl Edge {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         let course = self.course.poll_timeout();
-        course.into_iter().chain(self.arbiter.poll_timeout()).min()
+        let all = course.into_iter().chain(self.arbiter.poll_timeout());
+        all.chain(self.ahead.poll_timeout()).min()
     }
 
     /// Checks whether the plants are silent, and whether missing messages have timed out.
@@ -155,6 +159,7 @@ impl Edge {
         self.arbiter.handle_timeout(now);
         self.drain(now, send);
         self.course.handle_timeout(now, send);
+        self.adopt_due(now, send);
     }
 
     /// Returns the line of a plant, which is added if it is new, or `None` if there are too many.
@@ -322,6 +327,7 @@ impl Edge {
                 packet => self.packet(now, line, packet, own, send),
             }
         }
+        self.adopt_due(now, send);
     }
 
     /// Processes what a step shows of the plant's channel.
@@ -638,6 +644,7 @@ impl Edge {
         self.count_settled();
         self.elect(now);
         if is_new {
+            self.ahead.clear();
             self.arbiter.reset(next);
             self.drain(now, send);
         }
@@ -699,7 +706,7 @@ impl Edge {
             return;
         }
         if self.leads(line) {
-            self.adopt(id, picture, send);
+            self.adopt(now, id, picture, send);
         }
         let Some(last) = picture.last.filter(|_| !picture.events.is_empty()) else {
             return;
@@ -722,23 +729,16 @@ impl Edge {
     }
 
     /// Adopts the status of an instrument at a plant, and whether it is closed there.
-    fn adopt(&mut self, id: InstrumentId, picture: &Relayed<'_>, send: &mut impl FnMut(&Event)) {
-        let status = Instrument::read(picture.instrument).map_or(0, |new| new.status);
-        // Not behind what has arrived; of the run before, its number would be far ahead.
-        let now = self.course.place(None);
-        let place = picture.last.map_or(now, |last| Place {
-            sequence: self.course.place(Some(last)).sequence.min(now.sequence),
-            is_numbered: true,
-        });
-        if status != 0 && self.table.set_status_at(id, status, place) == Some(true) {
-            let event = Event {
-                instrument: id,
-                kind: Kind::Status,
-                id: status.into(),
-                flags: Flags::LAST,
-                ..Event::EMPTY
-            };
-            self.course.market.pass_on(picture.received, &event, send);
+    fn adopt(
+        &mut self,
+        now: u64,
+        id: InstrumentId,
+        picture: &Relayed<'_>,
+        send: &mut impl FnMut(&Event),
+    ) {
+        let shown = Shown::of(now, id, picture, &self.course);
+        if let Some(shown) = self.ahead.take(shown) {
+            self.adopt_status(&shown, send);
         }
         // An earlier snapshot may be of the time before the instrument was closed or opened.
         let is_as_of = |own: u32| picture.last.is_some_and(|last| !is_before(last, own));
@@ -749,6 +749,24 @@ impl Edge {
         let has_book = !picture.is_closed && !picture.events.is_empty();
         if has_book && own.is_some_and(is_as_of) {
             self.course.market.open(id, send);
+        }
+    }
+
+    /// Adopts the status of an instrument, unless that of a later message is known.
+    fn adopt_status(&mut self, shown: &Shown, send: &mut impl FnMut(&Event)) {
+        let (id, status) = (shown.instrument, shown.status);
+        if self.table.set_status_at(id, status, shown.place) == Some(true) {
+            let market = &mut self.course.market;
+            market.pass_on(shown.received, &shown.event(), send);
+        }
+    }
+
+    /// Adopts the statuses that waited for messages that have arrived by now, or are missing, and
+    /// those that have waited for too long.
+    fn adopt_due(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+        let next = self.course.place(None).sequence;
+        while let Some(shown) = self.ahead.pop(now, next) {
+            self.adopt_status(&shown, send);
         }
     }
 

@@ -9,6 +9,7 @@
 //! Snapshots of the instruments ([`Pictures`]) restore an edge that joins late, or that has lost
 //! something.
 
+mod ahead;
 mod coverage;
 mod edge;
 mod election;

@@ -650,6 +650,57 @@ fn a_plant_that_begins_anew_later_than_another_is_waited_for() {
 }
 
 #[test]
+fn a_status_in_a_snapshot_waits_for_the_messages_before_it() {
+    let mut world = whole(Numbering::Instrument);
+    run(&mut world, [Act::Die(1)]);
+    let (now, number, plant) = (world.now, world.number, &mut world.plants[0]);
+    let instrument = InstrumentId(plant.number(0));
+    let of = |status| Event {
+        instrument,
+        kind: Kind::Status,
+        id: status,
+        ..Event::EMPTY
+    };
+    let message = |ahead| Step {
+        events: 1,
+        ..Step::new(What::Changes, number + ahead, 0)
+    };
+    let mut seen = Vec::new();
+    let mut send = |event: &Event| {
+        if event.kind == Kind::Status {
+            seen.push(event.id);
+        }
+    };
+    let cases: [(u16, u32, &[Step], &[Event]); 4] = [
+        (17, 0, &[], &[]),
+        (19, 2, &[message(1), message(2)], &[of(18), of(19)]),
+        // The message is missing.
+        (20, 3, &[Step::position(number + 3)], &[]),
+        // The messages never arrive.
+        (21, 9, &[], &[]),
+    ];
+    for (status, ahead, steps, events) in cases {
+        plant.table.set_status(instrument, status);
+        let mut bytes = Vec::new();
+        plant.table.get(instrument).unwrap().write(&mut bytes);
+        let picture = Relayed {
+            instrument: &bytes,
+            is_closed: false,
+            last: Some(number + ahead),
+            received: now,
+            events: &[],
+        };
+        let (edge, origin) = (&mut world.edge, plant.origin);
+        edge.picture(now, origin, &picture, &mut send);
+        edge.steps(now, origin, steps, events, &mut send);
+    }
+    let overdue = now + 1_000 * MS;
+    assert!(world.edge.poll_timeout().is_some_and(|at| at <= overdue));
+    world.edge.handle_timeout(overdue, &mut send);
+    assert_eq!(seen, [17, 18, 19, 20, 21]);
+}
+
+#[test]
 fn another_mapping_at_a_plant_begins_all_books_anew() {
     let mut world = whole(Numbering::Channel);
     let [plant, _] = &mut world.plants;

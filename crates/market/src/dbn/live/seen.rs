@@ -122,8 +122,8 @@ impl Views {
         let _ = self.books.apply(event);
     }
 
-    /// Records that no book is reliable until it is shown again, also of an instrument that is not
-    /// among them yet.
+    /// Records that no book is reliable until it is shown again, not even that of an instrument
+    /// without events so far.
     pub(super) fn lose_all(&mut self) {
         self.is_lost = true;
         for seen in self.seen.iter_mut().flatten() {
@@ -133,7 +133,7 @@ impl Views {
     }
 
     /// Records that the book of an instrument is not reliable until it is shown again, or with
-    /// [`InstrumentId::ALL`] those of the instruments that are not among them yet.
+    /// [`InstrumentId::ALL`] those of the instruments without events so far.
     pub(super) fn lose(&mut self, instrument: InstrumentId) {
         self.is_lost |= instrument == InstrumentId::ALL;
         if let Some(seen) = self.seen_mut(instrument) {
@@ -141,8 +141,8 @@ impl Views {
         }
     }
 
-    /// Returns whether the books of instruments that are not among them yet are not reliable until
-    /// they are shown.
+    /// Returns whether the books of instruments without events so far are not reliable until they
+    /// are shown.
     pub(super) const fn has_lost_others(&self) -> bool {
         self.is_lost
     }

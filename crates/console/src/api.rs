@@ -35,7 +35,7 @@ const WRONG: Duration = Duration::from_millis(500);
 /// The state that the handlers share.
 pub(crate) struct Shared {
     operator: Arc<dyn Operator>,
-    token: Option<Token>,
+    token: Option<Arc<Token>>,
     refused: Mutex<Counter>,
     /// Refused requests by address.
     refusals: Mutex<Refusals>,
@@ -50,7 +50,7 @@ impl Shared {
     /// Makes the state that up to `connections` concurrent connections share.
     pub(crate) fn new(
         operator: Arc<dyn Operator>,
-        token: Option<Token>,
+        token: Option<Arc<Token>>,
         connections: usize,
     ) -> Self {
         let what = "requests without the token, or with a wrong one";

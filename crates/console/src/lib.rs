@@ -36,4 +36,4 @@ mod token;
 
 pub use error::ConsoleError;
 pub use fanfare_gateway::ConsoleConfig;
-pub use server::Console;
+pub use server::{Console, NewFiles};

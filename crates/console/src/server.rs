@@ -14,6 +14,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -39,9 +40,30 @@ const REST: Duration = Duration::from_millis(100);
 /// 5 s at most.
 pub struct Console {
     address: SocketAddr,
+    /// The token, and its file.
+    token: Option<(Arc<Token>, PathBuf)>,
     tls: Option<TlsServer>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// The token and the certificate of a console, which have been read again and are not in use yet.
+pub struct NewFiles {
+    /// The token in use, and the one that it becomes.
+    token: Option<(Arc<Token>, Token)>,
+    certificate: Option<NewCertificate>,
+}
+
+impl NewFiles {
+    /// Uses the token for requests, and the certificate for connections, from then on.
+    pub fn adopt(self) {
+        if let Some((token, new)) = self.token {
+            token.become_other(new);
+        }
+        if let Some(certificate) = self.certificate {
+            certificate.adopt();
+        }
+    }
 }
 
 impl Console {
@@ -56,7 +78,8 @@ impl Console {
         let (token, tls) = read(config)?;
         let doors = Doors::open(config, tls.clone())?;
         let address = doors.address;
-        let server = Server::new(config, operator, token);
+        let token = token.map(Arc::new);
+        let server = Server::new(config, operator, token.clone());
         let (stop, stopped) = oneshot::channel();
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -74,6 +97,7 @@ impl Console {
             .map_err(ConsoleError::Thread)?;
         Ok(Self {
             address,
+            token: token.zip(config.token_file.clone()),
             tls,
             stop: Some(stop),
             thread: Some(thread),
@@ -100,25 +124,33 @@ impl Console {
         self.tls.is_some()
     }
 
-    /// Reads the certificate and its key again, if its connections are encrypted. They are not in
-    /// use until they are adopted.
+    /// Reads the token, and the certificate with its key, again from the files that were named at
+    /// the start. They are not in use until they are adopted.
     ///
     /// # Errors
-    /// They cannot be used.
-    pub fn read_certificate(&self) -> Result<Option<NewCertificate>, ConsoleError> {
-        let read = self.tls.as_ref().map(TlsServer::read_again);
-        Ok(read.transpose()?)
+    /// Returns an error for the first file that is missing or unusable.
+    pub fn read_again(&self) -> Result<NewFiles, ConsoleError> {
+        let token = self.token.as_ref().map(|(token, path)| {
+            let new = read_token(path)?;
+            Ok::<_, ConsoleError>((Arc::clone(token), new))
+        });
+        let certificate = self.tls.as_ref().map(TlsServer::read_again);
+        Ok(NewFiles {
+            token: token.transpose()?,
+            certificate: certificate.transpose()?,
+        })
     }
 }
 
 /// Reads the files of a configuration.
 fn read(config: &ConsoleConfig) -> Result<(Option<Token>, Option<TlsServer>), ConsoleError> {
-    let token = config.token_file.as_ref().map(|path| {
-        let token = Token::read(path);
-        token.map_err(|error| ConsoleError::Token(path.clone(), error))
-    });
+    let token = config.token_file.as_deref().map(read_token);
     let tls = config.tls.as_ref().map(read_tls);
     Ok((token.transpose()?, tls.transpose()?))
+}
+
+fn read_token(path: &Path) -> Result<Token, ConsoleError> {
+    Token::read(path).map_err(|error| ConsoleError::Token(path.to_owned(), error))
 }
 
 fn read_tls(config: &ConsoleTls) -> Result<TlsServer, TlsError> {
@@ -156,7 +188,7 @@ struct Server {
 }
 
 impl Server {
-    fn new(config: &ConsoleConfig, operator: Arc<dyn Operator>, token: Option<Token>) -> Self {
+    fn new(config: &ConsoleConfig, operator: Arc<dyn Operator>, token: Option<Arc<Token>>) -> Self {
         let counters = operator.counters().clone();
         let add = |name, kind, what| counters.add_of("", name, kind, what);
         let taken = add("console_connections", Kind::Gauge, "current connections");

@@ -5,6 +5,7 @@ use ring::rand::SystemRandom;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::{PoisonError, RwLock};
 
 /// The shortest token, in bytes.
 const SHORTEST: usize = 16;
@@ -12,7 +13,10 @@ const SHORTEST: usize = 16;
 const LONGEST: usize = 256;
 
 /// A secret that every request has as `Authorization: Bearer …`. The secret itself is not kept.
-pub(crate) struct Token {
+pub(crate) struct Token(RwLock<Mark>);
+
+/// A mark by which the secret is recognised.
+struct Mark {
     key: hmac::Key,
     tag: hmac::Tag,
 }
@@ -40,14 +44,21 @@ impl Token {
     pub(crate) fn new(token: &[u8]) -> Option<Self> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok()?;
         let tag = hmac::sign(&key, token);
-        Some(Self { key, tag })
+        Some(Self(RwLock::new(Mark { key, tag })))
+    }
+
+    /// Becomes another token, for requests from then on.
+    pub(crate) fn become_other(&self, other: Self) {
+        let mark = other.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = mark;
     }
 
     /// Returns whether the value of `Authorization` has the token. Compares in constant time.
     pub(crate) fn is_in(&self, authorization: &[u8]) -> bool {
         let bearer = authorization.split_at_checked(7);
         let given = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));
-        given.is_some_and(|(_, given)| hmac::verify(&self.key, given, self.tag.as_ref()).is_ok())
+        let mark = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        given.is_some_and(|(_, given)| hmac::verify(&mark.key, given, mark.tag.as_ref()).is_ok())
     }
 }
 

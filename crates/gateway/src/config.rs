@@ -19,10 +19,12 @@ use crate::notice::program_log::ProgramLog;
 use crate::ports::config::{self as port_config, CONSUMERS, PRODUCERS, PortConfig};
 use crate::replay::config::Replay;
 use crate::replay::feed_config::FileFeed;
+use crate::replay::{OpenReplay, book_of};
 use crate::users::{Lists, Source, UserSet, UserTables, parsed_from, read_from, without_text};
 use fanfare_engine::cpu::pin_to;
 use fanfare_engine::tls::TlsServer;
 use fanfare_fix::session::MAX_HEADER_FIELD;
+use fanfare_market::book::BookConfig;
 use serde::Deserialize;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -409,14 +411,36 @@ impl Config {
         ])
     }
 
+    /// Opens the log, or the file of DBN, that replaces feeds, if there is one.
+    pub(crate) fn open_replay(&self) -> Result<Option<OpenReplay>, StartError> {
+        let own = self.history.as_ref().map(|own| own.folder.as_path());
+        let open = |replay: &Replay| {
+            let opened = OpenReplay::open(replay, own);
+            opened.map_err(|error| StartError::Replay(replay.key(), error))
+        };
+        self.replay.as_ref().map(open).transpose()
+    }
+
+    /// Returns the books of the feeds that are files, whose beginnings it reads.
+    pub(crate) fn file_books(&self) -> Result<Vec<BookConfig>, StartError> {
+        let book = |file: &FileFeed| {
+            let book = book_of(&file.source.file);
+            book.map_err(|error| StartError::Replay("feed.dbn", error))
+        };
+        self.files.iter().map(book).collect()
+    }
+
     /// Reads the templates, dictionaries, certificates and users that the configuration names, and
-    /// checks that threads can be pinned. Opens no socket.
+    /// the beginnings of the log and of the files of DBN. Checks that threads can be pinned. Opens
+    /// no socket, and writes nothing.
     ///
     /// # Errors
     /// Returns an error for the first file that is missing or unusable, or for `pin`.
     pub fn check_files(&self) -> Result<(), StartError> {
         self.check_pin()?;
         self.feeds.iter().try_for_each(feed::check)?;
+        self.open_replay()?;
+        self.file_books()?;
         self.read_certificates()?;
         UserSet::load(&self.user_source())?;
         Ok(())

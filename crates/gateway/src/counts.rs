@@ -119,7 +119,7 @@ counts! {
     overrun = "overrun", "messages overwritten before the DDS publisher read them";
     other_types = "other_types", "messages whose MsgType(35) has no topic";
     refused = "symbols_refused",
-        "messages of symbols beyond the limit of the topic, or longer than 1,024 bytes";
+        "messages of symbols beyond the limit of the topic, longer than 1,015 bytes, or with a NUL";
 }
 
 counts! {
@@ -202,7 +202,8 @@ counts! {
     samples = "edge_written", "samples of market events written for edges";
     pictures = "edge_pictures_written", "snapshots of instruments written for edges";
     overrun = "edge_lapped", "samples overwritten before they were written for edges";
-    unsent = "edge_untaken", "samples for edges that DDS did not accept";
+    unsent = "edge_untaken", "samples for edges that DDS did not accept in time";
+    beyond = "edge_beyond", "samples for edges beyond a limit of their topic, as that of keys";
 }
 
 counts! {
@@ -258,7 +259,7 @@ counts! {
 counts! {
     /// The counters of the outlet to a topic of Kafka. No other counter's name ends like theirs.
     KafkaCounts:
-    sent = "kafka_sent", "messages of transactions that the broker has confirmed";
+    sent = "kafka_sent", "messages of transactions that are in the topic";
     lag = "kafka_lag", now: "events in the log that have not been read";
     gone = "kafka_gone", "events that the log no longer had";
     errors = "kafka_errors", "failures of the topic or the log, each followed by a new start";

@@ -104,13 +104,9 @@ impl Gateway {
         let users = UserBook::new(UserSet::load(&config.user_source())?);
         let counters = Counters::new();
         let (notices, mut received) = notice::channel();
-        let rules = |name, port| {
-            let rules = PortRules::new(config, port).map_err(|error| StartError::Tls(name, error));
-            Ok::<_, StartError>(RuleBook::new(rules?))
-        };
         let rules = [
-            rules("producers", &config.producers)?,
-            rules("consumers", &config.consumers)?,
+            rule_book(config, "producers", &config.producers)?,
+            rule_book(config, "consumers", &config.consumers)?,
         ];
         let reload_logs = Reload::new();
         let (audit, audit_writer) = open_audit(config, &counters, &notices, &reload_logs)?;
@@ -130,7 +126,7 @@ impl Gateway {
         };
         let (roster, audit) = (builder.roster.clone(), builder.audit.clone());
         let (mappings, rolling) = (builder.mappings.clone(), builder.rolling.clone());
-        let [producers, consumers] = builder.ports()?;
+        let ([producers, consumers], permits) = builder.ports()?;
         let (mut agents, ports) = builder.agents(producers, consumers)?;
         agents.front.splice(0..0, guests);
         let logs = agents.logs(audit_writer)?;
@@ -150,6 +146,7 @@ impl Gateway {
                 started: config.clone(),
                 config: Mutex::new(config.clone()),
                 ports,
+                permits,
                 dbn,
                 users,
                 mappings,
@@ -332,23 +329,23 @@ impl Agents {
 type AgentList = Vec<Box<dyn Agent>>;
 
 impl Builder<'_> {
-    /// Opens both ports, with the permits of their connections.
-    fn ports(&self) -> Result<[Port; 2], StartError> {
+    /// Opens both ports, and returns them with the permits of their connections.
+    fn ports(&self) -> Result<([Port; 2], Permits), StartError> {
         let [producers, consumers] = [&self.config.producers, &self.config.consumers];
         let most = [producers.max_sessions, consumers.max_sessions];
-        // A raise by 0 never lowers the limit, so this reads it.
-        let limit = raise_open_files(0).unwrap_or(u64::MAX);
-        let [of_producers, of_consumers] = Permits::of_process(most, spare(self.config, limit));
+        let [of_producers, of_consumers] = Permits::of_process(most, spare(self.config));
+        let permits = of_producers.clone();
         let open = |config: &PortConfig, rules: &RuleBook, permits| {
             let mut port = Port::bind(config.address(), rules.read().options.clone())?;
             port.set_permits(permits);
             Ok::<_, BindError>(port)
         };
         let [producer_rules, consumer_rules] = self.rules;
-        Ok([
+        let ports = [
             open(producers, producer_rules, of_producers)?,
             open(consumers, consumer_rules, of_consumers)?,
-        ])
+        ];
+        Ok((ports, permits))
     }
 
     fn agents(
@@ -599,6 +596,16 @@ impl Builder<'_> {
     }
 }
 
+/// Builds the rules of the port of this name.
+fn rule_book(
+    config: &Config,
+    name: &'static str,
+    port: &PortConfig,
+) -> Result<RuleBook, StartError> {
+    let rules = PortRules::new(config, port).map_err(|error| StartError::Tls(name, error))?;
+    Ok(RuleBook::new(rules))
+}
+
 /// Opens the audit file and the agent that writes it, if the configuration names one.
 fn open_audit(
     config: &Config,
@@ -629,9 +636,14 @@ fn others(config: &Config) -> u64 {
     (dbn + console) as u64
 }
 
-/// Returns the descriptors, of `limit`, that are not for FIX sessions. Clients of other ports have
-/// at most a quarter, so that sessions have some where there are few.
-fn spare(config: &Config, limit: u64) -> u64 {
+/// Returns the descriptors that are not for FIX sessions. Clients of other ports have at most a
+/// quarter of those of the process, so that sessions have some where there are few.
+pub(crate) fn spare(config: &Config) -> u64 {
+    // A raise by 0 never lowers the limit, so this reads it.
+    spare_of(config, raise_open_files(0).unwrap_or(u64::MAX))
+}
+
+fn spare_of(config: &Config, limit: u64) -> u64 {
     SPARE + others(config).min(limit / 4)
 }
 
@@ -645,7 +657,7 @@ mod tests {
     fn clients_of_dbn_and_of_the_console_have_descriptors() {
         let mut config = Config::default();
         let (wanted, few) = (descriptors_wanted(&config), 1_024);
-        assert_eq!(spare(&config, few), SPARE);
+        assert_eq!(spare_of(&config, few), SPARE);
         config.dbn = Some(DbnConfig {
             max_clients: 500,
             ..DbnConfig::default()
@@ -655,7 +667,7 @@ mod tests {
             ..ConsoleConfig::default()
         });
         assert_eq!(descriptors_wanted(&config), wanted + 507);
-        assert_eq!(spare(&config, 1 << 20), SPARE + 507);
-        assert_eq!(spare(&config, few), SPARE + 256);
+        assert_eq!(spare_of(&config, 1 << 20), SPARE + 507);
+        assert_eq!(spare_of(&config, few), SPARE + 256);
     }
 }

@@ -1,7 +1,18 @@
-//! Instruments of the logs that tests write.
+//! The feed and the instruments of the logs that tests write.
 
+use fanfare_history::FeedInfo;
 use fanfare_market::InstrumentId;
+use fanfare_market::book::BookConfig;
 use fanfare_market::instruments::{Definition, Instrument, Name};
+
+/// Returns the only feed of a plant, with these books.
+pub(crate) fn feed(book: BookConfig) -> FeedInfo {
+    FeedInfo {
+        name: "feed".to_owned(),
+        base: 0,
+        book,
+    }
+}
 
 /// Returns the definition of an instrument with this symbol.
 pub(crate) fn named(symbol: &str) -> Definition<'_> {

@@ -139,9 +139,10 @@ static void on_ping(dds_entity_t reader, void *arg) {
 
 static void on_pong(dds_entity_t reader, void *arg) {
   struct fanfare_raw *r = arg;
-  uint64_t came = now();
   unsigned done = atomic_load(&r->done);
   if (take(r, reader) <= 0 || !r->infos[0].valid_data || done >= r->wanted) return;
+  /* A round trip ends once the sample is read. */
+  uint64_t came = now();
   r->round_trips[done] = came - r->sent_at;
   if (done + 1 < r->wanted) {
     r->sample.sequence_number++;
@@ -228,18 +229,17 @@ void fanfare_raw_ping(struct fanfare_raw *r, uint64_t *round_trips, uint32_t n) 
 
 uint32_t fanfare_raw_done(struct fanfare_raw *r) { return atomic_load(&r->done); }
 
-/* Writes samples for this many nanoseconds. Returns their number. */
+/* Writes samples for this many nanoseconds. Returns their number, 0 if a write fails. */
 uint64_t fanfare_raw_flow(struct fanfare_raw *r, uint64_t nanos) {
   uint64_t end = now() + nanos, n = 0;
   struct quote sample = first_quote;
   do {
     for (int i = 0; i < 64; i++, n++) {
       sample.sequence_number++;
-      if (dds_write(r->writer, &sample) != 0) return n;
+      if (dds_write(r->writer, &sample) != 0) return 0;
     }
   } while (now() < end);
-  (void)dds_write_flush(r->writer);
-  return n;
+  return dds_write_flush(r->writer) >= 0 ? n : 0;
 }
 
 /* Writes `n` samples. Returns the nanoseconds taken, 0 if a write fails. */

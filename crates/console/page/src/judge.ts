@@ -353,7 +353,10 @@ function ports(plant: Plant): Finding[] {
     severity: "act",
     title: `The port for ${port.name} is full: ${whole(port.sessions)} sessions`,
     means: "Further connections are refused.",
-    todo: "Raise max_sessions and reload, or log out sessions that are not needed.",
+    todo:
+      port.name === "dbn"
+        ? "Raise max_clients of [dbn] and start the gateway again, or log out sessions that are not needed."
+        : "Raise max_sessions and reload, or log out sessions that are not needed.",
     view: "sessions",
   }));
 }

@@ -4,7 +4,8 @@ use super::*;
 use fanfare_engine::counters::Counters;
 use fanfare_operator::{Ask, Changes, Command, Effect, Outcome, Shape};
 use serde_json::{Map, json};
-use std::path::Path;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -78,7 +79,7 @@ impl Program {
 
     /// Returns the state shared by the connections of a console with a token.
     fn shared(self: &Arc<Self>) -> Arc<Shared> {
-        let token = Token::new(TOKEN.as_bytes());
+        let token = Token::new(TOKEN.as_bytes()).map(Arc::new);
         Arc::new(Shared::new(Arc::clone(self) as Arc<dyn Operator>, token, 8))
     }
 }
@@ -301,6 +302,39 @@ async fn without_a_token_only_this_machine_reads_and_no_foreign_page() {
             "{answer}"
         );
     }
+}
+
+#[test]
+fn a_token_that_is_read_again_takes_the_place_of_the_former_one() {
+    let name = format!("fanfare-console-token-{}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let other = TOKEN.replace('0', "1");
+    std::fs::write(&path, format!("{TOKEN}\n")).unwrap();
+    let config = ConsoleConfig {
+        port: 0,
+        token_file: Some(path.clone()),
+        ..ConsoleConfig::default()
+    };
+    let console = Console::start(&config, Arc::new(Program::default())).unwrap();
+    let is_taken = |token: &str| {
+        let mut stream = TcpStream::connect(console.address()).unwrap();
+        let head = format!(
+            "GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\
+             Connection: close\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.starts_with("HTTP/1.1 200")
+    };
+    std::fs::write(&path, "short\n").unwrap();
+    assert!(console.read_again().is_err());
+    std::fs::write(&path, format!("{other}\n")).unwrap();
+    let files = console.read_again().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(is_taken(TOKEN) && !is_taken(&other));
+    files.adopt();
+    assert!(is_taken(&other) && !is_taken(TOKEN));
 }
 
 fn contains(text: &[u8], what: &str) -> bool {

@@ -89,11 +89,15 @@ impl FileLog {
         &mut self,
         change: impl FnOnce(&mut RotatedFile) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut outcome = Ok(());
+        let (mut outcome, mut is_other) = (Ok(()), false);
         self.lines.switch(|file| {
             outcome = change(file);
-            file.take_change()
+            is_other = file.take_change();
+            is_other
         });
+        if is_other && ends_within_a_line(self.lines.get_ref().path()) {
+            self.lines.end_line();
+        }
         if outcome.is_ok() {
             self.roll_again = None;
             self.reopen.done();

@@ -17,8 +17,8 @@ pub struct ConsoleConfig {
     pub bind: IpAddr,
     /// The port. With 0, the kernel picks one, which is then printed.
     pub port: u16,
-    /// A file of one line with the token that requests carry. Without it, commands that change
-    /// state are refused, and only loopback may read.
+    /// A file of one line with the token that requests carry, read again at a reload. Without it,
+    /// commands that change state are refused, and only loopback may read.
     pub token_file: Option<PathBuf>,
     /// A Unix socket at which the user of the process needs no token.
     pub socket: Option<PathBuf>,

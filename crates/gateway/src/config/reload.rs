@@ -3,6 +3,7 @@
 
 use super::{Config, Limits};
 use crate::feed::config::Feed;
+use crate::gateway::start_error::StartError;
 use crate::notice::program_log::ProgramLog;
 use crate::ports::config::PortConfig;
 
@@ -50,6 +51,18 @@ impl Config {
             lists: other.lists.clone(),
             ..self.clone()
         }
+    }
+
+    /// Checks this configuration, which has the keys of another one that a reload adopts.
+    ///
+    /// # Errors
+    /// Returns `Kept` if keys differ that the reload does not adopt, and `Config` otherwise.
+    pub(crate) fn check_with_changes_of(&self, other: &Self) -> Result<(), StartError> {
+        self.check()
+            .map_err(|error| match self.keys_changed(other) {
+                kept if kept.is_empty() => error.into(),
+                kept => StartError::Kept(kept, error),
+            })
     }
 
     /// Returns the feeds, with the mappings that another configuration has for the same channels.
@@ -297,6 +310,24 @@ mod tests {
         assert_eq!(changed("", text), [vec![], expected.to_vec()]);
         let replayed = "[replay]\nlog = \"l\"\n";
         assert_eq!(changed("", replayed), [vec![], vec!["replay"]]);
+    }
+
+    #[test]
+    fn an_error_names_what_a_reload_keeps() {
+        let text = "[[feed]]\ndbn = \"f.dbn\"\n[dbn]\nbind = \"0.0.0.0\"\n";
+        let old = config(&format!("users = \"u\"\n{text}"));
+        let new = config(&format!("{text}open = true\n"));
+        for adopted in [old.with_changes_of(&new), old.with_users_of(&new)] {
+            let StartError::Kept(kept, error) = adopted.check_with_changes_of(&new).unwrap_err()
+            else {
+                panic!("another error");
+            };
+            assert_eq!(kept, ["dbn"]);
+            assert!(error.to_string().starts_with("`dbn.bind` = 0.0.0.0: "));
+        }
+        old.with_changes_of(&old)
+            .check_with_changes_of(&old)
+            .unwrap();
     }
 
     #[test]

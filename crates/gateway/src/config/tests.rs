@@ -1,6 +1,8 @@
 //! Tests of [`Config`]: its text, defaults and ranges.
 
 use super::*;
+use fanfare_peers::Scratch;
+use std::error::Error;
 
 #[test]
 fn an_empty_file_is_the_default() {
@@ -98,4 +100,22 @@ fn a_list_of_sessions_admits_only_its_pairs() {
     assert!(producers.admits("A", "B"));
     assert!(!producers.admits("B", "A"));
     assert!(consumers.admits("anyone", "at all"));
+}
+
+#[test]
+fn a_log_and_files_of_dbn_that_are_missing_are_named_with_their_keys() {
+    let missing = Scratch::new("missing");
+    let path = missing.display();
+    for (text, key) in [
+        (format!("[replay]\nlog = \"{path}\"\n"), "replay.log"),
+        (format!("[replay]\ndbn = \"{path}\"\n"), "replay.dbn"),
+        (format!("[[feed]]\ndbn = \"{path}\"\n"), "feed.dbn"),
+    ] {
+        let config = Config::from_toml(&text).unwrap();
+        let error = config.check_files().unwrap_err();
+        assert_eq!(error.to_string(), key);
+        let why = error.source().unwrap().to_string();
+        assert!(why.starts_with(&format!("{path}: ")), "{why}");
+        assert!(!missing.exists());
+    }
 }

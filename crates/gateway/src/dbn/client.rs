@@ -390,6 +390,23 @@ impl Client {
         self.unhold(now);
     }
 
+    /// Appends an error about the past, and the records that were held back, which follow it.
+    pub(super) fn release_failed(&mut self, code: ErrorCode, text: &str, now: Times) {
+        let held = self.held.take();
+        self.fail(code, text, now);
+        self.held = held;
+        self.unhold(now);
+    }
+
+    /// Reports that its replays end, in front of the records that were held back.
+    pub(super) fn end_replays(&mut self, why: &str, now: Times) {
+        let is_replay = |task: &Task| matches!(task, Task::Replay(_));
+        if self.tasks.iter().any(is_replay) {
+            let text = format!("{why}: the replay ends here");
+            self.release_failed(ErrorCode::Unset, &text, now);
+        }
+    }
+
     /// Appends a notice, before the records that are held back.
     fn tell_first(&mut self, code: SystemCode, text: &str, now: Times) {
         let held = self.held.take();

@@ -74,7 +74,8 @@ impl Place<'_> {
             true => None,
             false => self.begin(&mut replay, client),
         };
-        let step = replay.step(place, next, self.encoder.ended(), &client.grant);
+        let ended = self.encoder.ended();
+        let step = replay.step(place, next, ended, &client.grant, self.now.mono);
         let goes_on = !matches!(step, Step::Waits);
         match step {
             Step::Records(records) => client.put_past(&records, self.now),
@@ -88,8 +89,8 @@ impl Place<'_> {
                 return true;
             }
             Step::Failed(code, why) => {
-                client.unhold(self.now);
-                client.fail(code, &format!("{name}: {why}"), self.now);
+                // The records that were held back follow the missing ones.
+                client.release_failed(code, &format!("{name}: {why}"), self.now);
                 client.sum_up();
                 return true;
             }
@@ -341,8 +342,9 @@ fn leaves_out(
 
 #[cfg(test)]
 mod tests {
-    use super::super::client::tests::pair;
-    use super::super::replay::tests::replay;
+    use super::super::client::tests::{pair, read, text};
+    use super::super::records::each;
+    use super::super::replay::tests::{failed, replay};
     use super::*;
     use fanfare_market::book::BookConfig;
     use fanfare_market::dbn::live::SymbolType;
@@ -465,6 +467,22 @@ mod tests {
             drop(taken);
             place.go_on(1, TOKEN, &mut client);
             assert!(begins(&client));
+        });
+    }
+
+    #[test]
+    fn a_replay_that_fails_says_so_before_the_records_that_were_held_back() {
+        at_place(["A", "B"], |place| {
+            let (mut client, mut other) = pair(false);
+            client.hold();
+            client.tell(SystemCode::Unset, "live", place.now);
+            let replay = Box::new(failed("gone"));
+            client.tasks.push_back(Task::Replay(replay));
+            place.go_on(1, TOKEN, &mut client);
+            let mut received = Vec::new();
+            read(&mut client, &mut other, &mut received);
+            let told: Vec<String> = each(&received).map(text).collect();
+            assert_eq!(told, ["mbo: gone", "live"]);
         });
     }
 

@@ -466,6 +466,7 @@ impl Agent for DbnAgent {
     }
 
     fn on_close(&mut self, now: Now) {
+        self.times.advance(now);
         self.sum_up();
         while self.take_events() > 0 {
             let now = self.clock.read();
@@ -476,6 +477,7 @@ impl Agent for DbnAgent {
         // Sends what clients accept without waiting.
         for token in self.tokens() {
             if let Some(client) = self.hub.clients.get_mut(token) {
+                client.end_replays("the gateway stops", self.times);
                 client.wire.flush(now.mono);
                 count(&self.counts, client);
             }

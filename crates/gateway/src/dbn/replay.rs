@@ -13,7 +13,7 @@ use super::restarts::Restarts;
 use super::threads::Threads;
 use crate::users::grant::Grant;
 use fanfare_history::moment::utc;
-use fanfare_history::{AsOf, At, Log, LogError, SegmentInfo, Start};
+use fanfare_history::{At, Log, LogError, SegmentInfo, Start};
 use fanfare_market::dbn::live::{Batch, Encoder, ErrorCode, LiveSchemas, SystemCode, Tag};
 use fanfare_market::dbn::{DbnConfig, Schemas};
 use fanfare_market::instruments::{Directory, Lookup};
@@ -29,6 +29,9 @@ const TURN: usize = 512;
 const PIECES: usize = 4;
 /// The most events that the past may be behind when the subscription becomes live.
 const NEAR: u64 = 4_096;
+/// The time that a subscription that is live waits for the rest of its past, in nanoseconds. The
+/// disk may be full, and nothing else of the client's records is sent meanwhile.
+const PATIENCE: u64 = 10_000_000_000;
 /// The time that the thread waits for more of the log.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -45,6 +48,8 @@ pub(super) struct Replay {
     ticket: Option<u64>,
     /// Whether the subscription is live, and its records are held back.
     has_joined: bool,
+    /// The time of the last result, once the subscription is live.
+    waits_since: u64,
     /// The instruments that the client no longer wants, of which the thread sends records.
     gone: HashSet<InstrumentId>,
 }
@@ -75,6 +80,17 @@ struct Shared {
     ends: AtomicBool,
 }
 
+impl Shared {
+    /// Returns the failure of a past that has not come to its end in time.
+    fn late(&self) -> Step {
+        let first = self.position.load(Ordering::Acquire);
+        let last = self.bound.load(Ordering::Acquire).saturating_sub(1);
+        let seconds = PATIENCE / 1_000_000_000;
+        let why = format!("events {first} to {last} did not come from the log in {seconds} s");
+        Step::Failed(ErrorCode::InternalError, why)
+    }
+}
+
 /// The result of a step of a replay.
 pub(super) enum Step {
     /// Records of the past.
@@ -99,6 +115,7 @@ impl Replay {
             running: None,
             ticket: None,
             has_joined: false,
+            waits_since: 0,
             gone: HashSet::new(),
         }
     }
@@ -159,13 +176,14 @@ impl Replay {
 
     /// Returns the next result of the thread, which starts if there is a `place` for it. `next` is
     /// the number of the event that the agent reads next, and `ended` the time up to which its
-    /// intervals have ended.
+    /// intervals have ended. `now` is a monotonic time in nanoseconds.
     pub(super) fn step(
         &mut self,
         place: Option<Arc<()>>,
         next: u64,
         ended: u64,
         grant: &Arc<Grant>,
+        now: u64,
     ) -> Step {
         if let Some(place) = place {
             match self.begin(place, next, grant) {
@@ -178,6 +196,7 @@ impl Replay {
         };
         match running.pieces.try_recv() {
             Ok(Step::Records(records)) => {
+                self.waits_since = now;
                 return Step::Records(match self.gone.is_empty() {
                     true => records,
                     false => self.wanted(&records),
@@ -191,7 +210,10 @@ impl Replay {
             Err(TryRecvError::Empty) => {}
         }
         if self.has_joined {
-            return Step::Waits;
+            return match now.saturating_sub(self.waits_since) < PATIENCE {
+                true => Step::Waits,
+                false => running.shared.late(),
+            };
         }
         // Stored first, so that a thread that sees `is_last` also sees the bound.
         let shared = &running.shared;
@@ -202,7 +224,7 @@ impl Replay {
         }
         shared.ended.store(ended, Ordering::Relaxed);
         shared.is_last.store(true, Ordering::Release);
-        self.has_joined = true;
+        (self.has_joined, self.waits_since) = (true, now);
         Step::Live
     }
 
@@ -351,7 +373,7 @@ impl Player {
                 None => log.begins()?.number,
             };
             // Retention may have removed the beginning of the books.
-            seed_books(&log.as_of(At::Before(first))?, encoder);
+            log.as_of(At::Before(first))?.seed(encoder);
             return Ok(Start::Number(first));
         }
         let time = Start::Time(self.start);
@@ -368,7 +390,7 @@ impl Player {
                 return Err(Ended::OtherFeeds(begin.clone()));
             }
         }
-        seed_books(&before, encoder);
+        before.seed(encoder);
         Ok(Start::Number(first))
     }
 
@@ -413,12 +435,6 @@ impl Player {
     }
 }
 
-/// Passes the books before a start to the encoder. A run that begins there has none yet.
-fn seed_books(before: &AsOf, encoder: &mut Encoder) {
-    before.show(|event| encoder.seed(event));
-    before.lost().for_each(|lost| encoder.seed_lost(lost));
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -449,6 +465,40 @@ pub(super) mod tests {
         Replay {
             has_joined,
             ..Replay::new(join, 0, Arc::new(past))
+        }
+    }
+
+    #[test]
+    fn a_past_that_does_not_come_to_its_end_in_time_fails() {
+        let (sender, pieces) = sync_channel(1);
+        let shared = Arc::new(Shared::default());
+        shared.position.store(7, Ordering::Relaxed);
+        let mut replay = Replay {
+            running: Some(Running { pieces, shared }),
+            ..replay(false)
+        };
+        let grant = Arc::new(Grant::everything());
+        let mut step = |now| replay.step(None, 9, 0, &grant, now);
+        assert!(matches!(step(5), Step::Live));
+        assert!(matches!(step(4 + PATIENCE), Step::Waits));
+        sender.send(Step::Records(Vec::new())).unwrap();
+        assert!(matches!(step(5 + PATIENCE), Step::Records(_)));
+        assert!(matches!(step(4 + 2 * PATIENCE), Step::Waits));
+        let Step::Failed(_, why) = step(5 + 2 * PATIENCE) else {
+            panic!("it does not fail");
+        };
+        assert_eq!(why, "events 7 to 8 did not come from the log in 10 s");
+    }
+
+    /// Returns a subscription to all orders that is live, and whose thread has failed.
+    pub(in crate::dbn) fn failed(why: &str) -> Replay {
+        let (sender, pieces) = sync_channel(1);
+        let step = Step::Failed(ErrorCode::InternalError, why.to_owned());
+        sender.send(step).unwrap();
+        let shared = Arc::default();
+        Replay {
+            running: Some(Running { pieces, shared }),
+            ..replay(true)
         }
     }
 }

@@ -211,12 +211,7 @@ fn list(
 /// starts its subscriptions to all instruments again, because more may be permitted: those that are
 /// starting, and those to the schemas `listed`. Instruments that it has are skipped.
 fn begin_again(client: &mut Client, listed: LiveSchemas, revoked: LiveSchemas, now: Times) {
-    let is_replay = |task: &Task| matches!(task, Task::Replay(_));
-    if client.tasks.iter().any(is_replay) {
-        let text = "permissions have changed: the replay ends here";
-        client.fail(ErrorCode::Unset, text, now);
-        client.unhold(now);
-    }
+    client.end_replays("permissions have changed", now);
     let mut left = listed;
     for task in std::mem::take(&mut client.tasks) {
         let mut task = match task {
@@ -244,5 +239,29 @@ fn begin_again(client: &mut Client, listed: LiveSchemas, revoked: LiveSchemas, n
             snapshot: false,
             is_full: false,
         }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::client::tests::{pair, read, text};
+    use super::super::records::each;
+    use super::super::replay::tests::replay;
+    use super::*;
+    use fanfare_market::dbn::live::SystemCode;
+
+    #[test]
+    fn a_replay_that_a_reload_ends_says_so_before_the_records_that_were_held_back() {
+        let (mut client, mut other) = pair(false);
+        let (mut received, now) = (Vec::new(), Times::default());
+        client.tasks.push_back(Task::Replay(Box::new(replay(true))));
+        client.hold();
+        client.tell(SystemCode::Unset, "live", now);
+        begin_again(&mut client, LiveSchemas::NONE, LiveSchemas::NONE, now);
+        read(&mut client, &mut other, &mut received);
+        let told: Vec<String> = each(&received).map(text).collect();
+        let ends = "permissions have changed: the replay ends here";
+        assert_eq!(told, [ends, "live"]);
+        assert!(client.tasks.is_empty());
     }
 }

@@ -1,6 +1,8 @@
 //! Turns of an agent with one client.
 
-use super::client::tests::pair;
+use super::client::tests::{pair, read, text};
+use super::records::each;
+use super::replay::tests::replay;
 use super::*;
 use crate::market::ring::EventRing;
 use crate::notice;
@@ -119,6 +121,22 @@ fn a_renamed_instrument_is_sent_only_to_those_who_may_see_its_new_name() {
         assert_eq!(agent.hub.wants.of(number).is_empty(), !may_see, "{symbol}");
         assert_eq!(client.wire.len() > 0, !may_see, "the client is told");
     }
+}
+
+#[test]
+fn a_client_whose_past_a_stop_ends_is_told_so_before_its_live_records() {
+    let (mut agent, token, mut other) = agent(Phase::Streaming, "");
+    let client = agent.hub.clients.get_mut(token).unwrap();
+    client.tasks.push_back(Task::Replay(Box::new(replay(true))));
+    client.hold();
+    client.tell(SystemCode::Unset, "live", Times::default());
+    let now = agent.clock.read();
+    agent.on_close(now);
+    let client = agent.hub.clients.get_mut(token).unwrap();
+    let mut received = Vec::new();
+    read(client, &mut other, &mut received);
+    let told: Vec<String> = each(&received).map(text).collect();
+    assert_eq!(told, ["the gateway stops: the replay ends here", "live"]);
 }
 
 #[test]

@@ -1,21 +1,23 @@
 //! The record of a message in the ring to DDS: as in the other ring, preceded by its stamps.
 //!
 //! Layout: ingress time (8), origin (8), number (8), epoch (8), number in the feed (8), index (4),
-//! all little endian; length of Symbol (1), of the channel (1), Symbol, channel, and the
+//! length of Symbol (2), all little endian; length of the channel (1), Symbol, channel, and the
 //! [record](crate::fanout::record) of the message.
 
 use crate::dds::channels::Identity;
 use crate::fanout::record;
 use crate::fanout::stamp::Stamp;
+use fanfare_dds::LONGEST_KEY;
 use fanfare_fix::codec::SharedBody;
 
-const PREFIX: usize = 46;
+const PREFIX: usize = 47;
 
 /// The longest name of a channel.
 pub(crate) const MAX_CHANNEL: usize = 96;
 
-/// The longest key. Longer ones are truncated.
-pub(crate) const MAX_SYMBOL: usize = 255;
+/// The longest Symbol in the ring, to which longer ones are truncated. It is too long for a key, so
+/// the writer refuses it: Symbols that differ are never one instance.
+pub(crate) const MAX_SYMBOL: usize = LONGEST_KEY as usize;
 
 /// A message with its stamps.
 #[derive(Debug, Clone, Copy)]
@@ -44,14 +46,15 @@ pub(crate) fn write(entry: &Entry<'_>, room: &mut [u8]) {
     let (stamp, identity) = (&entry.stamp, &entry.stamp.identity);
     let (symbol, channel) = (key(entry), channel(entry));
     let mut rest = room;
-    let parts: [&[u8]; 9] = [
+    let parts: [&[u8]; 10] = [
         &stamp.ingress_nanos.to_le_bytes(),
         &stamp.origin.to_le_bytes(),
         &stamp.number.to_le_bytes(),
         &identity.epoch.to_le_bytes(),
         &identity.number.to_le_bytes(),
         &identity.index.to_le_bytes(),
-        &[symbol.len() as u8, channel.len() as u8],
+        &(symbol.len() as u16).to_le_bytes(),
+        &[channel.len() as u8],
         symbol,
         channel,
     ];
@@ -73,8 +76,9 @@ pub(crate) fn read(record: &[u8]) -> Option<Entry<'_>> {
     let (epoch, rest) = rest.split_first_chunk()?;
     let (in_feed, rest) = rest.split_first_chunk()?;
     let (index, rest) = rest.split_first_chunk()?;
-    let (&[symbol_len, channel_len], rest) = rest.split_first_chunk()?;
-    let (symbol, rest) = rest.split_at_checked(symbol_len.into())?;
+    let (symbol_len, rest) = rest.split_first_chunk()?;
+    let (&[channel_len], rest) = rest.split_first_chunk()?;
+    let (symbol, rest) = rest.split_at_checked(u16::from_le_bytes(*symbol_len).into())?;
     let (channel, message) = rest.split_at_checked(channel_len.into())?;
     Some(Entry {
         stamp: Stamp {
@@ -99,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        for symbol in [&b""[..], b"EURUSD", &[b'x'; 300]] {
+        for symbol in [&b""[..], b"EURUSD", &[b'x'; 300], &[b'x'; 2_000]] {
             let entry = Entry {
                 stamp: Stamp {
                     ingress_nanos: -5,

@@ -6,12 +6,15 @@ use std::time::{Duration, Instant};
 /// The interval between two notices of messages dropped by one outlet.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// The reasons, in their order.
+const REASONS: [Why; 3] = [Why::Unacknowledged, Why::Overrun, Why::OverLimit];
+
 /// The notices of the messages that an outlet dropped: the first at once, then sums once a second.
 pub(crate) struct Omissions {
     outlet: Outlet,
     notices: Notices,
     /// The unreported messages, by reason.
-    untold: [u64; 2],
+    untold: [u64; REASONS.len()],
     told: Option<Instant>,
 }
 
@@ -20,7 +23,7 @@ impl Omissions {
         Self {
             outlet,
             notices,
-            untold: [0; 2],
+            untold: [0; REASONS.len()],
             told: None,
         }
     }
@@ -35,14 +38,12 @@ impl Omissions {
 
     /// Sends the notices that are due.
     pub(crate) fn look(&mut self) {
-        if self.untold == [0; 2] || self.told.is_some_and(|told| told.elapsed() < AGAIN) {
+        let is_early = self.told.is_some_and(|told| told.elapsed() < AGAIN);
+        if is_early || self.untold.iter().all(|count| *count == 0) {
             return;
         }
         self.told = Some(Instant::now());
-        for (why, untold) in [Why::Unacknowledged, Why::Overrun]
-            .into_iter()
-            .zip(&mut self.untold)
-        {
+        for (why, untold) in REASONS.into_iter().zip(&mut self.untold) {
             let count = std::mem::take(untold);
             if count > 0 {
                 let outlet = self.outlet;
@@ -65,6 +66,7 @@ mod tests {
         for _ in 0..10 {
             omissions.add(Why::Overrun, 3);
             omissions.add(Why::Unacknowledged, 1);
+            omissions.add(Why::OverLimit, 2);
         }
         let told = |what: &str| {
             let all: Vec<_> = received.iter().map(|n| n.to_string()).collect();
@@ -82,7 +84,8 @@ mod tests {
         omissions.look();
         told(
             "dds: 10 messages left out: a subscriber does not acknowledge;\
-             dds: 27 messages left out: overwritten before they could be published",
+             dds: 27 messages left out: overwritten before they could be published;\
+             dds: 20 messages left out: beyond a limit of their topic",
         );
     }
 }

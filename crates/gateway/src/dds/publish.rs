@@ -192,6 +192,11 @@ impl Outlets {
             outlet.number += 1;
             (stamp.origin, stamp.number) = (self.origin, outlet.number);
         }
+        // A string ends at a NUL: Symbols that differ after it would be one instance.
+        if stamp.symbol.contains(&0) {
+            self.counts.refused.increment(1);
+            return Ok(());
+        }
         let identity = &mut stamp.identity;
         if identity.is_some() && identity.epoch == 0 {
             identity.epoch = channels::epoch(entry.body.msg_type(), entry.body.fields());

@@ -181,12 +181,15 @@ impl Topics {
             steps,
             events,
         };
-        let written = match sample.write(&mut self.buffer) {
+        let left_out = match sample.write(&mut self.buffer) {
             Ok(bytes) => write(&self.steps, 0, bytes, &mut self.patience)?,
-            Err(_) => false,
+            Err(_) => Some(Why::OverLimit),
         };
         self.instruments.clear();
-        self.count(written, true);
+        match left_out {
+            Some(why) => self.leave_out(why),
+            None => self.counts.samples.increment(1),
+        }
         Ok(())
     }
 
@@ -218,32 +221,39 @@ impl Topics {
             definition,
             events: events.as_chunks().0,
         };
-        let written = match sample.write(&mut self.buffer) {
+        let left_out = match sample.write(&mut self.buffer) {
             Ok(bytes) => write(&self.pictures, 1, bytes, &mut self.patience)?,
-            Err(_) => false,
+            Err(_) => Some(Why::OverLimit),
         };
-        self.count(written, false);
+        match left_out {
+            Some(why) => self.leave_out(why),
+            None => self.counts.pictures.increment(1),
+        }
         Ok(())
     }
 
-    fn count(&mut self, is_written: bool, are_steps: bool) {
-        let counter = match (is_written, are_steps) {
-            (false, _) => {
-                self.omissions.add(Why::Unacknowledged, 1);
-                &self.counts.unsent
-            }
-            (true, true) => &self.counts.samples,
-            (true, false) => &self.counts.pictures,
+    /// Counts a sample that was left out.
+    fn leave_out(&mut self, why: Why) {
+        self.omissions.add(why, 1);
+        let counter = match why {
+            Why::OverLimit => &self.counts.beyond,
+            Why::Unacknowledged | Why::Overrun => &self.counts.unsent,
         };
         counter.increment(1);
     }
 }
 
-/// Writes a sample. `id` identifies the writer. Returns false if DDS did not accept it.
-fn write(writer: &Writer, id: u64, bytes: &[u8], patience: &mut AckWait) -> Result<bool, DdsError> {
+/// Writes a sample. `id` identifies the writer. Returns why it was left out, if it was.
+fn write(
+    writer: &Writer,
+    id: u64,
+    bytes: &[u8],
+    patience: &mut AckWait,
+) -> Result<Option<Why>, DdsError> {
     match patience.write(id, || writer.write(bytes)) {
-        Ok(written) => Ok(written == Written::Done(())),
-        Err(DdsError::TooManyKeys { .. } | DdsError::LongKey { .. }) => Ok(false),
+        Ok(Written::Done(())) => Ok(None),
+        Ok(Written::InVain | Written::Stopped) => Ok(Some(Why::Unacknowledged)),
+        Err(DdsError::TooManyKeys { .. } | DdsError::LongKey { .. }) => Ok(Some(Why::OverLimit)),
         Err(error) => Err(error),
     }
 }

@@ -22,9 +22,6 @@ use std::marker::PhantomData;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 
-/// The first tag of the user-defined range.
-pub(crate) const USER_TAGS: u32 = 5_000;
-
 /// A FAST feed on multicast lines. Its messages are sent to the consumers as FIX messages.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -319,7 +316,7 @@ impl Feed {
 
     fn check_fix(&self) -> Result<(), ConfigError> {
         if let Some(first) = self.user_tags {
-            within("feed.user_tags", first, USER_TAGS..=95_000)?;
+            within("feed.user_tags", first, tag::USER_TAGS..=95_000)?;
         }
         for (from, to) in &self.tags {
             let is_tag = from.parse::<u32>().is_ok_and(|tag| tag > 0);

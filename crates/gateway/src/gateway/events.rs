@@ -39,9 +39,7 @@ impl Builder<'_> {
             return Ok((None, Vec::new()));
         }
         let waker = Waker::detached()?;
-        let own = config.history.as_ref().map(|own| own.folder.as_path());
-        let replay = config.replay.as_ref();
-        let mut replay = replay.map(|log| OpenReplay::open(log, own)).transpose()?;
+        let mut replay = config.open_replay()?;
         let feeds = match &replay {
             Some(replay) => replay.run().feeds.clone(),
             None => self.numbering.infos.clone(),

@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::feed::FeedError;
 use crate::gateway::reloaded::Reloaded;
+use crate::gateway::spare;
 use crate::gateway::start_error::StartError;
 use crate::history::Rolling;
 use crate::market::mappings::{Mappings, NewMapping};
@@ -14,7 +15,7 @@ use crate::users::roster::{Roster, Seat};
 use crate::users::{PortName, UserBook, UserSet};
 use crate::watch::Watch;
 use fanfare_engine::counters::{Counters, Windowed};
-use fanfare_engine::host::HostHandle;
+use fanfare_engine::host::{HostHandle, Permits};
 use fanfare_engine::stop::Reload;
 use fanfare_engine::tls::TlsServer;
 use std::net::SocketAddr;
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) config: Mutex<Config>,
     /// The producers' port, and the consumers'.
     pub(crate) ports: [PortHandle; 2],
+    /// The permits of their connections.
+    pub(crate) permits: Permits,
     /// The address of the port of DBN, if there is one.
     pub(crate) dbn: Option<SocketAddr>,
     pub(crate) users: UserBook,
@@ -156,12 +159,13 @@ impl GatewayHandle {
     fn planned(&self, in_force: &Config, config: &Config) -> Result<Planned, StartError> {
         config.check()?;
         let wanted = in_force.with_changes_of(config);
-        wanted.check()?;
+        wanted.check_with_changes_of(config)?;
         let users = UserSet::load(&wanted.user_source())?;
         let certificates = wanted.read_certificates()?;
         let mappings = self.0.mappings.read(&wanted.feeds);
         let mappings = mappings.map_err(FeedError::from)?;
         let mut reloaded = Reloaded::between(in_force, &wanted, &self.0.users.read(), &users);
+        reloaded.add_keys(self.with_listed(in_force).keys_changed(&wanted));
         reloaded.fixed = self.0.started.fixed_keys_changed(config);
         reloaded.mappings = mappings.iter().map(NewMapping::channel).collect();
         Ok(Planned {
@@ -171,6 +175,16 @@ impl GatewayHandle {
             mappings,
             reloaded,
         })
+    }
+
+    /// Returns the configuration in force with the sessions that operators have listed.
+    fn with_listed(&self, in_force: &Config) -> Config {
+        let mut config = in_force.clone();
+        let sides = [&mut config.producers, &mut config.consumers];
+        for (side, port) in sides.into_iter().zip(&self.0.ports) {
+            side.sessions.clone_from(&port.rules.read().config.sessions);
+        }
+        config
     }
 
     fn exchange(&self, config: &Config) -> Result<Reloaded, StartError> {
@@ -187,6 +201,7 @@ impl GatewayHandle {
             (&wanted.producers, producers),
             (&wanted.consumers, consumers),
         ];
+        self.0.permits.follow_limit(spare(&wanted));
         for (port, (side, tls)) in self.0.ports.iter().zip(sides) {
             port.rules.reload(&wanted, side, tls);
         }
@@ -201,7 +216,7 @@ impl GatewayHandle {
         // Held until the reload is complete, so that reloads are sequential.
         let mut in_force = self.config();
         let wanted = in_force.with_users_of(config);
-        wanted.check()?;
+        wanted.check_with_changes_of(config)?;
         let users = UserSet::load(&wanted.user_source())?;
         let mut reloaded = Reloaded::between(&in_force, &wanted, &self.0.users.read(), &users);
         reloaded.logged_out = self.adopt(users);

@@ -6,7 +6,6 @@ use crate::gateway::start_error::StartError;
 use crate::market::config::FeedBook;
 use crate::market::error::MarketError;
 use crate::market::place::Place;
-use crate::replay;
 use fanfare_history::FeedInfo;
 use fanfare_market::book::BookConfig;
 
@@ -43,10 +42,9 @@ impl Numbering {
             edges.push(all.add_feed(edge.channel.clone(), &edge.book)?);
         }
         let mut files = Vec::new();
-        for file in &config.files {
-            let (name, source) = (file.channel.clone(), &file.source);
-            let book = replay::book_of(&source.file)?;
-            files.push(all.add(name, source.most_instruments, book)?);
+        for (file, book) in config.files.iter().zip(config.file_books()?) {
+            let most = file.source.most_instruments;
+            files.push(all.add(file.channel.clone(), most, book)?);
         }
         Ok(Self {
             infos: all.infos,

@@ -75,6 +75,15 @@ impl Reloaded {
             ..Self::default()
         }
     }
+
+    /// Adds keys that change, besides those that are named already.
+    pub(crate) fn add_keys(&mut self, keys: Vec<&'static str>) {
+        for key in keys {
+            if !self.keys.contains(&key) {
+                self.keys.push(key);
+            }
+        }
+    }
 }
 
 /// Formats the changes that a reload would make for an operator.

@@ -16,6 +16,14 @@ pub enum StartError {
     /// A value of the configuration is out of range.
     #[error("configuration")]
     Config(#[from] ConfigError),
+    /// A new configuration cannot be used with the former values of keys that the reload does not
+    /// change.
+    #[error(
+        "this reload does not change {}, with whose former value the new configuration cannot be \
+         used",
+        .0.join(", ")
+    )]
+    Kept(Vec<&'static str>, #[source] ConfigError),
     /// A port could not be opened.
     #[error(transparent)]
     Port(#[from] BindError),
@@ -34,9 +42,9 @@ pub enum StartError {
     /// The log of market events cannot be opened.
     #[error("history")]
     History(#[source] fanfare_history::LogError),
-    /// The log cannot be replayed.
-    #[error("replay")]
-    Replay(#[from] ReplayError),
+    /// The log, or the file of DBN, that this key names cannot be replayed.
+    #[error("{0}")]
+    Replay(&'static str, #[source] ReplayError),
     /// The operating system provided no descriptor, thread or memory.
     #[error("cannot start")]
     System(#[from] io::Error),

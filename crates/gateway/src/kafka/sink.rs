@@ -3,7 +3,7 @@
 use super::LogEnd;
 use super::config::{Kafka, KafkaBegin, KafkaFormat};
 use super::form::Form;
-use super::topic::{Held, Topic, TopicError};
+use super::topic::{End, Held, Message, Topic, TopicError};
 use crate::counts::KafkaCounts;
 use crate::notice::{Notice, Notices};
 use crate::retry::Retry;
@@ -63,8 +63,8 @@ pub(crate) struct KafkaSink<T> {
     /// The number of the first event that the topic may lack. With `begin = "now"`, an empty topic
     /// begins with it.
     unsent: u64,
-    /// The missing events of a transaction whose commit has failed, which may have taken place.
-    unsure: Gone,
+    /// The transaction whose commit has failed, which may be in the topic nevertheless.
+    unsure: Option<Transaction>,
     /// The time at which the log is polled next.
     next: u64,
     /// Whether the notice that the topic is written is still to be sent.
@@ -80,27 +80,35 @@ struct Running {
     held: Held,
     /// The number of the last event that was read.
     seen: u64,
-    /// The number of messages in the transaction, and the time of its first.
-    pending: u64,
+    pending: Transaction,
+    /// The time of the first message of the transaction.
     since: u64,
-    /// The events that the transaction reports as missing.
-    gone: Gone,
 }
 
-/// The events that a transaction reports as missing.
+/// The messages that are committed together.
 #[derive(Default)]
-struct Gone {
-    /// How many events are missing.
-    count: u64,
-    /// The number of the last one.
-    last: u64,
+struct Transaction {
+    /// The number of messages.
+    messages: u64,
+    /// The number of events that they report as missing.
+    gone: u64,
+    /// The end of the topic behind them.
+    end: End,
 }
 
-impl Gone {
-    /// Adds the events with these numbers, which are above those so far.
-    const fn add(&mut self, first: u64, last: u64) {
-        self.count += last - first + 1;
-        self.last = last;
+impl Transaction {
+    /// Returns an empty one at this end of the topic.
+    fn at(end: End) -> Self {
+        Self {
+            end,
+            ..Self::default()
+        }
+    }
+
+    /// Returns its contents. An empty one behind them remains.
+    fn take(&mut self) -> Self {
+        let next = Self::at(self.end);
+        mem::replace(self, next)
     }
 }
 
@@ -114,7 +122,7 @@ impl<T: Topic> KafkaSink<T> {
             running: None,
             retry: Retry::new(PATIENCE),
             unsent,
-            unsure: Gone::default(),
+            unsure: None,
             next: 0,
             is_silent: true,
             counts,
@@ -129,10 +137,10 @@ impl<T: Topic> KafkaSink<T> {
     /// Connects, and finds the position in the log.
     fn connect(&mut self) -> Result<Running, SinkError> {
         let held = self.topic.open()?;
-        let unsure = mem::take(&mut self.unsure);
         // A transaction is whole in the topic, or not at all.
-        if held.last.is_some_and(|last| last >= unsure.last) {
-            self.counts.gone.increment(unsure.count);
+        let sent = self.unsure.take().filter(|unsure| held.end() >= unsure.end);
+        if let Some(sent) = sent {
+            self.count(&sent);
         }
         if held.is_emptied {
             let from = match self.config.begin {
@@ -165,8 +173,7 @@ impl<T: Topic> KafkaSink<T> {
             .map_or_else(|| reader.run(), |books| Some(&books.run));
         let mut form = Form::new(&self.config, self.books_of(run))?;
         if let (Some(encoder), Some(books)) = (form.encoder(), &before) {
-            books.show(|event| encoder.seed(event));
-            books.lost().for_each(|lost| encoder.seed_lost(lost));
+            books.seed(encoder);
         }
         form.begin(reader.directory());
         let mut running = Running {
@@ -174,9 +181,8 @@ impl<T: Topic> KafkaSink<T> {
             reader,
             form,
             held,
-            pending: 0,
+            pending: Transaction::at(held.end()),
             since: 0,
-            gone: Gone::default(),
         };
         if mem::take(&mut self.is_silent) {
             let from = held.last.unwrap_or(running.seen) + 1;
@@ -227,7 +233,6 @@ impl<T: Topic> KafkaSink<T> {
             form,
             held,
             pending,
-            gone: missing,
             ..
         } = running;
         if gone.is_empty() {
@@ -238,8 +243,8 @@ impl<T: Topic> KafkaSink<T> {
             return Ok(());
         }
         self.tell(format!("events {first} to {last} are no longer in the log"));
-        missing.add(first, last);
         form.lost(first, last, &mut putter(&mut self.topic, pending))?;
+        pending.gone += last - first + 1;
         Ok(())
     }
 
@@ -248,26 +253,32 @@ impl<T: Topic> KafkaSink<T> {
             Some(running) => running,
             None => self.connect()?,
         };
-        let had_begun = running.pending > 0;
+        let had_begun = running.pending.messages > 0;
         let read = running.read(&mut self.topic)?;
         if !had_begun {
             running.since = now;
         }
         let is_due = now.saturating_sub(running.since) >= self.config.commit_ms * 1_000_000;
-        if running.pending > 0 && (is_due || running.pending >= MOST || is_end && read == 0) {
-            let gone = mem::take(&mut running.gone);
+        let pending = running.pending.messages;
+        if pending > 0 && (is_due || pending >= MOST || is_end && read == 0) {
+            let sent = running.pending.take();
             if let Err(error) = self.topic.commit() {
-                self.unsure = gone;
+                self.unsure = Some(sent);
                 return Err(error.into());
             }
-            self.counts.sent.increment(mem::take(&mut running.pending));
-            self.counts.gone.increment(gone.count);
+            self.count(&sent);
         }
-        if running.pending == 0 {
+        if running.pending.messages == 0 {
             self.unsent = running.seen + 1;
         }
         self.running = Some(running);
         Ok(read)
+    }
+
+    /// Counts a transaction that is in the topic.
+    fn count(&self, sent: &Transaction) {
+        self.counts.sent.increment(sent.messages);
+        self.counts.gone.increment(sent.gone);
     }
 
     /// Sets the lag, which grows while the topic cannot be written.
@@ -282,13 +293,14 @@ impl<T: Topic> KafkaSink<T> {
 /// Returns a function that adds messages to the transaction, which begins with the first one.
 fn putter<'a, T: Topic>(
     topic: &'a mut T,
-    pending: &'a mut u64,
-) -> impl FnMut(&super::topic::Message<'_>) -> Result<(), TopicError> + 'a {
+    pending: &'a mut Transaction,
+) -> impl FnMut(&Message<'_>) -> Result<(), TopicError> + 'a {
     |message| {
-        if *pending == 0 {
+        if pending.messages == 0 {
             topic.begin()?;
         }
-        *pending += 1;
+        pending.messages += 1;
+        pending.end.pass(message);
         topic.put(message)
     }
 }
@@ -301,11 +313,9 @@ impl Running {
             held,
             seen,
             pending,
-            gone,
             ..
         } = self;
         let last = held.last.unwrap_or(0);
-        let mut put = putter(topic, pending);
         let mut done = Ok(());
         let read = reader.read(TURN, |delivery| {
             if done.is_err() {
@@ -314,20 +324,21 @@ impl Running {
             done = match delivery {
                 Delivery::Event(event, table) => {
                     *seen = event.number;
-                    form.event(event, table, event.number > last, &mut put)
+                    let is_new = event.number > last;
+                    form.event(event, table, is_new, &mut putter(topic, pending))
                 }
                 Delivery::Lost { last: until, .. } if until <= last => Ok(()),
                 Delivery::Lost { first, last: until } => {
                     *seen = until;
                     let first = first.max(last + 1);
-                    gone.add(first, until);
-                    form.lost(first, until, &mut put)
+                    pending.gone += until - first + 1;
+                    form.lost(first, until, &mut putter(topic, pending))
                 }
                 Delivery::Restart if *seen == last && held.restarts > 0 => {
                     held.restarts -= 1;
                     Ok(())
                 }
-                Delivery::Restart => form.restart(*seen, &mut put),
+                Delivery::Restart => form.restart(*seen, &mut putter(topic, pending)),
                 Delivery::End(_) | Delivery::Watermark(_) => Ok(()),
             };
         })?;

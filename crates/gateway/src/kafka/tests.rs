@@ -6,12 +6,12 @@ use super::sink::{KafkaSink, Source};
 use super::topic::{Held, Message, Topic, TopicError, What};
 use crate::counts::KafkaCounts;
 use crate::notice;
-use crate::test_log::{instrument, named};
+use crate::test_log::{feed, instrument, named};
 use fanfare_engine::agent::Agent;
 use fanfare_engine::counters::Counters;
 use fanfare_feed::recovery::State;
 use fanfare_fix::session::Now;
-use fanfare_history::{FeedInfo, Log, Writer, WriterConfig};
+use fanfare_history::{Log, Writer, WriterConfig};
 use fanfare_market::book::BookConfig;
 use fanfare_market::event::{Event, Flags, InstrumentId, Kind, entry};
 use fanfare_market::{Action, Price, state};
@@ -106,16 +106,11 @@ fn open(folder: &Scratch, start: u64) -> Writer {
 
 /// Begins a run of the plant whose feed has these books.
 fn open_with(folder: &Scratch, start: u64, book: BookConfig) -> Writer {
-    let feed = FeedInfo {
-        name: "feed".to_owned(),
-        base: 0,
-        book,
-    };
     let config = WriterConfig {
         segment_bytes: 1 << 20,
         first: 1,
     };
-    let (writer, _) = Writer::open(folder, config, vec![feed], start).unwrap();
+    let (writer, _) = Writer::open(folder, config, vec![feed(book)], start).unwrap();
     writer
 }
 
@@ -335,11 +330,12 @@ fn missing_events_are_counted_once_however_often_they_are_sent() {
     }
     assert_eq!(numbers(&topic, What::Lost), [19]);
     assert_eq!(value(&counters, "events_kafka_gone"), 10);
+    assert_eq!(value(&counters, "events_kafka_sent"), 20);
     assert!(value(&counters, "events_kafka_errors") > 0);
 }
 
 #[test]
-fn missing_events_are_counted_if_the_answer_to_their_commit_is_lost() {
+fn messages_are_counted_if_the_answer_to_their_commit_is_lost() {
     let folder = Scratch::new("unanswered");
     let topic = Fake::default();
     write(&folder, (1..10).chain(20..30), 1);
@@ -352,6 +348,30 @@ fn missing_events_are_counted_if_the_answer_to_their_commit_is_lost() {
     assert_eq!(numbers(&topic, What::Lost), [19]);
     assert_eq!(value(&counters, "events_kafka_errors"), 1);
     assert_eq!(value(&counters, "events_kafka_gone"), 10);
+    assert_eq!(value(&counters, "events_kafka_sent"), 20);
+}
+
+#[test]
+fn a_restart_is_counted_once_whether_its_commit_or_the_answer_is_lost() {
+    for calls in [2, 3] {
+        let folder = Scratch::new("restart");
+        let topic = Fake::default();
+        write(&folder, 1..10, 1);
+        let (mut sink, _told, counters) = sink(config(), &folder, &topic, &Arc::default());
+        for turn in 1..4 {
+            sink.do_work(at(turn)).unwrap();
+        }
+        assert_eq!(value(&counters, "events_kafka_sent"), 9);
+        // The transaction of the restart, whose number is that of the event before it, fails.
+        write(&folder, std::iter::empty(), 2);
+        topic.broker.lock().unwrap().fails = vec![calls];
+        for turn in 4..12 {
+            sink.do_work(at(turn)).unwrap();
+        }
+        assert_eq!(numbers(&topic, What::Restart), [9]);
+        assert_eq!(value(&counters, "events_kafka_errors"), 1);
+        assert_eq!(value(&counters, "events_kafka_sent"), 10);
+    }
 }
 
 #[test]

@@ -55,6 +55,35 @@ pub(crate) struct Held {
     pub(crate) is_emptied: bool,
 }
 
+impl Held {
+    /// Returns the end of the topic.
+    pub(crate) fn end(self) -> End {
+        End {
+            last: self.last.unwrap_or(0),
+            restarts: self.restarts,
+        }
+    }
+}
+
+/// The end of a topic, to which each message adds something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct End {
+    /// The highest number, 0 if there is none.
+    last: u64,
+    /// The number of restart messages with that number.
+    restarts: u64,
+}
+
+impl End {
+    /// Moves the end behind a message.
+    pub(crate) fn pass(&mut self, message: &Message<'_>) {
+        if message.number > self.last {
+            (self.last, self.restarts) = (message.number, 0);
+        }
+        self.restarts += u64::from(message.what == What::Restart);
+    }
+}
+
 /// The reason why a topic cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]

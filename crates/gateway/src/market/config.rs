@@ -144,7 +144,7 @@ pub struct FeedReplay {
     pub version: Option<String>,
     /// Username(553).
     pub username: Option<String>,
-    /// The file whose first line is Password(554).
+    /// The file whose first line is Password(554). It is read at the start alone.
     pub password_file: Option<PathBuf>,
     /// ApplID(1180) of the channel.
     pub appl_id: Option<String>,

@@ -268,6 +268,8 @@ pub enum Why {
     Unacknowledged,
     /// The outlet fell so far behind that its ring was overwritten.
     Overrun,
+    /// The topic has as many keys as it may, or the key or the sample is too long.
+    OverLimit,
 }
 
 /// The reason why a connection ended.
@@ -547,6 +549,7 @@ impl fmt::Display for Why {
         f.write_str(match self {
             Self::Unacknowledged => "a subscriber does not acknowledge",
             Self::Overrun => "overwritten before they could be published",
+            Self::OverLimit => "beyond a limit of their topic",
         })
     }
 }

@@ -39,6 +39,14 @@ impl Replay {
         path.map_or(Path::new(""), PathBuf::as_path)
     }
 
+    /// Returns the key that names the folder or the file.
+    pub(crate) const fn key(&self) -> &'static str {
+        match self.log {
+            Some(_) => "replay.log",
+            None => "replay.dbn",
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let path = self.path().display();
         let is_one = self.log.is_some() != self.dbn.is_some();

@@ -41,9 +41,10 @@ enum Source {
 struct Known {
     instruments: Vec<Box<[u8]>>,
     events: Vec<Vec<Event>>,
-    /// The number of the first `events` that are of instruments whose books damage hides.
+    /// How many of `events`, from the first on, are of instruments whose books are unknown because
+    /// of damage.
     hidden: usize,
-    /// Whether the numbers jump behind them, so that readers lose these books, and those of the
+    /// Whether a number is left out behind them, so that readers lose these books, and those of the
     /// instruments that they do not know yet.
     jumps: bool,
     time: u64,
@@ -485,8 +486,8 @@ mod tests {
     use super::super::config::Speed;
     use super::super::piece;
     use super::*;
-    use crate::test_log::{instrument, named};
-    use fanfare_history::{FeedInfo, Moment, Writer, WriterConfig};
+    use crate::test_log::{feed, instrument, named};
+    use fanfare_history::{Moment, Writer, WriterConfig};
     use fanfare_market::event::entry;
     use fanfare_market::instruments::Definition;
     use fanfare_market::{BookConfig, Price, Side, View};
@@ -494,13 +495,8 @@ mod tests {
 
     /// Begins a log of one feed.
     fn begin(folder: &Scratch) -> Writer {
-        let feed = FeedInfo {
-            name: "feed".to_owned(),
-            base: 0,
-            book: BookConfig::by_price(5).unwrap(),
-        };
-        let config = WriterConfig::default();
-        let (writer, _) = Writer::open(folder, config, vec![feed], 1).unwrap();
+        let feeds = vec![feed(BookConfig::by_price(5).unwrap())];
+        let (writer, _) = Writer::open(folder, WriterConfig::default(), feeds, 1).unwrap();
         writer
     }
 

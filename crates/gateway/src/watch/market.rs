@@ -231,6 +231,7 @@ impl Told {
 mod tests {
     use super::*;
     use crate::market::ring::EventRing;
+    use crate::test_log::feed;
     use fanfare_engine::poll::Waker;
     use fanfare_market::book::BookConfig;
     use fanfare_market::state;
@@ -246,11 +247,7 @@ mod tests {
     }
 
     fn market(ring: &mut EventRing, changes: &Changes) -> Market {
-        let feed = FeedInfo {
-            name: "feed".to_owned(),
-            base: 0,
-            book: BookConfig::by_price(4).unwrap(),
-        };
+        let feed = feed(BookConfig::by_price(4).unwrap());
         let events = ring.reader(Waker::detached().unwrap()).unwrap();
         Market::new(events, vec![feed], changes.clone(), &Counters::new())
     }

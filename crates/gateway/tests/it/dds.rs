@@ -458,6 +458,45 @@ fn producers_with_symbols_without_end_do_not_fill_the_publisher() {
     stop(second);
 }
 
+#[test]
+fn long_symbols_are_told_apart_and_those_too_long_for_a_key_are_left_out() {
+    let id = domain();
+    let few = DdsEnd {
+        instances: 2,
+        ..end(id)
+    };
+    let first = start(|c| c.dds.publish = Some(few));
+    let second = subscribing(id);
+    connected(&first, &second);
+    let mut producer = Client::log_on(first.producers(), "P");
+    let long = |len| "X".repeat(len);
+    let (one, other) = (long(1_014) + "A", long(1_014) + "B");
+    for symbol in [one.clone(), long(1_016), long(1_100), other, long(300), one] {
+        producer.send("W", &format!("20001=P-1|55={symbol}|"));
+    }
+    eventually("what is left out", || first.count("symbols_refused") == 3);
+    eventually("the rest", || second.count("taken") == 3);
+    stop(first);
+    stop(second);
+}
+
+/// Symbols that differ after a NUL would be one instance.
+#[test]
+fn symbols_with_a_nul_are_left_out() {
+    let id = domain();
+    let first = start(|c| c.dds.publish = Some(end(id)));
+    let second = subscribing(id);
+    connected(&first, &second);
+    let mut producer = Client::log_on(first.producers(), "P");
+    for symbol in ["A\0B", "A\0C", "A"] {
+        producer.send("W", &format!("20001=P-1|55={symbol}|"));
+    }
+    eventually("what is left out", || first.count("symbols_refused") == 2);
+    eventually("the rest", || second.count("taken") == 1);
+    stop(first);
+    stop(second);
+}
+
 /// Floods one topic with symbols. The other topic is unaffected.
 #[test]
 fn a_topic_with_symbols_without_end_is_left_and_no_other() {

@@ -168,6 +168,23 @@ fn an_edge_that_comes_late_has_every_picture_at_once() {
 }
 
 #[test]
+fn snapshots_of_more_instruments_than_their_topic_may_have_are_told() {
+    let mut site = Site::new(193, 0);
+    let text = format!("{}instances = 1\n", site.text);
+    site.plants.push(gateway(&text));
+    site.send(500);
+    let plant = &site.plants[0];
+    let told = "beyond a limit of their topic";
+    eventually("a notice", || {
+        let mut notices = plant.notices();
+        notices.any(|notice| notice.to_string().contains(told))
+    });
+    eventually("the count", || plant.count("edge_beyond") > 0);
+    assert_eq!(plant.count("edge_untaken"), 0);
+    site.plants.into_iter().for_each(stop);
+}
+
+#[test]
 fn books_of_another_kind_are_told_and_left_out() {
     let mut site = Site::new(65, 1);
     let edge = gateway(&format!(

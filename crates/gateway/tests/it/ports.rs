@@ -348,3 +348,30 @@ fn sessions_are_added_and_removed_while_it_runs() {
     assert_eq!(gateway.count("logons"), 2 * 64 + 2);
     stop(gateway);
 }
+
+#[test]
+fn a_reload_names_a_list_of_sessions_that_operators_have_changed() {
+    let pair = |name: &str| Pair {
+        sender: name.to_owned(),
+        target: "PLANT".to_owned(),
+    };
+    let mut config = Config::default();
+    let gateway = start(|own| {
+        own.consumers.sessions = vec![pair("A")];
+        config = own.clone();
+    });
+    let (handle, port) = (gateway.handle(), gateway.consumer_port());
+    let keys = || handle.differences(&config).unwrap().keys;
+    assert!(keys().is_empty());
+    port.add_session(pair("B"));
+    assert_eq!(keys(), ["consumers.sessions"]);
+    let reloaded = gateway.reload(&config).unwrap();
+    assert_eq!(reloaded.keys, ["consumers.sessions"]);
+    assert!(keys().is_empty());
+    for name in ["A", "B"] {
+        // Only the first one is on the list again.
+        assert_eq!(port.remove_session(&pair(name)).unwrap(), name == "A");
+    }
+    assert_eq!(keys(), ["consumers.sessions"]);
+    stop(gateway);
+}

@@ -3,7 +3,7 @@
 //!
 //! Events are those of a generated feed, repeated, with increasing numbers and times.
 
-use super::{BenchError, Processors, on};
+use super::{BenchError, Processors, memory_kib, on};
 use crate::figures::{Figures, median, rate};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::generate::{ComplexOptions, Generator, SpectraOptions};
@@ -137,15 +137,8 @@ fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Returns the private memory of this process, in bytes.
-fn resident() -> Result<u64, BenchError> {
-    let text = std::fs::read_to_string("/proc/self/status")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    let kib = kib.and_then(|kib| kib.trim().parse::<u64>().ok());
-    let missing = || BenchError::Missing("/proc/self/status has no RssAnon".to_owned());
-    Ok(kib.ok_or_else(missing)? << 10)
-}
+/// The memory that is compared: the segments of the log are files, and not part of it.
+const PRIVATE: &str = "RssAnon";
 
 /// Reads the beginning of a log, and then holds its place until all is over.
 fn stand_still(folder: &Path, is_over: &AtomicBool) -> Result<(), BenchError> {
@@ -213,10 +206,10 @@ impl HistoryBench<'_> {
     }
 
     /// Writes a log again, with a keeper, beside readers that read it from its beginning and one
-    /// more that has stopped. Adds `memory_mib`, the total resident memory after a fifth of the
-    /// events, and `memory_growth`, that at the end, divided by it; and the events that all readers
-    /// have read. Returns whether each had every event once. Adds nothing, and returns false, if
-    /// `stop` was raised before the end.
+    /// more that has stopped. Adds `memory_mib`, the private memory of the process after a fifth of
+    /// the events, and `memory_growth`, that at the end, divided by it; and the events that all
+    /// readers have read. Returns whether each had every event once. Adds nothing, and returns
+    /// false, if `stop` was raised before the end.
     ///
     /// # Errors
     /// A file cannot be written or read.
@@ -237,7 +230,7 @@ impl HistoryBench<'_> {
             let appended = self.append_kept(&folder, &mut feed, stop);
             is_written.store(true, Ordering::Release);
             let followed: Result<Vec<_>, _> = all.into_iter().map(join).collect();
-            let late = resident();
+            let late = memory_kib(PRIVATE);
             is_over.store(true, Ordering::Release);
             join(stopped)?;
             let (appended, followed, late) = (appended?, followed?, late?);
@@ -246,7 +239,7 @@ impl HistoryBench<'_> {
             }
             let early = early.load(Ordering::Relaxed);
             figures.count("readers", readers as u64);
-            figures.add("memory_mib", early as f64 / f64::from(1 << 20));
+            figures.add("memory_mib", early as f64 / 1024.0);
             figures.add("memory_growth", late as f64 / early as f64);
             figures.count("events_read", read.load(Ordering::Relaxed));
             Ok::<_, BenchError>(followed.into_iter().all(|is_whole| is_whole))
@@ -288,7 +281,7 @@ impl HistoryBench<'_> {
                 _ => {}
             }
             if next > self.events / 5 && early.load(Ordering::Relaxed) == 0 {
-                early.store(resident()?, Ordering::Relaxed);
+                early.store(memory_kib(PRIVATE)?, Ordering::Relaxed);
             }
         }
         read.fetch_add(came, Ordering::Relaxed);

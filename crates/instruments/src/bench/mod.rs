@@ -13,11 +13,13 @@ pub mod market;
 pub mod pauses;
 pub mod stamps;
 
+use std::fs;
 use std::io;
 use std::thread;
 
 use fanfare_engine::agent::CrewError;
 use fanfare_engine::cpu;
+use fanfare_engine::limits::raise_open_files;
 use fanfare_gateway::{DbnError, StartError};
 
 /// The error of a benchmark.
@@ -85,6 +87,35 @@ impl Processors {
     }
 }
 
+/// Raises the limit of open files to `wanted`.
+///
+/// # Errors
+/// The system allows fewer.
+fn allow_files(wanted: u64) -> Result<(), BenchError> {
+    let allowed = raise_open_files(wanted)?;
+    match allowed >= wanted {
+        true => Ok(()),
+        false => Err(BenchError::Missing(format!(
+            "{wanted} open files are needed, the system allows {allowed}"
+        ))),
+    }
+}
+
+/// Returns a size that the kernel states of this process, in KiB: `VmRSS` is the resident memory,
+/// and `RssAnon` the part of it that is no file.
+fn memory_kib(name: &str) -> Result<u64, BenchError> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    memory_of(&status, name)
+        .ok_or_else(|| BenchError::Missing(format!("/proc/self/status has no {name}")))
+}
+
+/// Returns the size of this name in the text of /proc/self/status, in KiB.
+fn memory_of(status: &str, name: &str) -> Option<u64> {
+    let mut sizes = status.lines().filter_map(|line| line.split_once(':'));
+    let (_, size) = sizes.find(|(found, _)| *found == name)?;
+    size.trim().strip_suffix(" kB")?.trim_end().parse().ok()
+}
+
 /// Runs `f` in a thread on that processor. The threads that it starts stay there too.
 fn on<T: Send>(
     processor: Option<usize>,
@@ -96,4 +127,18 @@ fn on<T: Send>(
     };
     let result = thread::scope(|scope| scope.spawn(pinned).join());
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_found_by_their_whole_name() {
+        let status = "Name:\tx\nVmRSSX:\t 1 kB\nVmRSS:\t    9120 kB\nRssAnon:\t     256 kB\n";
+        assert_eq!(memory_of(status, "VmRSS"), Some(9_120));
+        assert_eq!(memory_of(status, "RssAnon"), Some(256));
+        assert_eq!(memory_of(status, "Name"), None);
+        assert_eq!(memory_of(status, "VmPeak"), None);
+    }
 }

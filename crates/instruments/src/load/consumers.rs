@@ -100,8 +100,8 @@ impl ConsumerReport {
     /// Returns whether nothing was lost, repeated or out of order, and every session logged on and
     /// stayed up.
     pub fn is_clean(&self) -> bool {
-        let told = self.told_missing + self.told_unknown;
-        self.order.is_clean() && self.ended + self.refused == 0 && self.short + told == 0
+        let told = self.told_missing > 0 || self.told_unknown > 0;
+        self.order.is_clean() && self.ended + self.refused == 0 && self.short == 0 && !told
     }
 
     /// Returns messages per second, from the first to the last between the logons and the logouts;
@@ -379,7 +379,10 @@ impl Task for Tally {
     fn on_message(&mut self, index: usize, message: &Message<'_>) {
         self.bytes += message.bytes().len();
         match missing(message) {
-            Some(Some(count)) => return self.told_missing += count,
+            Some(Some(count)) => {
+                self.told_missing = self.told_missing.saturating_add(count);
+                return;
+            }
             Some(None) => return self.told_unknown += 1,
             None => self.received += 1,
         }
@@ -438,5 +441,12 @@ mod tests {
         ]);
         assert_eq!((tally.told_missing, tally.told_unknown), (57, 1));
         assert_eq!((tally.received, tally.unmarked), (3, 2));
+    }
+
+    #[test]
+    fn a_number_beyond_all_is_the_most_that_is_counted() {
+        let most = format!("35=B|33=1|58=missing=feed-gap count={}|", u64::MAX);
+        let tally = tally(&[&most, &most]);
+        assert_eq!(tally.told_missing, u64::MAX);
     }
 }

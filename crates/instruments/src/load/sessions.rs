@@ -175,6 +175,8 @@ struct Members<T> {
     unconnected: Option<io::Error>,
     /// The session of that connection.
     failed: Option<(String, io::Error)>,
+    /// Whether all sessions have logged on or have been refused.
+    have_joined: bool,
     task: T,
 }
 
@@ -192,6 +194,7 @@ impl<T: Task> Sessions<T> {
             ended: 0,
             unconnected: None,
             failed: None,
+            have_joined: false,
             task,
         };
         let mut sessions = Self {
@@ -217,6 +220,7 @@ impl<T: Task> Sessions<T> {
             member.is_refused = member.ended.is_some();
         }
         members.ended = 0;
+        members.have_joined = true;
         Ok(sessions)
     }
 
@@ -323,6 +327,26 @@ impl<T> Members<T> {
             member.ended.get_or_insert(why);
         }
     }
+
+    /// Takes the error of a connection that could not be made. While sessions join, it is that of
+    /// the first one without a connection. Afterwards a session would come back: if none is
+    /// connected, the gateway is gone, and all end.
+    fn not_connected(&mut self, peers: &mut Peers<'_>, error: io::Error) {
+        let mut is_connected = |member: &Member| {
+            let peer = peers.get(member.key);
+            peer.is_some_and(|mut peer| peer.session().is_connected())
+        };
+        let mut open = self.all.iter().filter(|member| !member.has_ended());
+        if !self.have_joined {
+            let first = open.find(|&member| !is_connected(member));
+            self.failed = first.map(|member| (member.name.clone(), error));
+        } else if !open.any(is_connected) {
+            let keys: Vec<SessionKey> = self.all.iter().map(|member| member.key).collect();
+            for key in keys {
+                self.end(key, format!("the gateway is gone: {error}"));
+            }
+        }
+    }
 }
 
 impl<T: Task> Handler for Members<T> {
@@ -370,13 +394,44 @@ impl<T: Task> Handler for Members<T> {
 
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
         if let Some(error) = self.unconnected.take() {
-            let mut open = self.all.iter().filter(|member| member.ended.is_none());
-            let first = open.find(|member| {
-                let peer = peers.get(member.key);
-                peer.is_some_and(|mut peer| !peer.session().is_connected())
-            });
-            self.failed = first.map(|member| (member.name.clone(), error));
+            self.not_connected(peers, error);
         }
         self.task.on_turn(peers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_gateway::{Config as Settings, Gateway};
+
+    /// A task that takes each end of a session for its own doing.
+    struct Wanderer;
+
+    impl Task for Wanderer {
+        fn on_logout(&mut self, _: usize) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn sessions_that_have_no_gateway_to_come_back_to_end() {
+        let mut settings = Settings::default();
+        (settings.producers.port, settings.consumers.port) = (0, 0);
+        let gateway = Gateway::start(&settings, Stop::new()).unwrap();
+        let soon = Duration::from_millis(1);
+        let options = SessionOptions {
+            backoff: Some((soon, soon)),
+            ..SessionOptions::new(gateway.consumers(), "C", 1, 4 << 10)
+        };
+        let mut sessions = Sessions::connect(&options, 0..3, Wanderer, &Stop::new()).unwrap();
+        gateway.stop().raise();
+        gateway.join().unwrap();
+        while sessions.ended() < 3 {
+            sessions.turn().unwrap();
+        }
+        let (session, why) = sessions.first_ended().unwrap();
+        assert_eq!(session, "C1");
+        assert!(why.starts_with("the gateway is gone: "), "{why}");
     }
 }

@@ -138,7 +138,8 @@ const SESSION: u8 = 1;
 const STORED: u8 = 2;
 const OVER: u8 = 3;
 
-/// Measures; `stop` is checked between blocks, and ends the run with the results so far.
+/// Measures, and returns the results. `stop` is called between blocks, and ends the run early by
+/// true.
 ///
 /// # Errors
 /// A port, folder or processor is not available, or a session ended.

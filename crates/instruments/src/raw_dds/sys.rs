@@ -94,16 +94,18 @@ impl CProgram {
         self.round_trips.get(..n as usize).unwrap_or_default()
     }
 
-    /// Writes quotes for `nanos` nanoseconds. Returns their number.
-    pub fn flow(&mut self, nanos: u64) -> u64 {
+    /// Writes quotes for `nanos` nanoseconds. Returns their number, or `None` if a write fails.
+    pub fn flow(&mut self, nanos: u64) -> Option<u64> {
         // SAFETY: open until `self` is dropped.
-        unsafe { fanfare_raw_flow(self.raw.as_ptr(), nanos) }
+        let written = unsafe { fanfare_raw_flow(self.raw.as_ptr(), nanos) };
+        (written > 0).then_some(written)
     }
 
-    /// Writes `n` quotes. Returns the nanoseconds taken, 0 if a write fails.
-    pub fn burst(&mut self, n: u32) -> u64 {
+    /// Writes `n` quotes. Returns the nanoseconds taken, or `None` if a write fails.
+    pub fn burst(&mut self, n: u32) -> Option<u64> {
         // SAFETY: open until `self` is dropped.
-        unsafe { fanfare_raw_burst(self.raw.as_ptr(), n) }
+        let nanos = unsafe { fanfare_raw_burst(self.raw.as_ptr(), n) };
+        (nanos > 0).then_some(nanos)
     }
 
     /// Returns the quotes taken, and the nanoseconds from the first to the last.

@@ -132,8 +132,9 @@ impl Counts {
         self.entries += other.entries;
         self.checked += other.checked;
         self.skipped += other.skipped;
-        self.skipped_entries += other.skipped_entries;
-        self.trades_left_out += other.trades_left_out;
+        // The gateway states these numbers.
+        self.skipped_entries = self.skipped_entries.saturating_add(other.skipped_entries);
+        self.trades_left_out = self.trades_left_out.saturating_add(other.trades_left_out);
         self.states += other.states;
         self.statuses += other.statuses;
         self.refused += other.refused;
@@ -418,10 +419,14 @@ impl Subscriber {
                     }
                 }
             }
-            News::TradesMissing(count) => self.counts.trades_left_out += count,
+            News::TradesMissing(count) => {
+                let trades = &mut self.counts.trades_left_out;
+                *trades = trades.saturating_add(count);
+            }
             News::Missing { request: id, range } => {
                 self.counts.skipped += 1;
-                self.counts.skipped_entries += range.count;
+                let entries = &mut self.counts.skipped_entries;
+                *entries = entries.saturating_add(range.count);
                 let request = self.requests.get_mut(id);
                 let book = request.and_then(|request| request.books.get_mut(symbol));
                 let done = match book {

@@ -79,8 +79,8 @@ impl Initiators {
         Ok(Self { hosts, board })
     }
 
-    /// Connects, waits until all sessions are logged on, sends, logs out. Ends early if a session
-    /// ends, or `stop` is raised.
+    /// Connects, sends once all sessions are logged on, and logs out. Ends early if a session ends,
+    /// or `stop` is raised.
     ///
     /// # Errors
     /// A thread failed, or not all sessions were logged on in 30 s.

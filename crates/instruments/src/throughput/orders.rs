@@ -149,6 +149,14 @@ impl Orders {
         self.ends.is_empty()
     }
 
+    /// Returns the length of the longest order's fields, bytes.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        let lengths = self.ends.iter().zip(starts).map(|(end, start)| end - start);
+        lengths.max().unwrap_or(0)
+    }
+
     /// Returns the fields of the order that a session sends as its `number`-th, from 0. The first
     /// order follows the last one.
     #[must_use]

@@ -7,6 +7,13 @@ use fanfare_fix::codec::Decoder;
 
 use super::orders::Orders;
 
+/// More bytes than a message has around the fields of an order.
+const AROUND: usize = 512;
+
+/// More bytes than a segment has besides orders and their table: its header, the first messages of
+/// the session, and a reserve.
+const APART: u32 = 16 << 10;
+
 /// MsgSeqNum(34) of the first order: the Logon has 1.
 const FIRST: u64 = 2;
 
@@ -45,10 +52,12 @@ pub fn segment_bytes(sessions: usize) -> u32 {
     1 << share.clamp(64 << 10, 4 << 20).ilog2()
 }
 
-/// Returns whether a journal of at most `max_segments` segments keeps all orders of a session.
+/// Returns whether a journal of at most `max_segments` segments keeps `messages` of these orders.
 #[must_use]
-pub fn holds(messages: u64, segment_bytes: u32, max_segments: u32) -> bool {
-    let room = u64::from(segment_bytes) * u64::from(max_segments.saturating_sub(1));
-    // An order needs far less.
-    messages.saturating_mul(1024) <= room
+pub fn holds(orders: &Orders, messages: u64, segment_bytes: u32, max_segments: u32) -> bool {
+    let each = (orders.longest() + AROUND) as u64;
+    // A fifth of a segment is the table of its messages. No order is in two segments.
+    let room = (segment_bytes / 5 * 4).saturating_sub(APART);
+    let in_segment = u64::from(room) / each;
+    messages <= in_segment * u64::from(max_segments.saturating_sub(1))
 }

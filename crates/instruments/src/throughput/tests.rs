@@ -219,3 +219,18 @@ fn rows_take_turns_until_each_was_measured_for_long_enough() {
         Summary::new(&[1], false).measure(plan, &Stop::new(), |_, _, _| Ok::<_, ()>(None));
     assert_eq!(interrupted, Ok(false));
 }
+
+#[test]
+fn long_orders_need_more_room_in_a_journal() {
+    let folder = Folder::new("throughput-long");
+    let path = folder.path().join("orders.txt");
+    let text = "x".repeat(4_000);
+    let long = format!("{}|58={text}", Orders::line(1));
+    std::fs::write(&path, format!("{}\n{long}\n", Orders::line(2))).unwrap();
+    let (short, long) = (Orders::built_in(), Orders::read(&path).unwrap());
+    assert_eq!(long.longest(), long.body(1).len());
+    let (segment, most) = (64 << 10, 3);
+    assert!(holds(&short, 100, segment, most));
+    assert!(!holds(&long, 100, segment, most));
+    assert!(holds(&long, 10, segment, most));
+}

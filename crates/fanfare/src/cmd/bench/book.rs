@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
-use fanfare_instruments::bench::book::{Options, Others, Shape, Streams, add_figures, uncounted};
+use fanfare_instruments::bench::book::{Options, Others, Shape, Streams, add_figures};
 use fanfare_instruments::figures::{Figures, Printed};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -34,9 +34,9 @@ pub(crate) struct Args {
     /// Runs of each book, interleaved; the figures are the minimum.
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = whole::<u32>(1..=1000))]
     runs: u32,
-    /// Program that measures these books beside those of hftbacktest and nautilus-model, and counts
-    /// allocations: `make bench-books` builds it. Without it, the comparison is with books of the
-    /// standard library's maps alone.
+    /// Program that measures these books beside those of hftbacktest and nautilus-model: `make
+    /// bench-books` builds it. Without it, the comparison is with books of the standard library's
+    /// maps alone.
     #[arg(long, value_name = "PROGRAM")]
     peers: Option<PathBuf>,
     /// Print the figures as one JSON object.
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             let options = args.options();
             let streams = Streams::new(options.shape, options.seed);
             let others = Others::default();
-            add_figures(&mut figures, &streams, options, others, uncounted)?;
+            add_figures(&mut figures, &streams, options, others)?;
         }
     }
     Ok(figures_out(&figures, args.json))

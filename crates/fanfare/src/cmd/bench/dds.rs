@@ -1,8 +1,9 @@
 //! `fanfare bench dds`: writing and reading against a plain C program on the same Cyclone DDS.
 
-use super::{Stalled, processors};
+use super::{Part, Stalled, add_all, processors};
 use crate::children::this_binary;
 use crate::print::{measured_out, note, say};
+use crate::range::whole;
 use anyhow::{Result, anyhow};
 use fanfare_engine::cpu;
 use fanfare_engine::process::Process;
@@ -19,6 +20,7 @@ use std::process::{ExitCode, Stdio};
 /// The benchmark measures the round trip and the throughput of the Quote sample between two
 /// processes over UDP loopback; half the round trip through shared memory, with both sides
 /// spinning; the time to convert and write one sample; and the time to decode and convert one.
+/// Both programs read all members of each sample that they take.
 ///
 /// Each process is pinned to a processor of its own; the round trip is also measured with both on
 /// one. The programs alternate in slices, and ratios are medians of the ratios of slices.
@@ -26,14 +28,14 @@ use std::process::{ExitCode, Stdio};
 pub(crate) struct Args {
     /// First of two consecutive domain ids. From 101 on, sockets of other programs may have the
     /// ports of a domain.
-    #[arg(long, value_name = "ID", default_value_t = 98)]
+    #[arg(long, value_name = "ID", default_value_t = 98, value_parser = whole::<u32>(0..=232))]
     domain: u32,
     /// Round trips of each program in each round.
     #[arg(long, value_name = "COUNT", default_value_t = 4_000,
-          value_parser = clap::value_parser!(u32).range(1..=65_536))]
+          value_parser = whole::<u32>(1..=65_536))]
     round_trips: u32,
     /// Rounds of each kind, each with new processes.
-    #[arg(long, value_name = "COUNT", default_value_t = 7)]
+    #[arg(long, value_name = "COUNT", default_value_t = 7, value_parser = whole::<usize>(1..=1000))]
     rounds: usize,
     /// Measure instead how a stopped reader, beside the one that echoes, affects the round trip:
     /// while it loses the oldest samples, or until its lease ends and it is dropped.
@@ -78,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         bench.add_stalled(policy, &mut figures)?;
         return Ok(measured_out(figures, args.json, &stop));
     }
-    add_all(&bench, &mut figures)?;
+    measure(&bench, &mut figures)?;
     if args.json || stop.is_raised() {
         return Ok(measured_out(figures, args.json, &stop));
     }
@@ -86,13 +88,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A function that adds the figures of a measurement.
-type Measure<'a> = dyn Fn(&mut Figures) -> Result<(), BenchError> + 'a;
-
-/// Adds one measurement after the other, until the benchmark is stopped.
-fn add_all(bench: &DdsBench<'_>, figures: &mut Figures) -> Result<(), BenchError> {
+/// Adds the figures of all measurements.
+fn measure(bench: &DdsBench<'_>, figures: &mut Figures) -> Result<(), BenchError> {
     let (rounds, trips) = (bench.rounds, bench.round_trips);
-    let all: [(String, &Measure<'_>); 5] = [
+    let parts: [Part<'_>; 5] = [
         (
             format!("round trips: {rounds} rounds of {trips} each"),
             &|figures| bench.add_round_trips(figures),
@@ -108,14 +107,7 @@ fn add_all(bench: &DdsBench<'_>, figures: &mut Figures) -> Result<(), BenchError
         }),
         ("conversion".to_owned(), &add_conversion),
     ];
-    for (what, add) in all {
-        if bench.stop.is_raised() {
-            break;
-        }
-        note!("{what}");
-        add(figures)?;
-    }
-    Ok(())
+    add_all(&parts, figures, bench.stop)
 }
 
 fn end(name: &str) -> Result<End> {
@@ -191,5 +183,17 @@ mod tests {
         let domain = Line::parse_from(["bench"]).args.domain;
         // The first port of the domain behind them (DDSI-RTPS 9.6.1.1).
         assert!(7_400 + 250 * (domain + 2) < 32_768, "{domain}");
+    }
+
+    #[test]
+    fn a_run_has_a_round_and_domains_that_exist() {
+        for wrong in [
+            ["--rounds", "0"],
+            ["--round-trips", "0"],
+            ["--domain", "233"],
+        ] {
+            let line = ["bench"].into_iter().chain(wrong);
+            assert!(Line::try_parse_from(line).is_err(), "{wrong:?}");
+        }
     }
 }

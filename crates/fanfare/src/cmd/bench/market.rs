@@ -8,7 +8,8 @@ use fanfare_instruments::bench::market::MarketBench;
 use fanfare_instruments::figures::Figures;
 use std::process::ExitCode;
 
-use super::processors;
+use super::{Part, add_all, processors};
+use crate::plural::counted;
 use crate::print::measured_out;
 use crate::range::whole;
 
@@ -43,9 +44,27 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         processors: processors()?,
     };
     let mut figures = Figures::new("bench market");
-    bench.add_one(&mut figures, &stop)?;
-    bench.add_last(&mut figures, args.subscribers, &stop)?;
-    bench.add_among(&mut figures, (WANTING, args.sessions), &stop)?;
-    bench.add_slow(&mut figures, args.sessions, &stop)?;
+    let (subscribers, sessions) = (args.subscribers, args.sessions);
+    let parts: [Part<'_>; 4] = [
+        ("one subscriber".to_owned(), &|figures| {
+            bench.add_one(figures, &stop)
+        }),
+        (
+            format!(
+                "{} of one instrument",
+                counted(subscribers as u64, "subscriber")
+            ),
+            &|figures| bench.add_last(figures, subscribers, &stop),
+        ),
+        (
+            format!("{WANTING} subscribers among {sessions} sessions"),
+            &|figures| bench.add_among(figures, (WANTING, sessions), &stop),
+        ),
+        (
+            format!("{sessions} sessions, two of them slow"),
+            &|figures| bench.add_slow(figures, sessions, &stop),
+        ),
+    ];
+    add_all(&parts, &mut figures, &stop)?;
     Ok(measured_out(figures, args.json, &stop))
 }

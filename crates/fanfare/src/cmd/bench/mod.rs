@@ -17,8 +17,10 @@ mod watch;
 use anyhow::{Context, Result};
 use clap::builder::PossibleValue;
 use clap::{Subcommand, ValueEnum};
+use fanfare_engine::stop::Stop;
 use fanfare_gateway::SlowPolicy;
-use fanfare_instruments::bench::Processors;
+use fanfare_instruments::bench::{BenchError, Processors};
+use fanfare_instruments::figures::Figures;
 use std::process::ExitCode;
 
 use crate::print::note;
@@ -81,6 +83,21 @@ pub(crate) fn processors() -> Result<Processors> {
     Ok(found)
 }
 
+/// A part of a benchmark: its name, and the function that adds its figures.
+type Part<'a> = (String, &'a dyn Fn(&mut Figures) -> Result<(), BenchError>);
+
+/// Adds the figures of one part after the other, until `stop` is raised.
+fn add_all(parts: &[Part<'_>], figures: &mut Figures, stop: &Stop) -> Result<(), BenchError> {
+    for (name, add) in parts {
+        if stop.is_raised() {
+            break;
+        }
+        note!("{name}");
+        add(figures)?;
+    }
+    Ok(())
+}
+
 /// The policy for a consumer that never reads.
 #[derive(Debug, Clone, Copy)]
 struct Stalled(SlowPolicy);
@@ -101,5 +118,29 @@ impl Stalled {
             SlowPolicy::Drop => "drop",
             SlowPolicy::Disconnect => "disconnect",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_raised_stop_ends_a_benchmark_between_its_parts() {
+        let stop = Stop::new();
+        let first = |figures: &mut Figures| -> Result<(), BenchError> {
+            figures.count("first", 1);
+            stop.raise();
+            Ok(())
+        };
+        let second = |figures: &mut Figures| -> Result<(), BenchError> {
+            figures.count("second", 1);
+            Ok(())
+        };
+        let parts: [Part<'_>; 2] = [("first".to_owned(), &first), ("second".to_owned(), &second)];
+        let mut figures = Figures::new("test");
+        add_all(&parts, &mut figures, &stop).unwrap();
+        assert_eq!(figures.value("first"), Some(1.0));
+        assert_eq!(figures.value("second"), None);
     }
 }

@@ -19,8 +19,14 @@ use std::time::{Duration, Instant};
 /// The interval of the requests of the page and of Prometheus.
 const EACH: Duration = Duration::from_secs(1);
 /// The page's requests of each interval, and of every other interval (`console/page/src/plant.ts`).
+/// The page asks for the longest queue only while no session lags.
 const ALWAYS: [&str; 3] = ["status", "lines", "counters"];
-const OFTEN: [&str; 3] = ["stages", "sessions?sort=lag&limit=5", "notices?limit=1000"];
+const OFTEN: [&str; 4] = [
+    "stages",
+    "sessions?sort=lag&limit=5",
+    "sessions?sort=queue&limit=1",
+    "notices?limit=1000",
+];
 /// The connections of a page that runs: for its requests, and for the stream of changes.
 const OF_PAGE: u64 = 2;
 /// The time for a page that runs to draw its first charts.
@@ -221,5 +227,51 @@ impl Visitor {
         }
         self.body.resize(length, 0);
         self.connection.read_exact(&mut self.body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// The source of the page's requests.
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../console/page/src/plant.ts");
+
+    /// Returns the text after each `before`, up to `end`.
+    fn all_after<'a>(text: &'a str, before: &str, end: &str) -> Vec<&'a str> {
+        let parts = text.split(before).skip(1);
+        parts
+            .filter_map(|part| Some(part.split_once(end)?.0))
+            .collect()
+    }
+
+    /// Returns the requests in the page's source, with their numbers.
+    fn of_page(source: &str) -> BTreeSet<String> {
+        let sessions = all_after(source, "by(\"", ", (").into_iter().map(|by| {
+            let (sort, limit) = by.split_once("\", ").unwrap();
+            format!("sessions?sort={sort}&limit={limit}")
+        });
+        let notices = all_after(source, "const NOTICES = ", ";").into_iter();
+        let notices = notices.map(|limit| format!("notices?limit={limit}"));
+        let names = all_after(source, ">(\"", "\"").into_iter();
+        let plain = names.filter(|name| !["sessions", "notices"].contains(name));
+        plain
+            .map(str::to_owned)
+            .chain(sessions)
+            .chain(notices)
+            .collect()
+    }
+
+    #[test]
+    fn the_requests_are_those_of_the_page() {
+        let mut page = of_page(&std::fs::read_to_string(PAGE).unwrap());
+        // It asks for the log of a gateway that has one: those of the benchmark have none.
+        assert!(page.remove("log"));
+        let ours = ALWAYS.iter().chain(&OFTEN);
+        assert_eq!(
+            ours.map(|what| (*what).to_owned()).collect::<BTreeSet<_>>(),
+            page
+        );
     }
 }

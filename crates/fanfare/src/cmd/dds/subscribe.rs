@@ -31,8 +31,9 @@ const FILL_WAIT: Duration = Duration::from_secs(1);
 /// Subscribe to a feed that `fanfare dds publish` publishes, and send each sample back.
 ///
 /// The command ends when it has received the number of samples that the Done token announces. The
-/// exit status is 1 if samples are lost, overtaken, wrong or not printed, or if a publisher has not
-/// said Done when the command ends by --idle.
+/// exit status is 1 if samples are lost, overtaken, wrong or not printed, if a publisher in shared
+/// memory had no place for this subscriber to the end, or if a publisher has not said Done when the
+/// command ends by --idle.
 ///
 /// Lost samples are counted for each publisher by itself; over DDS, a participant is one publisher.
 /// Beyond 1,024 publishers, including those that have left, further ones are counted together: a
@@ -182,8 +183,9 @@ impl Hints {
         if !self.crowded && subscriber.crowded() > 0 {
             self.crowded = true;
             note!(
-                "fanfare: a publisher has 64 subscribers, the most in shared memory: its samples \
-                 are received once another subscriber leaves"
+                "fanfare: a publisher has 64 subscribers, or this subscriber 64 publishers, the \
+                 most in shared memory, or the system lacks descriptors or memory: its samples are \
+                 received once that has changed"
             );
         }
         if !self.misfit && subscriber.incompatible() > 0 && !subscriber.is_matched() {
@@ -286,6 +288,8 @@ struct Outcome {
     lost: u64,
     /// Samples that newer ones replaced before they were read.
     overtaken: u64,
+    /// Publishers from which nothing was received, for lack of a place, at the end.
+    crowded: u64,
     echo_failed: u64,
     departures: Departures,
     /// Whether all publishers have said Done.
@@ -318,6 +322,7 @@ impl Outcome {
             announced,
             lost,
             overtaken: subscriber.overtaken(),
+            crowded: subscriber.crowded(),
             echo_failed: subscriber.echo_failed(),
             departures: subscriber.departures(),
             is_done: tokens >= args.publishers,
@@ -332,7 +337,8 @@ impl Outcome {
         let is_right = self.verdict.is_none_or(|v| v.wrong == 0);
         // Another publisher has brought what one has announced, if none of it is lost.
         let is_filled = self.is_once && self.announced > 0;
-        let is_whole = self.lost == 0 && (self.overtaken == 0 || is_filled);
+        let is_complete = self.overtaken == 0 && self.crowded == 0;
+        let is_whole = self.lost == 0 && (is_complete || is_filled);
         let is_printed = self.unprinted.left_out == 0 && self.unprinted.unreadable == 0;
         let has_ended = self.is_done || self.end.is_stopped;
         has_ended
@@ -352,6 +358,7 @@ impl Outcome {
             figures.count("from_another", self.dropped);
         }
         figures.count("overtaken", self.overtaken);
+        figures.count("crowded", self.crowded);
         figures.count("echo_failed", self.echo_failed);
         figures.count("topics_closed", self.end.closed);
         figures.count("writers_lost", self.end.lost.into());
@@ -382,6 +389,10 @@ impl Outcome {
         if self.overtaken > 0 {
             let overtaken = self.overtaken;
             note!("{overtaken} were overwritten before they were read: this side is too slow");
+        }
+        if self.crowded > 0 {
+            let publishers = counted(self.crowded, "publisher");
+            note!("nothing came from {publishers}: there was no place in shared memory to the end");
         }
         if self.end.closed > 0 {
             let topics = counted(self.end.closed, "topic");
@@ -435,6 +446,7 @@ mod tests {
         announced: 7,
         lost: 0,
         overtaken: 0,
+        crowded: 0,
         echo_failed: 0,
         departures: Departures {
             gone: 0,
@@ -452,9 +464,10 @@ mod tests {
     #[test]
     fn each_loss_is_a_failure() {
         assert!(WHOLE.is_ok());
-        let worse: [fn(&mut Outcome); 8] = [
+        let worse: [fn(&mut Outcome); 9] = [
             |o| o.lost = 1,
             |o| o.overtaken = 1,
+            |o| o.crowded = 1,
             |o| o.echo_failed = 1,
             |o| o.is_done = false,
             |o| o.end.closed = 1,
@@ -484,9 +497,9 @@ mod tests {
     }
 
     #[test]
-    fn another_publisher_fills_what_was_overtaken() {
+    fn another_publisher_fills_what_was_overtaken_or_had_no_place() {
         let mut outcome = WHOLE;
-        (outcome.overtaken, outcome.is_once) = (1, true);
+        (outcome.overtaken, outcome.crowded, outcome.is_once) = (1, 1, true);
         assert!(outcome.is_ok());
         outcome.announced = 0;
         assert!(!outcome.is_ok());

@@ -1,12 +1,11 @@
 //! Reloads of the configuration while the gateway runs.
 
 use super::events::EventLog;
-use super::{Reread, check, warn};
+use super::{Reread, check, raise_limit, warn};
 use crate::logs;
 use anyhow::Result;
-use fanfare_console::Console;
-use fanfare_engine::tls::NewCertificate;
-use fanfare_gateway::{Config, ConfigAsk, Gateway, ProgramLog, Reloaded};
+use fanfare_console::{Console, NewFiles};
+use fanfare_gateway::{Config, ConfigAsk, Gateway, ProgramLog, Reloaded, descriptors_wanted};
 use fanfare_instruments::capture::{Capture, Reopened};
 use serde_json::Value;
 
@@ -46,26 +45,31 @@ impl Changes<'_> {
         (outcome, config.map(|config| config.log))
     }
 
-    /// Adopts the current configuration and the console's certificate: both, or neither. Returns
-    /// the changes and the configuration.
+    /// Adopts the current configuration, and the console's token and certificate: all, or nothing.
+    /// Returns the changes and the configuration.
     fn adopt(&self) -> Result<(Reloaded, Config)> {
-        let read = (self.reread)().and_then(|config| Ok((config, self.certificate()?)));
-        let (config, certificate) = read.inspect_err(|error| {
+        let read = (self.reread)().and_then(|config| {
+            let files = self.console_files()?;
+            if descriptors_wanted(&config) > descriptors_wanted(self.started) {
+                raise_limit(&config)?;
+            }
+            Ok((config, files))
+        });
+        let (config, files) = read.inspect_err(|error| {
             let handle = self.gateway.handle();
             handle.reopen_logs();
             handle.reload_failed(&**error);
         })?;
         let done = self.gateway.reload(&config)?;
-        if let Some(certificate) = certificate {
-            certificate.adopt();
+        if let Some(files) = files {
+            files.adopt();
         }
         Ok((done, config))
     }
 
-    /// Reads the console's certificate, if it has one.
-    fn certificate(&self) -> Result<Option<NewCertificate>> {
-        let read = self.console.map(Console::read_certificate);
-        Ok(read.transpose()?.flatten())
+    /// Reads the console's token and certificate, if there is a console.
+    fn console_files(&self) -> Result<Option<NewFiles>> {
+        Ok(self.console.map(Console::read_again).transpose()?)
     }
 
     /// Describes the outcome for the capture's file; an error if it could not be opened again.
@@ -93,7 +97,7 @@ impl Changes<'_> {
                 Ok("the configuration can be used".into())
             }),
             ConfigAsk::Diff => self.found(|config| {
-                self.certificate()?;
+                self.console_files()?;
                 let found = self.gateway.handle().differences(config)?;
                 Ok(Value::from(&found))
             }),

@@ -8,7 +8,7 @@ use crate::plural::counted;
 use anyhow::{Context, Result};
 use fanfare_engine::agent::{Agent, AgentError, Crew};
 use fanfare_engine::idle::Idle;
-use fanfare_engine::lines::{ends_within_a_line, is_same, write_whole};
+use fanfare_engine::lines::{end_line, ends_within_a_line, is_same, write_whole};
 use fanfare_engine::poll::Waker;
 use fanfare_engine::reopen::Reopen;
 use fanfare_engine::stop::{Reload, Stop};
@@ -18,7 +18,7 @@ use fanfare_market::Delivery;
 use fanfare_market::instruments::Lookup;
 use fanfare_market::json;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,6 +62,8 @@ struct Output<W> {
     lines: Vec<u8>,
     /// The bytes of the first line that the file has taken.
     begun: usize,
+    /// Whether the file ends within a line of an earlier run, which is ended first.
+    is_within: bool,
     /// The ends of the lines that are events.
     ends: Vec<usize>,
     /// Whether the file did not take all lines of the last attempt.
@@ -77,10 +79,7 @@ impl EventLog {
     pub(super) fn start(file: &Path, events: EventReader) -> Result<Self> {
         let counts = Arc::new(Counts::default());
         let reload = Reload::new();
-        let mut out = Output::new(open(file)?, file, reload.clone(), Arc::clone(&counts));
-        if ends_within_a_line(file) {
-            out.lines.push(b'\n');
-        }
+        let out = Output::new(open(file)?, file, reload.clone(), Arc::clone(&counts));
         let writer = Writer {
             events,
             out,
@@ -130,6 +129,7 @@ impl<W: Write> Output<W> {
             reopen: Reopen::new(reload),
             lines: Vec::new(),
             begun: 0,
+            is_within: ends_within_a_line(path),
             ends: Vec::new(),
             is_failing: false,
             counts,
@@ -150,10 +150,7 @@ impl<W: Write> Output<W> {
 
     /// Writes the lines. Returns false if the file does not take them all; the others are kept.
     fn write(&mut self) -> bool {
-        let rest = self.lines.get(self.begun..).unwrap_or_default();
-        let (taken, outcome) = write_whole(&mut self.to, rest);
-        self.begun += taken;
-        self.drop_written();
+        let outcome = self.put();
         let was_failing = std::mem::replace(&mut self.is_failing, outcome.is_err());
         let path = self.path.display();
         match outcome {
@@ -169,6 +166,16 @@ impl<W: Write> Output<W> {
             _ => {}
         }
         !self.is_failing
+    }
+
+    /// Writes as much of the lines as the file takes.
+    fn put(&mut self) -> io::Result<()> {
+        end_line(&mut self.to, &mut self.is_within)?;
+        let rest = self.lines.get(self.begun..).unwrap_or_default();
+        let (taken, outcome) = write_whole(&mut self.to, rest);
+        self.begun += taken;
+        self.drop_written();
+        outcome
     }
 
     /// Drops the lines that the file has taken, and counts their events.
@@ -212,6 +219,7 @@ impl Output<File> {
                 // A new file has the whole line of which the old one took the beginning.
                 if !is_same(&self.to, &file) {
                     self.begun = 0;
+                    self.is_within = ends_within_a_line(&self.path);
                 }
                 self.to = file;
             }
@@ -288,7 +296,7 @@ impl Agent for Writer {
 mod tests {
     use super::*;
     use crate::reopened::{self, Log};
-    use std::io;
+    use crate::scratch::Scratch;
 
     /// A disk with space for this many bytes.
     #[derive(Default)]
@@ -384,6 +392,39 @@ mod tests {
     fn a_file_that_was_renamed_is_begun_anew() {
         let out: Output<File> = reopened::after_a_rename("events-renamed");
         assert_eq!(written(&out), 3);
+    }
+
+    #[test]
+    fn a_file_that_ends_within_a_line_has_the_next_event_on_a_line_of_its_own() {
+        let name = format!("fanfare-events-half-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let requests = Reload::new();
+        let mut out = Output::<File>::begin(&path, requests.clone());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "{\"ev").unwrap();
+        requests.request();
+        out.open_if_due(0);
+        out.put_line("event 1");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!((text.as_str(), written(&out)), ("{\"ev\nevent 1\n", 1));
+    }
+
+    #[test]
+    fn a_half_line_that_a_full_disk_never_ended_leaves_nothing_to_the_next_file() {
+        let scratch = Scratch::new("events-full-half").unwrap();
+        let (path, moved) = (scratch.file("log"), scratch.file("log.1"));
+        std::fs::write(&path, "{\"ev").unwrap();
+        let requests = Reload::new();
+        let mut out = Output::<File>::begin(&path, requests.clone());
+        out.to = File::options().write(true).open("/dev/full").unwrap();
+        assert!(!out.write());
+        std::fs::rename(&path, &moved).unwrap();
+        requests.request();
+        out.open_if_due(0);
+        out.put_line("event 1");
+        let texts = [moved, path].map(|path| std::fs::read_to_string(path).unwrap());
+        assert_eq!(texts, ["{\"ev", "event 1\n"]);
     }
 
     #[test]

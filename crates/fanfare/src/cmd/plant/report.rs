@@ -21,11 +21,7 @@ pub(super) fn report(config: &Config, counters: &Counters) {
         counted(count("slow_consumers"), "slow consumer"),
         counted(count("rejects"), "message")
     );
-    let unroutable = count("unroutable");
-    if unroutable > 0 {
-        let messages = counted(unroutable, "marked message");
-        say!("{messages} of producers found no room on the way to the consumers and left out");
-    }
+    report_left_out(counters);
     print_log_losses(counters);
     if !config.feeds.is_empty() {
         let publishes = config.feeds.iter().any(|feed| feed.publish.is_some());
@@ -36,11 +32,13 @@ pub(super) fn report(config: &Config, counters: &Counters) {
     }
     if config.feeds.iter().any(|feed| feed.edges.is_some()) {
         say!(
-            "edges: {} written, {}; {} overwritten before, {} that DDS did not take, {} too long",
+            "edges: {} written, {}; {} overwritten before, {} that DDS did not take, {} beyond a \
+             limit of their topic, {} too long",
             counted(count("edge_written"), "sample"),
             counted(count("edge_pictures_written"), "snapshot"),
             count("edge_lapped"),
             count("edge_untaken"),
+            count("edge_beyond"),
             count("edge_too_long")
         );
     }
@@ -71,6 +69,18 @@ pub(super) fn report(config: &Config, counters: &Counters) {
             count("behind"),
             count("malformed")
         );
+    }
+}
+
+/// Prints the updates and the messages that were left out, if there were any.
+fn report_left_out(counters: &Counters) {
+    let [skipped, unroutable] = ["skipped", "unroutable"].map(|name| total(counters, name));
+    if skipped > 0 {
+        say!("{} of subscriptions skipped", counted(skipped, "update"));
+    }
+    if unroutable > 0 {
+        let messages = counted(unroutable, "marked message");
+        say!("{messages} of producers found no room on the way to the consumers and left out");
     }
 }
 

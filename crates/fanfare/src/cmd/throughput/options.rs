@@ -107,9 +107,9 @@ impl Store {
         self.segment.unwrap_or_else(|| segment_bytes(sessions))
     }
 
-    /// Returns whether the journals of `sessions` sessions keep all of `messages` orders each.
-    pub(crate) fn holds(&self, messages: u64, sessions: usize) -> bool {
-        holds(messages, self.segment(sessions), self.max_segments)
+    /// Returns whether the journals of `sessions` sessions keep `messages` orders each.
+    pub(crate) fn holds(&self, orders: &Orders, messages: u64, sessions: usize) -> bool {
+        holds(orders, messages, self.segment(sessions), self.max_segments)
     }
 
     /// Returns the same options for a child process, with the journals in `base`.
@@ -194,6 +194,8 @@ mod tests {
         };
         let sizes = [1, 200, 256, 257, 1_000, 10_000].map(|sessions| store.segment(sessions) >> 10);
         assert_eq!(sizes, [4096, 4096, 4096, 2048, 1024, 64]);
-        assert!(store.holds(20_000, 200) && !store.holds(100_000_000, 1));
+        let orders = Orders::built_in();
+        assert!(store.holds(&orders, 20_000, 200));
+        assert!(!store.holds(&orders, 100_000_000, 1));
     }
 }

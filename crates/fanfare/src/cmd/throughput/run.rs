@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::stop::Stop;
 use fanfare_instruments::figures::Figures;
-use fanfare_instruments::throughput::{MOST_RUNS, Plan, Summary};
+use fanfare_instruments::throughput::{MOST_RUNS, Orders, Plan, Summary};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -75,16 +75,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Ok::<_, anyhow::Error>(outcome)
     });
     let complete = matches!(outcome, Ok(true));
-    let code = report(args, &summary, complete)?;
+    let code = report(args, &orders, &summary, complete)?;
     outcome.map(|_| code)
 }
 
-fn report(args: &Args, summary: &Summary, complete: bool) -> Result<ExitCode> {
-    let sent = summary.sessions * args.load.messages;
+fn report(args: &Args, orders: &Orders, summary: &Summary, complete: bool) -> Result<ExitCode> {
+    let messages = args.load.messages;
+    let sent = summary.sessions * messages;
     // True if the journals hold every message of every run.
     let mut sessions = args.sessions.iter();
-    let holds = sessions.all(|&sessions| args.store.holds(args.load.messages, sessions));
-    let ok = complete && summary.is_whole(args.load.messages, holds);
+    let holds = sessions.all(|&sessions| args.store.holds(orders, messages, sessions));
+    let ok = complete && summary.is_whole(messages, holds);
     let mut figures = Figures::new("throughput run");
     summary.add_to(&mut figures);
     figures.set_ok(ok);

@@ -3,7 +3,6 @@
 
 use super::rules::{Filler, Rules, filler, is_own, other_tag};
 use super::value::{Conv, Source};
-use crate::feed::config::USER_TAGS;
 use fanfare_fast::program::{FieldId, FieldKind, TemplateProgram};
 use fanfare_fast::{Fields, Program, Value};
 use fanfare_fix::dict::Layout;
@@ -428,7 +427,7 @@ impl<'a> Compiler<'a> {
             }
         }
         let user = match mapped {
-            Some(mapped) => Some(mapped).filter(|m| *m >= USER_TAGS),
+            Some(mapped) => Some(mapped).filter(|m| *m >= tag::USER_TAGS),
             None => self.rules.user_tag(tag),
         };
         self.moves(id, user?);

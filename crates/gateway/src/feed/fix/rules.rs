@@ -1,7 +1,7 @@
 //! The rules that apply to all templates in one version, and the replacements of fields for which
 //! the version has other ones.
 
-use crate::feed::config::{Feed, USER_TAGS};
+use crate::feed::config::Feed;
 use fanfare_fix::dict::{Dictionary, Version};
 use fanfare_fix::tag;
 use fanfare_wire::Precision;
@@ -52,7 +52,7 @@ impl Rules {
             // The sender and the number of a message on its line are worth keeping, and its target
             // is not.
             tag::TARGET_COMP_ID | tag::APPL_VER_ID => None,
-            1..USER_TAGS => tag.checked_add(first),
+            1..tag::USER_TAGS => tag.checked_add(first),
             _ => Some(tag),
         }
     }

@@ -78,8 +78,6 @@ pub struct Pass {
     pub updates: usize,
     /// The sum of all best prices.
     pub sum: i64,
-    /// Allocations while it was timed, if they are counted.
-    pub allocations: u64,
 }
 
 /// A contender with its inputs: each call makes a pass on a new book.
@@ -88,12 +86,8 @@ pub type Passes<'a> = Box<dyn FnMut() -> Pass + 'a>;
 /// Events that are timed together.
 const BATCH: usize = 256;
 
-/// Returns the passes of books that `new` creates; `allocations` returns the number so far.
-pub fn passes<'a, C: Contender>(
-    stream: &Stream,
-    mut new: impl FnMut() -> C + 'a,
-    allocations: fn() -> u64,
-) -> Passes<'a>
+/// Returns the passes of books that `new` creates.
+pub fn passes<'a, C: Contender>(stream: &Stream, mut new: impl FnMut() -> C + 'a) -> Passes<'a>
 where
     C::Input: 'a,
 {
@@ -109,7 +103,6 @@ where
         before.iter().for_each(|input| book.apply(input));
         let mut sum = 0_i64;
         let mut batches = Vec::with_capacity(turn.len().div_ceil(BATCH));
-        let allocated = allocations();
         for batch in turn.chunks(BATCH) {
             hot.clear();
             hot.extend_from_slice(batch);
@@ -125,20 +118,13 @@ where
             batches,
             updates: turn.len(),
             sum,
-            allocations: allocations() - allocated,
         }
     })
-}
-
-/// Returns zero, for passes whose allocations are not counted.
-pub const fn uncounted() -> u64 {
-    0
 }
 
 /// Alternates between contenders, and adds the minimum of each, batch by batch, as other programs
 /// on the machine disturb most passes somewhere: `{what}_update_ns` of the first, which is
 /// Fanfare's, and `{name}_{what}_ns` and `{name}_{what}_ratio` (theirs to Fanfare's) of the others.
-/// Returns the allocations of the first.
 ///
 /// # Errors
 /// A book differs from the first.
@@ -147,18 +133,15 @@ pub fn compare(
     what: &'static str,
     rounds: u32,
     books: &mut [(&'static str, Passes<'_>)],
-) -> Result<u64, BookBenchError> {
+) -> Result<(), BookBenchError> {
     let mut least: Vec<Vec<u64>> = vec![Vec::new(); books.len()];
     let mut updates = 1;
-    let (mut ours, mut allocated) = (None, 0);
+    let mut ours = None;
     for _ in 0..rounds {
         for (place, (name, passes)) in books.iter_mut().enumerate() {
             let pass = passes();
             if *ours.get_or_insert(pass.sum) != pass.sum {
                 return Err(BookBenchError::Differs { name, what });
-            }
-            if place == 0 {
-                allocated += pass.allocations;
             }
             updates = pass.updates.max(1);
             let least = &mut least[place];
@@ -177,7 +160,7 @@ pub fn compare(
             figures.add(&format!("{name}_{what}_ratio"), theirs / ours);
         }
     }
-    Ok(allocated)
+    Ok(())
 }
 
 /// The size of the market, and the number of runs.
@@ -214,8 +197,7 @@ pub struct Others<'a> {
 
 /// Measures the books of Fanfare, the standard library's maps and `others`: updates of levels by
 /// price (`level_update_ns`), of orders (`order_update_ns`), and of levels by number, which the
-/// others do not have (`number_update_ns`). Returns the allocations of the first, as `allocations`
-/// counts them.
+/// others do not have (`number_update_ns`).
 ///
 /// # Errors
 /// The market is larger than a book may be, or a book differs.
@@ -224,26 +206,20 @@ pub fn add_figures(
     streams: &Streams,
     options: Options,
     others: Others<'_>,
-    allocations: fn() -> u64,
-) -> Result<u64, BookBenchError> {
+) -> Result<(), BookBenchError> {
     let [by_price, by_order, by_level] = configs(streams, options.shape)?;
-    let ours = |stream, config| {
-        (
-            "ours",
-            passes(stream, move || Book::new(&config), allocations),
-        )
-    };
-    let tree = passes(&streams.prices, TreeLevels::default, allocations);
+    let ours = |stream, config| ("ours", passes(stream, move || Book::new(&config)));
+    let tree = passes(&streams.prices, TreeLevels::default);
     let mut levels = vec![ours(&streams.prices, by_price), ("btreemap", tree)];
     levels.extend(others.levels);
-    let tree = passes(&streams.orders, TreeOrders::default, allocations);
+    let tree = passes(&streams.orders, TreeOrders::default);
     let mut orders = vec![ours(&streams.orders, by_order), ("btreemap", tree)];
     orders.extend(others.orders);
     let mut numbers = [ours(&streams.levels, by_level)];
     let rounds = options.rounds;
-    Ok(compare(figures, "level", rounds, &mut levels)?
-        + compare(figures, "order", rounds, &mut orders)?
-        + compare(figures, "number", rounds, &mut numbers)?)
+    compare(figures, "level", rounds, &mut levels)?;
+    compare(figures, "order", rounds, &mut orders)?;
+    compare(figures, "number", rounds, &mut numbers)
 }
 
 #[cfg(test)]
@@ -266,7 +242,7 @@ mod tests {
         let mut figures = Figures::new("bench book");
         let streams = Streams::new(OPTIONS.shape, OPTIONS.seed);
         let others = Others::default();
-        add_figures(&mut figures, &streams, OPTIONS, others, uncounted).unwrap();
+        add_figures(&mut figures, &streams, OPTIONS, others).unwrap();
         let names = [
             "level_update_ns",
             "btreemap_level_ratio",
@@ -290,11 +266,8 @@ mod tests {
             .turn
             .retain(|event| event.action != fanfare_market::Action::Delete);
         let mut books = [
-            (
-                "ours",
-                passes(&streams.prices, TreeLevels::default, uncounted),
-            ),
-            ("theirs", passes(&lossy, TreeLevels::default, uncounted)),
+            ("ours", passes(&streams.prices, TreeLevels::default)),
+            ("theirs", passes(&lossy, TreeLevels::default)),
         ];
         let found = compare(&mut Figures::new("x"), "level", 1, &mut books);
         let (name, what) = ("theirs", "level");
@@ -309,8 +282,8 @@ mod tests {
             options.shape.depth = depth;
             let streams = Streams::new(options.shape, 3);
             let (mut figures, others) = (Figures::new("x"), Others::default());
-            let added = add_figures(&mut figures, &streams, options, others, uncounted);
-            assert_eq!(added, Ok(0), "{levels} levels, {orders} orders");
+            let added = add_figures(&mut figures, &streams, options, others);
+            assert_eq!(added, Ok(()), "{levels} levels, {orders} orders");
         }
     }
 }

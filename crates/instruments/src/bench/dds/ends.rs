@@ -1,5 +1,7 @@
-//! The ends of the benchmark on Fanfare's side.
+//! The ends of the benchmark on Fanfare's side. Those that take samples read all members of each,
+//! as the C program does.
 
+use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -10,7 +12,7 @@ use fanfare_dds::{Domain, DomainConfig, Error, Qos, Reader, Sample, Status, Writ
 use fanfare_fast::Record;
 
 use super::convert::told;
-use super::quote::{put_quote, quote, sequence_of};
+use super::quote::{Quote, quote};
 use crate::bench::BenchError;
 
 /// A reader and a writer.
@@ -46,7 +48,11 @@ impl Ours {
     pub(super) fn ping(config: &DomainConfig, qos: &Qos) -> Result<Self, Error> {
         Self::open(config, Some("Ping"), Some("Pong"), qos, |shared, writer| {
             let mut buffer = CdrBuffer::with_capacity(128);
-            move |_| {
+            move |sample: Sample<'_>| {
+                // A round trip ends once the sample is read.
+                if read(&sample).is_none() {
+                    return;
+                }
                 let came = Instant::now();
                 let (Ok(mut ping), Some(writer)) = (shared.ping.lock(), &writer) else {
                     return;
@@ -57,7 +63,7 @@ impl Ours {
                 if done < ping.wanted {
                     ping.sequence += 1;
                     ping.sent = Some(Instant::now());
-                    let _ = write_quote(writer, &mut buffer, ping.sequence);
+                    let _ = write(writer, &mut buffer, Quote::new(ping.sequence));
                 }
                 shared.done.store(done, Ordering::Release);
             }
@@ -70,8 +76,8 @@ impl Ours {
             move |sample: Sample<'_>| {
                 // The sample is converted anew, not passed on: both directions include the
                 // conversion.
-                if let (Some(writer), Some(sequence)) = (&writer, sequence_of(sample.bytes())) {
-                    let _ = write_quote(writer, &mut buffer, sequence);
+                if let (Some(writer), Some(quote)) = (&writer, read(&sample)) {
+                    let _ = write(writer, &mut buffer, quote);
                 }
             }
         })
@@ -82,7 +88,7 @@ impl Ours {
         Self::open(config, None, Some("Ping"), qos, |shared, _| {
             let mut before = None;
             move |sample: Sample<'_>| {
-                let Some(sequence) = sequence_of(sample.bytes()) else {
+                let Some(Quote { sequence, .. }) = read(&sample) else {
                     return;
                 };
                 let missing = before.map_or(0, |b: u32| sequence.wrapping_sub(b + 1));
@@ -103,7 +109,9 @@ impl Ours {
         let qos = Qos::reliable().batching(true);
         Self::open(config, None, Some("Flow"), &qos, move |shared, _| {
             move |sample: Sample<'_>| {
-                let _ = std::hint::black_box(sample.bytes());
+                if read(&sample).is_none() {
+                    return;
+                }
                 // No other closure counts.
                 let n = shared.count.load(Ordering::Relaxed);
                 // The clock is read once for many samples, as in the C program.
@@ -188,7 +196,8 @@ impl Ours {
         ping.wanted = n;
         ping.sequence += 1;
         ping.sent = Some(Instant::now());
-        let _ = write_quote(writer, &mut CdrBuffer::with_capacity(128), ping.sequence);
+        let first = Quote::new(ping.sequence);
+        let _ = write(writer, &mut CdrBuffer::with_capacity(128), first);
     }
 
     pub(super) fn done(&self) -> u32 {
@@ -210,7 +219,7 @@ impl Ours {
         while Instant::now() < end {
             for _ in 0..64 {
                 n += 1;
-                write_quote(writer, &mut self.buffer, n)?;
+                write(writer, &mut self.buffer, Quote::new(n))?;
             }
         }
         writer.flush()?;
@@ -267,9 +276,16 @@ fn matches(shared: &Arc<Shared>) -> impl FnMut(Status) + Send + 'static + use<> 
     }
 }
 
+/// Makes a sample of the Quote, and writes it.
 #[inline]
-fn write_quote(writer: &Writer, buffer: &mut CdrBuffer, sequence: u32) -> Result<(), Error> {
-    writer.write(put_quote(buffer, sequence)?)
+fn write(writer: &Writer, buffer: &mut CdrBuffer, quote: Quote) -> Result<(), Error> {
+    writer.write(quote.put(buffer)?)
+}
+
+/// Reads all members of a sample; the compiler has to take them for used.
+#[inline]
+fn read(sample: &Sample<'_>) -> Option<Quote> {
+    Quote::read(sample.bytes()).map(black_box)
 }
 
 #[cfg(test)]

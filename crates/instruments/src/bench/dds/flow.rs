@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::ends::Ours;
 use super::other::{Child, End};
-use super::{DdsBench, ask_until, config, settle, wait};
+use super::{DdsBench, ask_until, cannot_write, config, settle, wait};
 use crate::bench::{BenchError, on};
 use crate::figures::{Figures, median};
 use crate::raw_dds::{CProgram, Role};
@@ -28,7 +28,9 @@ impl DdsBench<'_> {
             let mut source = CProgram::open(&config(self.domain), Role::Source, true)?;
             wait("the other process", || source.is_matched())?;
             settle();
-            let written = source.flow(FLOW.as_nanos() as u64);
+            let written = source
+                .flow(FLOW.as_nanos() as u64)
+                .ok_or_else(cannot_write)?;
             raw_rates.push(rate(&mut sink, written)?);
             drop((source, sink));
             let mut sink = self.child(End::Sink, self.domain + 1)?;

@@ -61,6 +61,11 @@ fn settle() {
     thread::sleep(Duration::from_millis(300));
 }
 
+/// Returns the error of a failed write of the C program.
+fn cannot_write() -> BenchError {
+    BenchError::Missing("the C program cannot write".to_owned())
+}
+
 /// Polls the condition, with sleeps: the processors belong to the measured programs.
 fn wait(what: &str, mut over: impl FnMut() -> bool) -> Result<(), BenchError> {
     let begin = Instant::now();

@@ -9,7 +9,7 @@ use fanfare_fast::{Decoder, Program, Record};
 use super::convert::{converter, told};
 use super::ends::Ours;
 use super::other::{Child, End};
-use super::{DdsBench, ask_until, config, settle, wait};
+use super::{DdsBench, ask_until, cannot_write, config, settle, wait};
 use crate::bench::{BenchError, on};
 use crate::figures::{Figures, median};
 use crate::raw_dds::{CProgram, Role};
@@ -44,10 +44,7 @@ impl DdsBench<'_> {
         let (mut raws, mut all, mut more) = (Vec::new(), Vec::new(), Vec::new());
         // The first round of each is a warm-up.
         for round in self.turns(self.rounds + 1) {
-            let raw_nanos = bursts(&mut raw_sink, || match raw.burst(BURST) {
-                0 => Err(told("the C program cannot write")),
-                nanos => Ok(nanos),
-            })?;
+            let raw_nanos = bursts(&mut raw_sink, || raw.burst(BURST).ok_or_else(cannot_write))?;
             let nanos = bursts(&mut sink, || ours.burst(BURST, &quote, &mut converter))?;
             if round > 0 {
                 raws.push(raw_nanos);

@@ -4,7 +4,6 @@ use std::io;
 
 use fanfare_engine::agent::{Agent, Crew};
 use fanfare_engine::idle;
-use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
 use fanfare_gateway::{Config, Gateway, Idle, SlowPolicy};
 
@@ -12,8 +11,11 @@ use super::orders::{Pairs, Subject};
 use super::rounds::{Rounds, Target, add_figures, compare, saturate};
 use super::sessions::{Producer, connect, connect_and_log_on, log_on, sample_message};
 use super::{Raw, Receivers, WARM_UP};
-use crate::bench::{BenchError, Processors};
+use crate::bench::{BenchError, Processors, allow_files};
 use crate::figures::{Figures, median};
+
+/// Open files besides those of the consumers.
+const OTHER_FILES: u64 = 100;
 
 /// Measurements of a rate, of which the median counts.
 pub(super) const TIMES: usize = 5;
@@ -110,7 +112,7 @@ impl FanoutBench {
         (rounds, messages): (usize, u64),
         stop: &Stop,
     ) -> Result<bool, BenchError> {
-        self.raise_limit()?;
+        self.allow_files_each(4)?;
         let mut config = self.config();
         config.slow_consumer.policy = policy;
         let mut without = self.start(&config, Vec::new())?;
@@ -198,7 +200,7 @@ impl FanoutBench {
         (rounds, stop): (usize, &Stop),
         start: impl Fn(bool) -> Result<S, BenchError>,
     ) -> Result<(), BenchError> {
-        self.raise_limit()?;
+        self.allow_files_each(4)?;
         let [with, none] = Pairs::beside_noise(self.processors, rounds, stop, start)?;
         let lost = with.lost() + none.lost();
         figures.count("consumers", self.consumers as u64);
@@ -218,7 +220,7 @@ impl FanoutBench {
         &self,
         measure: impl FnOnce(&mut Raw, &mut Receivers, &mut Plant) -> Result<T, BenchError>,
     ) -> Result<T, BenchError> {
-        self.raise_limit()?;
+        self.allow_files_each(4)?;
         let (mut raw, agent, mut plain) = Raw::new(self.consumers)?;
         let message = agent.message();
         let mut plant = self.start(&self.spinning(), vec![Box::new(agent)])?;
@@ -230,8 +232,9 @@ impl FanoutBench {
         Ok(measured)
     }
 
-    fn raise_limit(&self) -> Result<(), BenchError> {
-        raise_limit(self.consumers, 4)
+    /// Raises the limit of open files for this many of each consumer.
+    pub(super) fn allow_files_each(&self, files: usize) -> Result<(), BenchError> {
+        allow_files((files * self.consumers) as u64 + OTHER_FILES)
     }
 
     /// Returns a configuration with ports that the kernel chooses, all on one thread.
@@ -291,21 +294,12 @@ impl Plant {
     /// Returns a message as the first consumer receives it, for the baseline to send.
     pub(super) fn sample(&mut self) -> Result<Vec<u8>, BenchError> {
         let mut sample = Vec::new();
-        let mut count = 0;
         self.producer.trigger()?;
-        let until = self.receivers.now() + 1_000_000_000;
-        while count < self.receivers.len() {
-            self.receivers.turn(|receiver, message, _| {
-                count += 1;
-                if receiver == 0 {
-                    sample = message.to_vec();
-                }
-            })?;
-            if self.receivers.now() >= until {
-                let what = "the gateway does not fan out";
-                return Err(BenchError::Missing(what.to_owned()));
+        self.receivers.each_has_one(|receiver, message| {
+            if receiver == 0 {
+                sample = message.to_vec();
             }
-        }
+        })?;
         Ok(sample)
     }
 }
@@ -363,7 +357,7 @@ pub(super) fn baseline(
     consumers: usize,
     processors: Processors,
 ) -> Result<(Raw, Receivers, Crew), BenchError> {
-    raise_limit(consumers, 2)?;
+    allow_files(2 * consumers as u64 + OTHER_FILES)?;
     let (raw, agent, receivers) = Raw::new(consumers)?;
     let _ = agent.message().set(sample_message()?);
     let mut crew = Crew::new(Stop::new());
@@ -375,18 +369,6 @@ pub(super) fn baseline(
     crew.spawn(agent, idle, processors.there)?;
     processors.pin_here()?;
     Ok((raw, receivers, crew))
-}
-
-/// Raises the limit of open files for `each` of every consumer.
-pub(super) fn raise_limit(consumers: usize, each: usize) -> Result<(), BenchError> {
-    let wanted = (each * consumers) as u64 + 100;
-    let files = raise_open_files(wanted)?;
-    if files < wanted {
-        return Err(BenchError::Missing(format!(
-            "{consumers} consumers need {wanted} open files, the system allows {files}"
-        )));
-    }
-    Ok(())
 }
 
 /// Measures the baseline alone: plain connections and the same bytes, on a thread of its own.

@@ -2,13 +2,12 @@
 
 use super::Receivers;
 use super::rounds::Target;
-use super::sessions::{connect, send_all};
+use super::sessions::{pairs, send_all};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::clock::Clock;
 use fanfare_engine::tcp::Stream;
 use fanfare_fix::session::Now;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -33,13 +32,7 @@ impl Raw {
     /// # Errors
     /// No descriptor is left.
     pub(super) fn new(count: usize) -> io::Result<(Self, RawAgent, Receivers)> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let mut near = Vec::with_capacity(count);
-        let mut far = Vec::with_capacity(count);
-        for _ in 0..count {
-            far.extend(connect(listener.local_addr()?, 1)?);
-            near.push(Stream::new(listener.accept()?.0)?);
-        }
+        let (near, far) = pairs(count)?;
         let shared = Arc::new(Shared::default());
         let message = Arc::default();
         let agent = RawAgent {

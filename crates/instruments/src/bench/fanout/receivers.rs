@@ -5,7 +5,11 @@ use fanfare_engine::poll::{Interest, Poller, Token};
 use fanfare_engine::tcp::{Inbox, Received, Stream};
 use fanfare_fix::codec::{Frame, FrameFinder};
 use std::io;
+use std::thread;
 use std::time::Duration;
+
+/// The longest wait for a message at all receivers. A busy machine may take seconds.
+pub(super) const ROUND: Duration = Duration::from_secs(20);
 
 /// The longest message accepted, in bytes.
 const MAX_MESSAGE: usize = 1 << 16;
@@ -87,6 +91,38 @@ impl Receivers {
         }
         Ok(())
     }
+
+    /// Waits until each receiver has one more message. `each` is called with the receiver's number
+    /// and the message.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn), or not all have come after 20 s.
+    pub(in crate::bench) fn each_has_one(
+        &mut self,
+        mut each: impl FnMut(usize, &[u8]),
+    ) -> io::Result<()> {
+        let (mut count, until) = (0, self.now() + ROUND.as_nanos() as u64);
+        while count < self.len() {
+            if self.now() > until {
+                return Err(too_few(count, self.len()));
+            }
+            self.turn(|receiver, message, _| {
+                count += 1;
+                each(receiver, message);
+            })?;
+            thread::yield_now();
+        }
+        Ok(())
+    }
+}
+
+/// Returns the error of messages that have not come to all receivers.
+fn too_few(count: usize, all: usize) -> io::Error {
+    let lack = format!(
+        "a message came to {count} of {all} sessions in {} s",
+        ROUND.as_secs()
+    );
+    io::Error::new(io::ErrorKind::TimedOut, lack)
 }
 
 /// Calls `each` for each whole message. Returns the number of bytes consumed.
@@ -104,5 +140,28 @@ fn messages(finder: FrameFinder, bytes: &[u8], mut each: impl FnMut(&[u8])) -> i
                 return Err(io::Error::new(io::ErrorKind::InvalidData, why.to_string()));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sessions::{pairs, sample_message, send_all};
+    use super::*;
+
+    #[test]
+    fn each_receiver_has_one_message() {
+        let (near, far) = pairs(3).unwrap();
+        let sent = sample_message().unwrap();
+        for stream in &near {
+            send_all(stream, &sent).unwrap();
+        }
+        let (mut receivers, mut came) = (Receivers::new(far).unwrap(), Vec::new());
+        let each = |receiver, message: &[u8]| {
+            assert_eq!(message, sent);
+            came.push(receiver);
+        };
+        receivers.each_has_one(each).unwrap();
+        came.sort_unstable();
+        assert_eq!(came, [0, 1, 2]);
     }
 }

@@ -1,12 +1,8 @@
 //! Rounds: one message to all receivers; and the highest rate of messages.
 
-use super::Receivers;
+use super::receivers::{ROUND, Receivers};
 use crate::figures::{Figures, median, percentile};
 use std::io;
-use std::time::Duration;
-
-/// The longest round; deliveries not yet made are lost. A busy machine may take seconds.
-pub(super) const ROUND: Duration = Duration::from_secs(20);
 
 /// Messages in flight when throughput is measured.
 const WINDOW: u64 = 64;

@@ -1,6 +1,5 @@
 //! The cost of many consumers: start, memory, deliveries at saturation, and latency below it.
 
-use std::fs;
 use std::io;
 use std::time::Instant;
 
@@ -9,9 +8,10 @@ use fanfare_gateway::Gateway;
 
 use super::Receivers;
 use super::orders::Subject;
-use super::plant::{FanoutBench, Plant, TIMES, baseline, raise_limit};
-use super::rounds::{ROUND, Target, saturate};
-use crate::bench::{BenchError, on};
+use super::plant::{FanoutBench, Plant, TIMES, baseline};
+use super::receivers::ROUND;
+use super::rounds::{Target, saturate};
+use crate::bench::{BenchError, memory_kib, on};
 use crate::figures::{Figures, median};
 use crate::histogram::Histogram;
 
@@ -35,7 +35,7 @@ impl FanoutBench {
     /// # Errors
     /// The system allows fewer.
     pub fn allow_files(&self) -> Result<(), BenchError> {
-        raise_limit(self.consumers, 2)
+        self.allow_files_each(2)
     }
 
     /// Measures as many plain connections, a gateway with its consumers, and the plain connections
@@ -74,10 +74,10 @@ impl FanoutBench {
         let began = Instant::now();
         let gateway = Gateway::start_with(&self.spinning(), Stop::new(), Vec::new())?;
         let started = began.elapsed();
-        let before = resident_kib()?;
+        let before = memory_kib("VmRSS")?;
         let mut plant = on(here, || Plant::log_on(gateway, self.consumers))?;
         let logon = began.elapsed() - started;
-        let sessions = resident_kib()?.saturating_sub(before);
+        let sessions = memory_kib("VmRSS")?.saturating_sub(before);
         figures.add(&format!("{prefix}start_ms"), started.as_secs_f64() * 1e3);
         figures.add(&format!("{prefix}logon_ms"), logon.as_secs_f64() * 1e3);
         let session = sessions as f64 / self.consumers as f64;
@@ -217,12 +217,4 @@ impl Schedule {
         let lost = (sent * count).saturating_sub(delivered);
         Ok(Scheduled { times, lost })
     }
-}
-
-/// Returns the resident memory of this process.
-fn resident_kib() -> Result<u64, BenchError> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-    kib.ok_or_else(|| BenchError::Missing("no VmRSS in /proc/self/status".to_owned()))
 }

@@ -9,17 +9,13 @@ use fanfare_fix::tag;
 use fanfare_gateway::Contract;
 use fanfare_wire::Precision;
 use std::io::{self, IoSlice};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
 /// `DeliveryContract(20010)`.
 const CONTRACT: u32 = 20_010;
 
 /// Connections that log on at a time.
 const AT_A_TIME: usize = 200;
-
-/// The time limit of a Logon.
-const LOGON: Duration = Duration::from_secs(10);
 
 /// Connects to `address` `count` times.
 ///
@@ -31,11 +27,27 @@ pub(in crate::bench) fn connect(address: SocketAddr, count: usize) -> io::Result
         .collect()
 }
 
+/// Opens `count` loopback connections. Returns the ends that send, and those that receive.
+///
+/// # Errors
+/// No descriptor is left.
+pub(in crate::bench) fn pairs(count: usize) -> io::Result<(Vec<Stream>, Vec<Stream>)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let address = listener.local_addr()?;
+    let mut near = Vec::with_capacity(count);
+    let mut far = Vec::with_capacity(count);
+    for _ in 0..count {
+        far.extend(connect(address, 1)?);
+        near.push(Stream::new(listener.accept()?.0)?);
+    }
+    Ok((near, far))
+}
+
 /// Logs each of `streams` on as `<name><number>` to the peer called `FANFARE`, without heartbeats,
 /// and returns their receivers once all Logons are confirmed.
 ///
 /// # Errors
-/// A connection broke, or not all are logged on after ten seconds.
+/// A connection broke, or not all are logged on after 20 s.
 pub(in crate::bench) fn log_on(streams: Vec<Stream>, name: &str) -> io::Result<Receivers> {
     log_on_from(0, streams, name)
 }
@@ -58,7 +70,7 @@ pub(super) fn connect_and_log_on(
     Receivers::new(all)
 }
 
-/// As [`log_on`], with numbers from `first` on.
+/// Logs on as [`log_on`] does, with numbers from `first` on.
 fn log_on_from(first: usize, streams: Vec<Stream>, name: &str) -> io::Result<Receivers> {
     for (i, stream) in streams.iter().enumerate() {
         let mut buf = [0; 256];
@@ -67,18 +79,7 @@ fn log_on_from(first: usize, streams: Vec<Stream>, name: &str) -> io::Result<Rec
         send_all(stream, logon)?;
     }
     let mut receivers = Receivers::new(streams)?;
-    let until = receivers.now() + LOGON.as_nanos() as u64;
-    let mut answers = 0;
-    while answers < receivers.len() {
-        receivers.turn(|_, _, _| answers += 1)?;
-        if receivers.now() > until {
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                "not all Logons were answered",
-            ));
-        }
-        std::thread::yield_now();
-    }
+    receivers.each_has_one(|_, _| ())?;
     Ok(receivers)
 }
 

@@ -11,15 +11,15 @@ use std::cell::Cell;
 use std::path::Path;
 
 use fanfare_engine::agent::Agent;
-use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
 use fanfare_gateway::Idle;
 
 use super::fanout::Receivers;
 use super::fanout::orders::{Pairs, Subject as _};
 use super::fanout::rounds::{Rounds, Target, compare};
-use super::{BenchError, Processors};
+use super::{BenchError, Processors, allow_files};
 use crate::figures::Figures;
+use crate::subscriber::Counts;
 use feed::{Feed, group};
 use plant::Plant;
 use raw::RawAgent;
@@ -86,7 +86,7 @@ impl MarketBench {
         (wanting, sessions): (usize, usize),
         stop: &Stop,
     ) -> Result<(), BenchError> {
-        raise_limit(2 * (wanting + sessions))?;
+        allow_connections(2 * (wanting + sessions))?;
         let start = |others| {
             let who = (wanting, others);
             Plant::start(who, Idle::Park, self.processors, Vec::new())
@@ -111,7 +111,7 @@ impl MarketBench {
     /// reads, whose changes are merged, and one that reads a thousand bytes per second, and is
     /// notified of the changes it misses. Both are behind before the first round. Adds
     /// `slow_ratio_p99` of the last of the others, and the counts of the two: their messages are
-    /// read and checked at the end.
+    /// read and checked at the end, unless `stop` is raised before.
     ///
     /// # Errors
     /// As [`add_one`](Self::add_one), or a message to the two was wrong, or the newest is missing.
@@ -121,11 +121,15 @@ impl MarketBench {
         sessions: usize,
         stop: &Stop,
     ) -> Result<(), BenchError> {
-        raise_limit(4 * sessions)?;
+        allow_connections(4 * sessions)?;
         let others = sessions.saturating_sub(2).max(1);
-        let (mut without, ()) = Plant::start_behind(others, self.processors, BEHIND, |_| Ok(()))?;
+        let behind = (BEHIND, stop);
+        let (mut without, ()) = Plant::start_behind(others, self.processors, behind, |_| Ok(()))?;
+        if stop.is_raised() {
+            return without.stop();
+        }
         let (mut with, slow) =
-            Plant::start_behind(others, self.processors, BEHIND, SlowOnes::join)?;
+            Plant::start_behind(others, self.processors, behind, SlowOnes::join)?;
         let (one, other) = self.in_turns(&mut without, &mut with, stop)?;
         figures.count("slow_sessions", sessions as u64);
         for (name, percent) in PERCENTILES {
@@ -137,13 +141,11 @@ impl MarketBench {
             figures.add(&format!("slow_ratio_{name}"), ratio);
         }
         lost(figures, &one, &other);
-        let [stopped, slow] = slow.judge(with.feed.newest())?;
-        figures.count("stopped_pictures", stopped.pictures);
-        figures.count("slow_skipped", slow.skipped);
-        figures.count("slow_skipped_entries", slow.skipped_entries);
-        // Otherwise they were not slow.
-        let were_behind = stopped.pictures > 1 && slow.skipped > 0;
-        figures.set_ok(figures.is_ok() && were_behind);
+        if stop.is_raised() {
+            slow.leave()?;
+        } else {
+            add_judged(figures, slow.judge(with.feed.newest())?);
+        }
         without.stop()?;
         with.stop()
     }
@@ -161,7 +163,7 @@ impl MarketBench {
         (subscribers, folder): (usize, &Path),
         stop: &Stop,
     ) -> Result<(), BenchError> {
-        raise_limit(4 * subscribers)?;
+        allow_connections(4 * subscribers)?;
         let starts = Cell::new(0);
         let start = |with: bool| {
             starts.set(starts.get() + 1);
@@ -201,7 +203,7 @@ impl MarketBench {
     /// Measures rounds of the raw program and of the gateway, and of two raw programs, all on one
     /// thread.
     fn beside_raw(&self, subscribers: usize, stop: &Stop) -> Result<[Pair; 2], BenchError> {
-        raise_limit(4 * subscribers)?;
+        allow_connections(4 * subscribers)?;
         let (agent, mut raw) = baseline(subscribers)?;
         let (again, mut same) = baseline(subscribers)?;
         let messages = [agent.message(), again.message()];
@@ -239,15 +241,9 @@ fn baseline(count: usize) -> Result<(RawAgent, (Feed, Receivers)), BenchError> {
     Ok((agent, (Feed::new(line)?, far)))
 }
 
-fn raise_limit(connections: usize) -> Result<(), BenchError> {
-    let wanted = 2 * connections as u64 + 200;
-    let files = raise_open_files(wanted)?;
-    match files >= wanted {
-        true => Ok(()),
-        false => Err(BenchError::Missing(format!(
-            "{wanted} open files are needed, the system allows {files}"
-        ))),
-    }
+/// Raises the limit of open files for both ends of this many connections.
+fn allow_connections(count: usize) -> Result<(), BenchError> {
+    allow_files(2 * count as u64 + 200)
 }
 
 fn add(figures: &mut Figures, prefix: &str, [(raw, ours), (one, other)]: &[Pair; 2]) {
@@ -265,6 +261,15 @@ fn add(figures: &mut Figures, prefix: &str, [(raw, ours), (one, other)]: &[Pair;
     }
     lost(figures, raw, ours);
     lost(figures, one, other);
+}
+
+/// Adds the counts of the two slow clients, which are behind in a valid measurement.
+fn add_judged(figures: &mut Figures, [stopped, slow]: [Counts; 2]) {
+    figures.count("stopped_pictures", stopped.pictures);
+    figures.count("slow_skipped", slow.skipped);
+    figures.count("slow_skipped_entries", slow.skipped_entries);
+    let were_behind = stopped.pictures > 1 && slow.skipped > 0;
+    figures.set_ok(figures.is_ok() && were_behind);
 }
 
 /// Adds the number of lost messages.

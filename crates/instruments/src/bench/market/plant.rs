@@ -2,6 +2,8 @@
 
 use std::io;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use fanfare_engine::agent::Agent;
 use fanfare_engine::stop::Stop;
@@ -14,8 +16,8 @@ use super::super::fanout::sessions::{connect, log_on, subscribe};
 use super::super::{BenchError, Processors};
 use super::feed::{BUSY, Feed, QUIET, group};
 
-/// The time limit for subscribers to receive their first message, in nanoseconds.
-const PATIENCE: u64 = 20_000_000_000;
+/// The time limit for the books to be live.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The most sessions before those that are measured.
 const BEFORE: usize = 3;
@@ -71,19 +73,19 @@ impl Plant {
     }
 
     /// Starts a gateway that sleeps between messages, and calls `first`, which opens sessions.
-    /// Sends `messages` to these and one more session, then opens `busy` sessions that subscribe to
-    /// the instrument that changes.
+    /// Sends `messages` to these and one more session, or fewer if `stop` is raised, then opens
+    /// `busy` sessions that subscribe to the instrument that changes.
     pub(super) fn start_behind<T>(
         busy: usize,
         processors: Processors,
-        messages: u64,
+        (messages, stop): (u64, &Stop),
         first: impl FnOnce(&Gateway) -> Result<T, BenchError>,
     ) -> Result<(Self, T), BenchError> {
         let (most, idle) = (busy + BEFORE, (Idle::Park, processors));
         let (gateway, mut feed) = open((busy, most), idle, Vec::new(), "")?;
         let others = first(&gateway)?;
         let mut pace = subscribers(&gateway, 1, "PACE", BUSY)?;
-        let sent = saturate(&mut feed, &mut pace, messages, || false)?;
+        let sent = saturate(&mut feed, &mut pace, messages, || stop.is_raised())?;
         if sent.lost > 0 {
             let lost = format!("{} messages were lost before the first round", sent.lost);
             return Err(BenchError::Missing(lost));
@@ -103,7 +105,8 @@ impl Plant {
     pub(super) fn sample(&mut self) -> Result<Vec<u8>, BenchError> {
         self.feed.trigger()?;
         let mut sample = Vec::new();
-        each_has_one(&mut self.busy, |message| sample = message.to_vec())?;
+        self.busy
+            .each_has_one(|_, message| sample = message.to_vec())?;
         Ok(sample)
     }
 }
@@ -154,12 +157,12 @@ fn open(
 }
 
 fn live(gateway: &Gateway) -> Result<(), BenchError> {
-    let until = std::time::Instant::now() + std::time::Duration::from_nanos(PATIENCE);
+    let until = Instant::now() + PATIENCE;
     while gateway.count("instruments_live") < 2 {
-        if std::time::Instant::now() > until {
+        if Instant::now() > until {
             return Err(BenchError::Missing("the books are not live".to_owned()));
         }
-        std::thread::yield_now();
+        thread::yield_now();
     }
     Ok(())
 }
@@ -177,7 +180,7 @@ fn subscribers(
         subscribe(stream, &format!("{name}{number}"), symbol, None)?;
     }
     let mut refused = None;
-    each_has_one(&mut receivers, |message| {
+    receivers.each_has_one(|_, message| {
         if !message.windows(6).any(|field| field == b"\x0135=W\x01") {
             refused = Some(message.escape_ascii().to_string());
         }
@@ -186,25 +189,4 @@ fn subscribers(
         None => Ok(receivers),
         Some(message) => Err(BenchError::Missing(format!("no snapshot: {message}"))),
     }
-}
-
-/// Waits until each receiver has one more message.
-pub(super) fn each_has_one(
-    receivers: &mut Receivers,
-    mut each: impl FnMut(&[u8]),
-) -> Result<(), BenchError> {
-    let (mut count, until) = (0, receivers.now() + PATIENCE);
-    while count < receivers.len() {
-        receivers.turn(|_, message, _| {
-            count += 1;
-            each(message);
-        })?;
-        if receivers.now() > until {
-            let all = receivers.len();
-            let lack = format!("{count} of {all} subscribers have their message");
-            return Err(BenchError::Missing(lack));
-        }
-        std::thread::yield_now();
-    }
-    Ok(())
 }

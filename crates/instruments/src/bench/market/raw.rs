@@ -2,7 +2,7 @@
 //! each of its connections.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::net::SocketAddrV4;
 use std::sync::{Arc, OnceLock};
 
 use fanfare_engine::agent::{Agent, AgentError};
@@ -10,7 +10,7 @@ use fanfare_engine::tcp::Stream;
 use fanfare_engine::udp::{Receiver, ReceiverConfig};
 use fanfare_fix::session::Now;
 
-use super::super::fanout::sessions::connect;
+use super::super::fanout::sessions::pairs;
 use super::super::fanout::{Receivers, send_all};
 
 /// The agent of the raw program. It shares a thread with the compared gateway: both have the same
@@ -25,13 +25,7 @@ impl RawAgent {
     /// Creates an agent that receives from `line` and has `count` connections. Also returns their
     /// peers.
     pub(super) fn new(line: SocketAddrV4, count: usize) -> io::Result<(Self, Receivers)> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let mut near = Vec::with_capacity(count);
-        let mut far = Vec::with_capacity(count);
-        for _ in 0..count {
-            far.extend(connect(listener.local_addr()?, 1)?);
-            near.push(Stream::new(listener.accept()?.0)?);
-        }
+        let (near, far) = pairs(count)?;
         let agent = Self {
             receiver: Receiver::open(&ReceiverConfig::new(line))?,
             near,

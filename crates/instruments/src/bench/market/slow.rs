@@ -65,11 +65,22 @@ impl SlowOnes {
 
     /// Reads the queues of both, until they have the newest size. Returns their counts.
     pub(super) fn judge(self, newest: u64) -> Result<[Counts; 2], BenchError> {
+        let [stopped, slow] = self.end()?;
+        Ok([stopped.judge(newest)?, slow.judge(newest)?])
+    }
+
+    /// Closes the connections of both, with their queues unread.
+    pub(super) fn leave(self) -> Result<(), BenchError> {
+        self.end().map(drop)
+    }
+
+    /// Ends the reading of the slow client. Returns both.
+    fn end(self) -> Result<[Client; 2], BenchError> {
         self.stop.raise();
-        let Ok(slow) = self.slow.join() else {
-            return Err(BenchError::Missing("the slow client panicked".to_owned()));
-        };
-        Ok([self.stopped.judge(newest)?, slow?.judge(newest)?])
+        match self.slow.join() {
+            Ok(slow) => Ok([self.stopped, slow?]),
+            Err(_) => Err(BenchError::Missing("the slow client panicked".to_owned())),
+        }
     }
 }
 

@@ -247,6 +247,7 @@ impl Subscribers {
 
     /// Receives until `stop` is raised, until the time is up or the expected number has come, or
     /// until all sessions have ended; waits for the responses to all requests, and logs out.
+    /// Sessions that reconnect end once none is connected and the gateway cannot be reached.
     /// `progress` is called with the total each time it passes a multiple of
     /// [`SubscribeOptions::progress`].
     ///

@@ -40,6 +40,8 @@ pub(super) struct Writer {
     /// The patience with a subscriber that does not read; `None` in shared memory, where the
     /// publisher itself cuts it off.
     patience: Option<Duration>,
+    /// The remark about a subscriber that does not read.
+    remark: Remark,
     watch: DepartureWatch,
     /// Departures of subscribers before the Done token: those after it are expected.
     pub(super) departures: Departures,
@@ -74,6 +76,7 @@ impl Run {
             is_broken_off: false,
             patience: (args.domain.transport != TransportArg::Shm)
                 .then(|| Duration::from_secs(args.patience)),
+            remark: Remark::default(),
             watch: DepartureWatch::new("readers", |line| note!("fanfare: {line}")),
             departures: Departures::default(),
             lost_subscribers: (0, 0),
@@ -134,7 +137,8 @@ impl Writer {
         let (lost, stop, watch) = (&mut self.echo_lost, &self.stop, &mut self.watch);
         let waited = wait_for_room(publisher, in_flight, lost, stop);
         self.waited += waited;
-        let flow = patiently(publisher, sample, self.patience, stop, watch)?;
+        let (remark, patience) = (&mut self.remark, self.patience);
+        let flow = patiently(publisher, sample, patience, stop, remark, watch)?;
         self.is_broken_off |= flow.is_break() || !waited.is_zero() && stop.is_raised();
         watch.look(publisher.departures());
         Ok(flow)
@@ -227,6 +231,7 @@ fn patiently(
     sample: &Converted<'_>,
     patience: Option<Duration>,
     stop: &Stop,
+    remark: &mut Remark,
     watch: &mut DepartureWatch,
 ) -> Result<Flow> {
     let mut since = None;
@@ -243,10 +248,10 @@ fn patiently(
             return Ok(Flow::Break(()));
         }
         watch.look(publisher.departures());
-        let since = since.get_or_insert_with(|| {
+        let since = since.get_or_insert_with(Instant::now);
+        if remark.is_due(Instant::now()) {
             note!("fanfare: a subscriber does not read, and all wait for it");
-            Instant::now()
-        });
+        }
         if let Some(patience) = patience.filter(|patience| since.elapsed() >= *patience) {
             bail!(
                 "a subscriber is alive but has not read for {} s: with --qos last-value or \
@@ -254,6 +259,24 @@ fn patiently(
                 patience.as_secs()
             );
         }
+    }
+}
+
+/// The time of a remark that would otherwise be repeated for each sample.
+#[derive(Debug, Default)]
+struct Remark(Option<Instant>);
+
+impl Remark {
+    /// The least time between two remarks.
+    const APART: Duration = Duration::from_secs(10);
+
+    /// Returns whether to make the remark now: it is the first one, or the last one is long ago.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = self.0.is_none_or(|last| now >= last + Self::APART);
+        if is_due {
+            self.0 = Some(now);
+        }
+        is_due
     }
 }
 
@@ -292,5 +315,14 @@ mod tests {
         );
         assert_eq!(span(at(10), at(50), None), 40);
         assert_eq!(span(None, at(50), None), 0, "nothing was published");
+    }
+
+    #[test]
+    fn a_remark_is_made_once_in_ten_seconds() {
+        let begin = Instant::now();
+        let mut remark = Remark::default();
+        let due = [0, 1, 9_999, 10_000, 19_999, 20_001]
+            .map(|ms| remark.is_due(begin + Duration::from_millis(ms)));
+        assert_eq!(due, [true, false, false, true, false, true]);
     }
 }

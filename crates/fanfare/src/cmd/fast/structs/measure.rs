@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Measures the structs of a feed, in nanoseconds of all messages.
 pub(super) struct Of<F> {
     decoder: TypedDecoder<F>,
-    encoder: TypedEncoder,
+    encoder: TypedEncoder<F>,
     /// The messages, each in structs of its own.
     messages: Vec<F>,
 }
@@ -18,12 +18,12 @@ pub(super) struct Of<F> {
 impl<F> Of<F>
 where
     F: Feed + Clone,
-    for<'m> F::Decoded<'m>: Typed,
+    for<'m> F::Decoded<'m>: Typed<Feed = F>,
 {
     pub(super) fn new(options: Options) -> Result<Self, TemplateError> {
         Ok(Self {
             decoder: TypedDecoder::new(options)?,
-            encoder: TypedEncoder::new::<F>(options)?,
+            encoder: TypedEncoder::<F>::new(options)?,
             messages: Vec::new(),
         })
     }
@@ -60,7 +60,7 @@ where
 impl<F> Held for Of<F>
 where
     F: Feed + Clone,
-    for<'m> F::Decoded<'m>: Typed,
+    for<'m> F::Decoded<'m>: Typed<Feed = F>,
 {
     fn reset_decoder(&mut self) {
         self.decoder.reset();

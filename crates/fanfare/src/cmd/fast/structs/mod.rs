@@ -34,7 +34,7 @@ pub(super) fn find(xml: &str, options: Options) -> Result<Option<Box<dyn Structs
 impl<F> Structs for Of<F>
 where
     F: Feed + Clone,
-    for<'m> F::Decoded<'m>: Typed,
+    for<'m> F::Decoded<'m>: Typed<Feed = F>,
 {
     fn decode(&mut self, packets: &[Vec<u8>], keeps: bool) -> Result<f64> {
         Self::decode(self, packets, keeps).map_err(failed)

@@ -214,13 +214,13 @@ impl<T: Default> View<T> {
         }
     }
 
-    /// Records that events of instruments without a state were lost: their books are not known
-    /// until they are shown.
+    /// Records that events of instruments without events so far were lost: their books are not
+    /// known until they are shown.
     pub const fn lose_others(&mut self) {
         self.is_lost = true;
     }
 
-    /// Returns whether the books of instruments without a state are not known until they are
+    /// Returns whether the books of instruments without events so far are not known until they are
     /// shown.
     pub const fn has_lost_others(&self) -> bool {
         self.is_lost

@@ -7,8 +7,8 @@ use crate::line::Line;
 /// How many times `restart_timeout`, or `stale_timeout` if that is longer, a line may be behind
 /// another for its duplicates to show that it brings the same run.
 const MEETING: u64 = 10;
-/// How far above its highest number a line that was silent goes on, as a few numbers are lost. A
-/// restart seldom begins so near to where a line was.
+/// How far above its highest number a line that was silent may go on, because a few numbers may be
+/// lost. A restart seldom begins so near to where a line was.
 const DELAYED: u64 = 64;
 
 /// What is known of a line besides its numbers.
@@ -23,8 +23,8 @@ pub(super) struct Heard {
     has_met: bool,
 }
 
-/// The number that was the next one of the stream at a time, to see how long afterwards a line
-/// brings it that is far behind and has not met the others.
+/// The next number of the stream at a time. A line that is far behind and has not met the others
+/// has met them if it brings the number not long afterwards.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Goal {
     number: u64,
@@ -32,8 +32,7 @@ pub(super) struct Goal {
 }
 
 impl Arbiter {
-    /// Notes that `line` brings this number now, and whether there was a silence of all lines in
-    /// front of it.
+    /// Notes that `line` brings this number now, and whether a silence of all lines preceded it.
     pub(super) fn hear(&mut self, line: Line, sequence: u32) {
         let silent = self.now - std::mem::replace(&mut self.last_heard, self.now);
         let timeout = self.config.restart_timeout;
@@ -106,8 +105,7 @@ impl Arbiter {
     }
 
     /// Notes that a line that has not met the others brings `start`, whose arrival is no longer
-    /// remembered. It has met them when it reaches, not long after, what was the next number of the
-    /// stream.
+    /// remembered. The line has met them once it reaches its [`Goal`] in time.
     #[cold]
     pub(super) fn follow(&mut self, line: Line, start: u64) {
         let goal = self.goals[line.index()].filter(|goal| goal.number >= self.epoch_start);

@@ -18,7 +18,7 @@
 //! it while another line brings new numbers. Once the others have been silent for
 //! `restart_timeout`, it is believed: two useless units of it that agree make a reset, unless
 //! another line brought the same numbers up to ten times as long ago, among its last 4,096. A line
-//! that goes on where it was, or that has followed the others so long behind them, makes none.
+//! that goes on where it was, or that has followed the others with such a delay, makes no reset.
 //!
 //! A restart that is not so far back looks like duplicates. It is recognized if the feed announces
 //! it ([`Arbiter::announce`]: SequenceReset messages, as snapshot channels have them at the end of

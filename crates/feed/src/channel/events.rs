@@ -6,7 +6,6 @@ use super::packet::{Packet, PacketReader};
 use crate::arbiter::{self, Gap};
 use crate::framing::{FrameErrorKind, Header, Split};
 use crate::line::Line;
-use crate::numbers::PacketNumbers;
 use fanfare_fast::Program;
 use std::ops::ControlFlow;
 
@@ -14,6 +13,8 @@ use std::ops::ControlFlow;
 #[derive(Debug)]
 pub(super) struct Delivery {
     pub(super) packet: Packet,
+    /// The messages of a new run behind those of the packet, until they are received.
+    pub(super) rest: Packet,
     /// Whether waiting packets without a number are due.
     pub(super) is_end: bool,
     /// Whether another line has brought the same bytes, which could not be decoded to their end.
@@ -47,6 +48,7 @@ impl Default for Delivery {
     fn default() -> Self {
         Self {
             packet: Packet::default(),
+            rest: Packet::default(),
             is_end: false,
             is_known_bad: false,
             is_delivering: false,
@@ -118,10 +120,20 @@ impl Delivery {
                 return Some(next);
             }
             if !reader.replace(body, &mut self.packet) {
+                if self.packet.has_stopped() {
+                    self.split(reader, body);
+                }
                 return None;
             }
             self.at = 0;
         }
+    }
+
+    /// Decodes the messages of a new run, which are received after those before them.
+    #[cold]
+    fn split(&mut self, reader: &mut PacketReader, body: &[u8]) {
+        reader.read_rest(body, &mut self.packet);
+        self.packet.split(&mut self.rest);
     }
 
     /// Delivers a message of the packet.
@@ -462,13 +474,16 @@ impl Channel {
         if !std::mem::take(&mut self.hand.tells) {
             return;
         }
-        let numbers = self.hand.packet.numbers();
+        let runs = *self.hand.packet.runs();
         // The packet was in order by its first number, and no other packet has arrived since.
-        self.arbitrate_in_hand(datagram, numbers);
+        self.arbitrate_in_hand(datagram, runs.old);
         let start = self.config.preamble.len();
         if let (Some(recent), Some(body)) = (&mut self.recent, datagram.bytes.get(start..)) {
             let is_whole = self.hand.packet.fault().is_none();
-            recent.keep(body, (numbers, is_whole));
+            recent.keep(body, (runs, is_whole));
+        }
+        if runs.has_new() {
+            self.take_in_rest(datagram);
         }
     }
 
@@ -521,20 +536,17 @@ impl Channel {
                 if !is_whole {
                     hand.own.clear();
                     hand.own.extend_from_slice(unit.bytes);
-                    let numbers = PacketNumbers {
-                        first: Some(unit.sequence),
-                        count: unit.count,
-                        next: None,
-                    };
                     let index = unit.line.index().min(readers.len() - 1);
                     readers[index].begin(&mut hand.packet);
                     hand.packet.stream();
-                    hand.packet.expect(numbers);
                     (hand.streams, hand.tells) = (true, false);
                     stats.decoded += 1;
                     stats.decoded_again += u64::from(start == 0);
                 }
-                stats.deliver(unit.bytes.len() - start);
+                // A rest was counted with the messages in front of it.
+                if !hand.packet.is_rest() {
+                    stats.deliver(unit.bytes.len() - start);
+                }
                 None
             }
         }

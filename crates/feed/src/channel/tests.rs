@@ -1,4 +1,5 @@
 mod numbers;
+mod runs;
 mod slow;
 
 use super::*;

@@ -293,6 +293,7 @@ fn a_site_that_takes_over_a_run_of_some_seconds_is_heard() {
     s.out.clear();
     s.messages(Line::B, 2, 7_000..30_000);
     let first = s.only_reset();
+    // The other line has been silent for 10,000 messages, which are `restart_timeout`.
     assert!(first <= 17_000, "{first}");
     assert!(s.out == run(2, first..30_000));
 }
@@ -405,12 +406,13 @@ fn a_site_that_takes_over_after_heartbeats_is_heard() {
 /// silence.
 const RUN: u64 = 22_000;
 
-/// A line in the property test: when it is out, its delay, and the time in which it brings nothing
-/// until the end of it, when it brings all at once; in ms.
+/// A line in the property test, with times in ms.
 #[derive(Debug, Clone)]
 struct Outages {
+    /// When the line is out, and loses what is sent.
     out: Vec<Range<u64>>,
     delay: u64,
+    /// When the line stalls: it brings all that is sent meanwhile at the end.
     stall: Range<u64>,
 }
 
@@ -462,7 +464,7 @@ fn messages(starts: &[(bool, u32)], step: u32) -> Vec<(u64, u32, u32)> {
 }
 
 proptest! {
-    // `PROPTEST_CASES` runs more of them.
+    // `PROPTEST_CASES` sets the number of cases.
 
     /// Whenever lines are out or stall, and wherever below the end of the last one a run begins,
     /// nothing comes twice, and all comes that a line brings in time, except within 1.2 s after the
@@ -473,7 +475,7 @@ proptest! {
         starts in prop::collection::vec((any::<bool>(), 1u32..300_000), 3),
         step in 2u32..400,
     ) {
-        // While a line stalls, another one is there: else the feed itself would seem silent.
+        // Another line is there while one stalls: otherwise the feed itself would seem silent.
         if lines.iter().any(|line| !line.stall.is_empty()) {
             lines.push(Outages { out: Vec::new(), delay: 0, stall: 0..0 });
         }

@@ -280,7 +280,7 @@ impl Course {
     /// Returns whether it is known which messages of a missing packet were applied, or which
     /// changes, by RptSeq(83).
     fn may_come(&self, sequence: u64) -> bool {
-        self.market.is_numbered() || self.parts.know(sequence)
+        self.market.is_numbered() || self.parts.knows(sequence)
     }
 
     /// Records that messages are mapped differently from here on.
@@ -501,7 +501,7 @@ impl Course {
             return self.pass_on_rest(sequence, mapped, rest, send);
         }
         self.parts.take(mapped.events);
-        let is_applied = is_late && self.parts.are_applied(sequence, packet.len);
+        let is_applied = is_late && self.parts.is_applied(sequence, packet.len);
         let own: &[Event] = match &rest {
             Some(rest) => rest,
             None if is_applied => &[],

@@ -92,12 +92,12 @@ impl Parts {
     }
 
     /// Returns whether it is known which messages of a missing packet were applied.
-    pub(super) fn know(&self, sequence: u64) -> bool {
+    pub(super) fn knows(&self, sequence: u64) -> bool {
         sequence >= self.closed_below || self.part(sequence).is_some()
     }
 
     /// Returns whether the message of this index was applied when its packet came in part.
-    pub(super) fn are_applied(&self, sequence: u64, index: usize) -> bool {
+    pub(super) fn is_applied(&self, sequence: u64, index: usize) -> bool {
         self.part(sequence).is_some_and(|part| index < part.len)
     }
 

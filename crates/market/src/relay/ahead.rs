@@ -51,7 +51,8 @@ impl Shown {
         self.place.is_numbered && self.place.sequence >= self.next
     }
 
-    /// Returns the status as of what had arrived before it, which any later message replaces.
+    /// Returns the status with the place of what had arrived before it, so that any later message
+    /// replaces it.
     fn at_once(mut self) -> Self {
         self.place.sequence = self.place.sequence.min(self.next);
         self
@@ -105,7 +106,7 @@ impl Ahead {
     }
 
     /// Removes and returns a status whose place is before that of the next message, or one that has
-    /// waited for too long, at once; `None` if there is none.
+    /// waited for too long, as it is adopted at once; `None` if there is none.
     pub(super) fn pop(&mut self, now: u64, next: u64) -> Option<Shown> {
         let has_arrived = |own: &Shown| own.place.sequence < next;
         let is_overdue = |own: &Shown| now.saturating_sub(own.arrived) >= PATIENCE;

@@ -92,10 +92,10 @@ pub(crate) struct Outcome {
     missed: bool,
 }
 
-/// The name of what all others are compared with.
+/// The name of the contestant with which all others are compared.
 const OURS: &str = "Fanfare";
 
-/// Whether a contestant is Fanfare, in this configuration or another: `Fanfare, pinned`.
+/// Returns whether a contestant is Fanfare in any configuration, as `Fanfare, pinned` is.
 fn is_ours(name: &str) -> bool {
     let rest = name.strip_prefix(OURS);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
@@ -207,7 +207,7 @@ impl Outcome {
         self.rows.first().is_some_and(|row| row.name == OURS)
     }
 
-    /// Whether Fanfare has taken all its turns, in all its configurations.
+    /// Returns whether Fanfare has taken all its turns, in all its configurations.
     pub(crate) fn is_whole(&self) -> bool {
         self.has_fanfare() && !self.missed
     }

@@ -22,12 +22,12 @@ const TRIPS: Amount = Amount {
 /// What is measured.
 #[derive(Clone, Copy)]
 enum Job {
-    /// Round trips of samples of so many bytes.
+    /// Round trips of samples of this many bytes.
     Trips(usize),
     Flow,
 }
 
-/// Returns samples that flow, after a tenth as many that warm up.
+/// Returns an amount of samples that flow, after a tenth as many that warm up.
 fn samples(count: u64) -> Amount {
     Amount {
         warm_up: count / 10,
@@ -35,9 +35,9 @@ fn samples(count: u64) -> Amount {
     }
 }
 
-/// Returns round trips of ends that spin. Each takes 0.2 to 1 us with 128 bytes, 1 to 3 with 8 KiB.
-/// Those that warm up take more than a second, as the compiler of a Java machine shares the
-/// processor of an end.
+/// Returns an amount of round trips of ends that spin. Each takes 0.2 to 1 us with 128 bytes, and 1
+/// to 3 us with 8 KiB. Those that warm up take more than a second, because the compiler of a Java
+/// machine shares the processor of an end.
 fn spinning_trips(size: usize) -> Amount {
     let count = if size <= SIZE { 2_000_000 } else { 500_000 };
     Amount {
@@ -46,7 +46,7 @@ fn spinning_trips(size: usize) -> Amount {
     }
 }
 
-/// Returns samples that flow between ends that spin, after as many that warm up.
+/// Returns an amount of samples that flow between ends that spin, after as many that warm up.
 fn spinning_samples(count: u64) -> Amount {
     Amount {
         warm_up: count,
@@ -59,7 +59,7 @@ struct Way {
     name: &'static str,
     how: String,
     ends: Found<Ends>,
-    /// What is measured takes about a second.
+    /// What a turn transmits. The measured part takes about a second.
     amount: Amount,
 }
 
@@ -196,7 +196,8 @@ impl Programs {
         }
     }
 
-    /// The C program with the configuration that its README shows, on loopback without multicast.
+    /// Returns the C program with the configuration that its README shows, on loopback without
+    /// multicast.
     fn cyclone(&self, job: Job) -> Found<Ends> {
         let high = match job {
             Job::Trips(_) => WATERMARKS,
@@ -213,7 +214,7 @@ impl Programs {
         ))
     }
 
-    /// The C program with Fanfare's configuration.
+    /// Returns the C program with Fanfare's configuration.
     fn cyclone_as_fanfare(&self, job: Job) -> Found<Ends> {
         let [trips, flow] = &self.configurations;
         self.cyclone_with(match job {
@@ -338,7 +339,7 @@ fn through_memory(programs: &Programs, job: Job) -> Vec<Way> {
         way(
             "Fast DDS, shared memory",
             &fast_dds,
-            // What fits into its history warms up; it ends earlier if the rest takes too long.
+            // What fits into its history warms up; the rest takes the longest time of a sink.
             sleeps(Amount {
                 warm_up: FAST_DDS_KEEPS,
                 count: 9 * FAST_DDS_KEEPS,

@@ -16,7 +16,7 @@ pub(crate) struct Ends {
     folder: Option<PathBuf>,
 }
 
-/// Round trips or samples of a turn.
+/// The numbers of round trips or samples of a turn.
 #[derive(Clone, Copy)]
 pub(crate) struct Amount {
     /// Those that warm up.
@@ -34,7 +34,7 @@ pub(crate) struct Task {
     pub(crate) domain: u32,
 }
 
-/// Removes the folder of an end when a turn is over.
+/// The folder of an end, which is removed when a turn is over.
 struct Removed<'a>(Option<&'a Path>);
 
 impl Drop for Removed<'_> {
@@ -76,7 +76,7 @@ impl Ends {
 
     /// Returns p50 and p99 of round trips, in microseconds.
     pub(crate) fn round_trip(&self, task: Task) -> Result<Vec<f64>> {
-        // Dropped after the ends, which a failure kills.
+        // It is dropped after the ends, which a failure kills.
         let _removed = Removed(self.folder.as_deref());
         let mut pong = self.start(1, "pong", task)?;
         is_ready(&mut pong)?;

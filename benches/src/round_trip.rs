@@ -64,13 +64,13 @@ fn contest(peers: &Peers, (id, mode): (&str, &str), waits: &str, servers: Vec<Se
     contest
 }
 
-/// Returns the command that starts a server, for each turn anew.
+/// A function that returns the command of a server, for each turn anew.
 type Start = Box<dyn Fn() -> Result<Command>>;
 
 /// Name, configuration, and how it is started.
 type Server = (&'static str, String, Found<Start>);
 
-/// A server that is started with the same command in each turn.
+/// Returns the start of a server by the same command in each turn.
 fn always(command: Command) -> Start {
     let recipe = Recipe::from(command);
     Box::new(move || Ok(recipe.command()))
@@ -147,7 +147,8 @@ fn artio(peers: &Peers) -> Found<Start> {
     found().map_err(|absent| format!("Artio: {absent}"))
 }
 
-/// A server that answers orders by settings of its own; with a file store, if one is named.
+/// Returns the start of a server that answers orders by settings of its own, with a file store if
+/// one is named.
 fn answers(peers: &Peers, mut command: Command, (name, store): (&str, &str)) -> Found<Start> {
     let file = peers.file(&format!("{name}{store}.cfg"));
     let written = || -> Result<()> {
@@ -160,7 +161,7 @@ fn answers(peers: &Peers, mut command: Command, (name, store): (&str, &str)) -> 
     Ok(always(command))
 }
 
-/// A server that the client measures.
+/// Returns a server that the client measures.
 fn contestant(peers: &Peers, name: &'static str, how: &str, start: Start) -> Contestant {
     let client: PathBuf = peers.fanfare().get_program().into();
     Contestant::new(name, how, move || {
@@ -175,7 +176,7 @@ fn contestant(peers: &Peers, name: &'static str, how: &str, start: Start) -> Con
     })
 }
 
-/// Writes the settings of an acceptor of the client's session, with the folder of a file store.
+/// Writes the settings of an acceptor of the client's session. A folder is that of a file store.
 fn settings_file(file: &Path, port: u16, store: Option<&Path>) -> Result<()> {
     let text = settings::acceptor(port, store, ("SERVER", "CLIENT"));
     std::fs::write(file, text).with_context(|| file.display().to_string())

@@ -8,9 +8,10 @@
 // Publications are exclusive and samples are claimed in place; both ends poll without pause. The
 // process that is started first has the media driver, whose only thread shares a processor with an
 // end. A sample goes by IPC without the driver, but the driver alone moves the limit up to which a
-// publication may write, half a term ahead of its reader, and clears what has been read. Its thread
-// therefore sleeps too briefly for a publication to come to the limit. It does not spin, as a driver
-// does that has processors of its own.
+// publication may write, half a term (2 MB) ahead of its reader, and clears what has been read. Its
+// thread sleeps in between, as it has no processor of its own on which to spin: in the throughput
+// too briefly for the publication to come to the limit, in round trips so long that it disturbs
+// fewer than one in a hundred.
 
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
@@ -34,10 +35,12 @@ public final class AeronIpc {
     private static final int PONG = 2;
     private static final int FLOW = 3;
     private static final int FRAGMENTS = 64;
-    // With the slack of the kernel's timers some 160 us: a reader would have to take 13 GB/s to be
-    // half a term (2 MB) further. A pause of 10 us would be one of 60 or 70, and the driver disturb
-    // more than one round trip of 8 KiB in a hundred, which is p99.
-    private static final long DRIVER_PAUSE_NANOS = 100_000;
+    // A pause takes some 160 us, with the slack of the kernel's timers. A reader would have to take
+    // 13 GB/s to come half a term further meanwhile.
+    private static final long FLOW_PAUSE_NANOS = 100_000;
+    // Round trips of 8 KiB take 1 to 7 us. Those of 2 us come half a term further in 0.5 ms: fewer
+    // than one in a hundred waits for the limit, or is disturbed.
+    private static final long TRIP_PAUSE_NANOS = 1_000_000;
 
     private final Aeron aeron;
     private final int size;
@@ -71,7 +74,8 @@ public final class AeronIpc {
         int warmUp = Integer.parseInt(args[3]);
         int count = Integer.parseInt(args[4]);
         boolean isFirst = role.equals("pong") || role.equals("sink");
-        try (MediaDriver driver = isFirst ? driver(folder) : null;
+        long pause = role.equals("sink") ? FLOW_PAUSE_NANOS : TRIP_PAUSE_NANOS;
+        try (MediaDriver driver = isFirst ? driver(folder, pause) : null;
                 Aeron aeron = Aeron.connect(new Aeron.Context().aeronDirectoryName(folder))) {
             AeronIpc ends = new AeronIpc(aeron, size, warmUp, count);
             switch (role) {
@@ -83,14 +87,14 @@ public final class AeronIpc {
         }
     }
 
-    private static MediaDriver driver(String folder) {
+    private static MediaDriver driver(String folder, long pauseNanos) {
         MediaDriver driver = MediaDriver.launch(
                 new MediaDriver.Context()
                         .aeronDirectoryName(folder)
                         .dirDeleteOnStart(true)
                         .dirDeleteOnShutdown(true)
                         .threadingMode(ThreadingMode.SHARED)
-                        .sharedIdleStrategy(new SleepingIdleStrategy(DRIVER_PAUSE_NANOS)));
+                        .sharedIdleStrategy(new SleepingIdleStrategy(pauseNanos)));
         // The driver removes its folder also after an interrupt, with which main does not return.
         Runtime.getRuntime().addShutdownHook(new Thread(driver::close));
         return driver;

@@ -108,7 +108,7 @@ fn ours(peers: &Peers) -> Server {
     }
 }
 
-/// A server whose port is found out when it listens.
+/// Returns a server whose port is found out when it listens.
 fn listening(command: Result<Command, &String>) -> Found<Server> {
     let command = command.map_err(Clone::clone)?;
     Ok(Server {

@@ -5,8 +5,7 @@ use crate::metrics::{self, Format};
 use crate::openapi;
 use crate::page;
 use crate::refusals::Refusals;
-use crate::token::Token;
-use axum::Router;
+use crate::token::{Pass, Token};
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Query, Request, State};
@@ -14,6 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::{Extension, Router};
 use fanfare_engine::counters::{Counter, Kind};
 use fanfare_operator::{Command, Effect, Fault, Operator, OperatorError};
 use serde_json::{Map, Value, json};
@@ -112,18 +112,23 @@ pub(crate) fn router(shared: &Arc<Shared>, peer: Peer) -> Router {
 }
 
 /// Refuses requests that are not permitted.
-async fn guard(State(caller): State<Caller>, request: Request, next: Next) -> Response {
+async fn guard(State(caller): State<Caller>, mut request: Request, next: Next) -> Response {
     let shared = &caller.shared;
     let refused = match (&shared.token, caller.peer) {
         _ if page::is_public(request.method(), request.uri().path()) => None,
         (_, Peer::Owner) => None,
         (Some(token), Peer::Tcp(_)) => {
             let given = request.headers().get(header::AUTHORIZATION);
-            let is_it = given.is_some_and(|given| token.is_in(given.as_bytes()));
-            (!is_it).then_some((
-                StatusCode::UNAUTHORIZED,
-                "the request has no valid token (`Authorization: Bearer TOKEN`)",
-            ))
+            match given.and_then(|given| token.admit(given.as_bytes())) {
+                Some(pass) => {
+                    request.extensions_mut().insert(pass);
+                    None
+                }
+                None => Some((
+                    StatusCode::UNAUTHORIZED,
+                    "the request has no valid token (`Authorization: Bearer TOKEN`)",
+                )),
+            }
         }
         (None, Peer::Tcp(_)) => {
             let why = why_refused(request.method(), request.headers());
@@ -279,9 +284,11 @@ async fn describe(State(caller): State<Caller>) -> Response {
     answer(StatusCode::OK, &document)
 }
 
-/// Streams the changes from now on, or from the reader's last position.
+/// Streams the changes from now on, or from the reader's last position, until the token becomes
+/// another one.
 async fn follow(
     State(caller): State<Caller>,
+    pass: Option<Extension<Pass>>,
     headers: HeaderMap,
     query: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Response {
@@ -302,7 +309,8 @@ async fn follow(
         return error(StatusCode::SERVICE_UNAVAILABLE, why);
     };
     let kind = [(header::CONTENT_TYPE, "text/event-stream")];
-    let stream = ChangeStream::new(changes.clone(), wanted, permit);
+    let pass = pass.map(|Extension(pass)| pass);
+    let stream = ChangeStream::new(changes.clone(), wanted, pass, permit);
     (kind, Body::new(stream)).into_response()
 }
 

@@ -3,6 +3,7 @@
 //! A reader that is too slow or reconnects too late learns how many changes it has missed. Each
 //! reader buffers one piece of up to 64 KiB; the changes are stored once, for all readers.
 
+use crate::token::Pass;
 use axum::body::{Bytes, HttpBody};
 use axum::http::HeaderValue;
 use fanfare_operator::{Change, Changes, Since};
@@ -83,7 +84,7 @@ fn split(list: &str, known: &[&str]) -> Result<Vec<String>, String> {
     }
 }
 
-/// The body of the response, which ends when the reader leaves.
+/// The body of the response, which ends when the reader leaves, or is no longer permitted.
 pub(crate) struct ChangeStream {
     changes: Changes,
     /// The number of the last change that was sent or passed over.
@@ -92,6 +93,8 @@ pub(crate) struct ChangeStream {
     kinds: Vec<String>,
     /// The first event, which has the start of the stream.
     hello: Option<String>,
+    /// The permission of a reader that needs the token.
+    pass: Option<Pass>,
     timer: Pin<Box<Sleep>>,
     spoke: Instant,
     _permit: OwnedSemaphorePermit,
@@ -99,7 +102,12 @@ pub(crate) struct ChangeStream {
 
 impl ChangeStream {
     /// Makes a stream of the changes requested.
-    pub(crate) fn new(changes: Changes, wanted: Wanted, permit: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn new(
+        changes: Changes,
+        wanted: Wanted,
+        pass: Option<Pass>,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
         let (first, next) = changes.range();
         let after = wanted.after.unwrap_or(next - 1);
         // With an ID, so that a client that reconnects before the first change misses none.
@@ -110,6 +118,7 @@ impl ChangeStream {
             after,
             kinds: wanted.kinds,
             hello: Some(hello),
+            pass,
             timer: Box::pin(sleep(LOOK)),
             spoke: Instant::now(),
             _permit: permit,
@@ -154,6 +163,9 @@ impl HttpBody for ChangeStream {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         loop {
+            if self.pass.as_ref().is_some_and(Pass::is_over) {
+                return Poll::Ready(None);
+            }
             let now = Instant::now();
             let mut piece = self.piece();
             if piece.is_none() && now - self.spoke >= SILENCE {
@@ -182,7 +194,7 @@ mod tests {
     fn stream(changes: &Changes, after: Option<u64>, kinds: &[&str]) -> ChangeStream {
         let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
         let kinds = kinds.iter().map(|&kind| kind.to_owned()).collect();
-        ChangeStream::new(changes.clone(), Wanted { after, kinds }, permit)
+        ChangeStream::new(changes.clone(), Wanted { after, kinds }, None, permit)
     }
 
     fn push(changes: &Changes, kind: &'static str, text: &str) {

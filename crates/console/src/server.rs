@@ -13,6 +13,7 @@ use fanfare_operator::Operator;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,16 +50,17 @@ pub struct Console {
 
 /// The token and the certificate of a console, which have been read again and are not in use yet.
 pub struct NewFiles {
-    /// The token in use, and the one that it becomes.
+    /// The token in use, and the one that it becomes, if that is another one.
     token: Option<(Arc<Token>, Token)>,
     certificate: Option<NewCertificate>,
 }
 
 impl NewFiles {
-    /// Uses the token for requests, and the certificate for connections, from then on.
+    /// Uses the token for requests, and the certificate for connections, from now on. Streams of
+    /// changes that another token has opened end.
     pub fn adopt(self) {
         if let Some((token, new)) = self.token {
-            token.become_other(new);
+            token.adopt(new);
         }
         if let Some(certificate) = self.certificate {
             certificate.adopt();
@@ -130,13 +132,16 @@ impl Console {
     /// # Errors
     /// Returns an error for the first file that is missing or unusable.
     pub fn read_again(&self) -> Result<NewFiles, ConsoleError> {
-        let token = self.token.as_ref().map(|(token, path)| {
-            let new = read_token(path)?;
-            Ok::<_, ConsoleError>((Arc::clone(token), new))
-        });
+        let token = match &self.token {
+            Some((token, path)) => {
+                let new = token.read_again(path).map_err(unreadable(path))?;
+                new.map(|new| (Arc::clone(token), new))
+            }
+            None => None,
+        };
         let certificate = self.tls.as_ref().map(TlsServer::read_again);
         Ok(NewFiles {
-            token: token.transpose()?,
+            token,
             certificate: certificate.transpose()?,
         })
     }
@@ -150,7 +155,13 @@ fn read(config: &ConsoleConfig) -> Result<(Option<Token>, Option<TlsServer>), Co
 }
 
 fn read_token(path: &Path) -> Result<Token, ConsoleError> {
-    Token::read(path).map_err(|error| ConsoleError::Token(path.to_owned(), error))
+    Token::read(path).map_err(unreadable(path))
+}
+
+/// Returns the error of a file of the token.
+fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> ConsoleError {
+    let path = path.to_owned();
+    move |error| ConsoleError::Token(path, error)
 }
 
 fn read_tls(config: &ConsoleTls) -> Result<TlsServer, TlsError> {

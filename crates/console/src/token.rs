@@ -5,7 +5,7 @@ use ring::rand::SystemRandom;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 /// The shortest token, in bytes.
 const SHORTEST: usize = 16;
@@ -13,7 +13,7 @@ const SHORTEST: usize = 16;
 const LONGEST: usize = 256;
 
 /// A secret that every request has as `Authorization: Bearer …`. The secret itself is not kept.
-pub(crate) struct Token(RwLock<Mark>);
+pub(crate) struct Token(RwLock<Arc<Mark>>);
 
 /// A mark by which the secret is recognised.
 struct Mark {
@@ -21,45 +21,87 @@ struct Mark {
     tag: hmac::Tag,
 }
 
+impl Mark {
+    /// Compares in constant time.
+    fn is_of(&self, secret: &[u8]) -> bool {
+        hmac::verify(&self.key, secret, self.tag.as_ref()).is_ok()
+    }
+}
+
+/// The permission of a request that had the token. It ends when the token becomes another one.
+#[derive(Clone)]
+pub(crate) struct Pass(Weak<Mark>);
+
+impl Pass {
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
+
 impl Token {
     /// Reads a token from a file of one line.
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
-        let bad = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
-        let most = LONGEST as u64 + 2;
-        let mut bytes = Vec::new();
-        io::Read::read_to_end(&mut io::Read::take(fs::File::open(path)?, most), &mut bytes)?;
-        let token = bytes.trim_ascii_end();
-        if !(SHORTEST..=LONGEST).contains(&token.len()) {
-            return Err(bad("the token must have 16 to 256 characters"));
-        }
-        if !token.iter().all(u8::is_ascii_graphic) {
-            return Err(bad(
-                "the token must be printable ASCII characters without spaces",
-            ));
-        }
-        Self::new(token).ok_or_else(|| bad("cannot read random numbers from the system"))
+        Self::new(&read_secret(path)?)
     }
 
-    /// Makes a token; `None` if the system has no random numbers.
-    pub(crate) fn new(token: &[u8]) -> Option<Self> {
-        let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok()?;
+    /// Reads the token that this one becomes from a file of one line; `None` if it is the same.
+    pub(crate) fn read_again(&self, path: &Path) -> io::Result<Option<Self>> {
+        let secret = read_secret(path)?;
+        match self.mark().is_of(&secret) {
+            true => Ok(None),
+            false => Self::new(&secret).map(Some),
+        }
+    }
+
+    /// Makes a token.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub(crate) fn new(token: &[u8]) -> io::Result<Self> {
+        let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())
+            .map_err(|_| bad("cannot read random numbers from the system"))?;
         let tag = hmac::sign(&key, token);
-        Some(Self(RwLock::new(Mark { key, tag })))
+        Ok(Self(RwLock::new(Arc::new(Mark { key, tag }))))
     }
 
-    /// Becomes another token, for requests from then on.
-    pub(crate) fn become_other(&self, other: Self) {
+    /// Becomes another token, for requests from then on. What the former one permitted ends.
+    pub(crate) fn adopt(&self, other: Self) {
         let mark = other.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = mark;
     }
 
-    /// Returns whether the value of `Authorization` has the token. Compares in constant time.
-    pub(crate) fn is_in(&self, authorization: &[u8]) -> bool {
-        let bearer = authorization.split_at_checked(7);
-        let given = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));
-        let mark = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        given.is_some_and(|(_, given)| hmac::verify(&mark.key, given, mark.tag.as_ref()).is_ok())
+    /// Returns the permission of a request with this value of `Authorization`, if it has the token.
+    pub(crate) fn admit(&self, authorization: &[u8]) -> Option<Pass> {
+        let (scheme, given) = authorization.split_at_checked(7)?;
+        let mark = self.mark();
+        let is_it = scheme.eq_ignore_ascii_case(b"bearer ") && mark.is_of(given);
+        is_it.then(|| Pass(Arc::downgrade(&mark)))
     }
+
+    fn mark(&self) -> RwLockReadGuard<'_, Arc<Mark>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads the only line of a file.
+fn read_secret(path: &Path) -> io::Result<Vec<u8>> {
+    let most = LONGEST as u64 + 2;
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut io::Read::take(fs::File::open(path)?, most), &mut bytes)?;
+    bytes.truncate(bytes.trim_ascii_end().len());
+    if !(SHORTEST..=LONGEST).contains(&bytes.len()) {
+        return Err(bad("the token must have 16 to 256 characters"));
+    }
+    if !bytes.iter().all(u8::is_ascii_graphic) {
+        return Err(bad(
+            "the token must be printable ASCII characters without spaces",
+        ));
+    }
+    Ok(bytes)
+}
+
+fn bad(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
 #[cfg(test)]
@@ -69,8 +111,8 @@ mod tests {
     #[test]
     fn only_the_token_itself_is_taken() {
         let token = Token::new(b"0123456789abcdef").unwrap();
-        assert!(token.is_in(b"Bearer 0123456789abcdef"));
-        assert!(token.is_in(b"bearer 0123456789abcdef"));
+        assert!(token.admit(b"Bearer 0123456789abcdef").is_some());
+        assert!(token.admit(b"bearer 0123456789abcdef").is_some());
         for wrong in [
             "",
             "Bearer",
@@ -80,7 +122,18 @@ mod tests {
             "Basic 0123456789abcdef",
             "0123456789abcdef",
         ] {
-            assert!(!token.is_in(wrong.as_bytes()), "{wrong}");
+            assert!(token.admit(wrong.as_bytes()).is_none(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn another_token_ends_what_the_former_one_permitted() {
+        let token = Token::new(b"0123456789abcdef").unwrap();
+        let pass = token.admit(b"Bearer 0123456789abcdef").unwrap();
+        assert!(!pass.is_over());
+        token.adopt(Token::new(b"1123456789abcdef").unwrap());
+        assert!(pass.is_over());
+        let pass = token.admit(b"Bearer 1123456789abcdef").unwrap();
+        assert!(!pass.is_over());
     }
 }

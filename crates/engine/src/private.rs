@@ -1,6 +1,6 @@
 //! Files and folders with rights for their owner alone: stores and logs hold messages.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -23,23 +23,23 @@ pub(crate) fn file_options() -> OpenOptions {
 /// Removes the rights of other users on a file or folder; returns whether they had any. If that
 /// fails (another owner, a file system without rights), they keep them.
 pub(crate) fn close_to_others(path: &Path) -> io::Result<bool> {
-    let mode = fs::metadata(path)?.permissions().mode();
-    if mode & OTHERS == 0 {
-        return Ok(false);
-    }
-    let closed = fs::Permissions::from_mode(mode & 0o7777 & !OTHERS);
-    let set = fs::set_permissions(path, closed);
-    Ok(set.is_ok())
+    let closed = without_others(&fs::metadata(path)?);
+    Ok(closed.is_some_and(|closed| fs::set_permissions(path, closed).is_ok()))
 }
 
 /// Removes the rights of other users on an open file, whatever its name is by now. If that fails,
 /// they keep them.
 pub(crate) fn close_file_to_others(file: &File) -> io::Result<()> {
-    let mode = file.metadata()?.permissions().mode();
-    if mode & OTHERS != 0 {
-        let _ = file.set_permissions(fs::Permissions::from_mode(mode & 0o7777 & !OTHERS));
+    if let Some(closed) = without_others(&file.metadata()?) {
+        let _ = file.set_permissions(closed);
     }
     Ok(())
+}
+
+/// Returns the permissions without the rights of other users; `None` if they have none.
+fn without_others(of: &Metadata) -> Option<Permissions> {
+    let mode = of.permissions().mode();
+    (mode & OTHERS != 0).then(|| Permissions::from_mode(mode & 0o7777 & !OTHERS))
 }
 
 #[cfg(test)]
@@ -57,10 +57,10 @@ mod tests {
         file_options().write(true).create(true).open(&file).unwrap();
         assert_eq!(mode(&file), 0o600);
         assert!(!close_to_others(&file).unwrap());
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
         assert!(close_to_others(&file).unwrap());
         assert_eq!(mode(&file), 0o600);
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
         let (open, renamed) = (File::open(&file).unwrap(), folder.join("renamed"));
         fs::rename(&file, &renamed).unwrap();
         close_file_to_others(&open).unwrap();

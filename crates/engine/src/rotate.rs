@@ -195,8 +195,8 @@ impl RotatedFile {
         self.is_due || (self.written > 0 && is_full)
     }
 
-    /// Ends the file and begins a new one. That no thread can be started for the ended files is a
-    /// [trouble](Self::take_trouble), and no error.
+    /// Ends the file and begins a new one. If no thread can be started for the ended files, that is
+    /// a [trouble](Self::take_trouble) and not an error.
     ///
     /// # Errors
     /// The file cannot be renamed, or no new one made: writing continues in the open file.

@@ -421,7 +421,7 @@ impl Config {
         self.replay.as_ref().map(open).transpose()
     }
 
-    /// Returns the books of the feeds that are files, whose beginnings it reads.
+    /// Reads the beginnings of the feeds that are files, and returns their books.
     pub(crate) fn file_books(&self) -> Result<Vec<BookConfig>, StartError> {
         let book = |file: &FileFeed| {
             let book = book_of(&file.source.file);

@@ -113,7 +113,7 @@ impl AsOf {
         }
     }
 
-    /// Brings an encoder without events to the moment.
+    /// Brings an encoder that has had no events to this moment.
     pub fn seed(&self, encoder: &mut Encoder) {
         self.show(|event| encoder.seed(event));
         self.lost().for_each(|lost| encoder.seed_lost(lost));

@@ -241,7 +241,7 @@ impl Log {
     ///
     /// # Errors
     /// A plant writes the log, the log does not exist, or a file cannot be read or written. Before
-    /// anything is changed: a later version wrote a segment or a run.
+    /// anything is changed: a later version wrote a segment, a checkpoint or a run.
     pub fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
         repair::repair(folder)
     }

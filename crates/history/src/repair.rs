@@ -37,7 +37,8 @@ pub struct Repair {
 }
 
 /// Repairs the log of a folder, as its only writer. Events that cannot be read stay missing, and
-/// readers report that. A log with a segment or a run of a later version is not changed.
+/// readers report that. A log with a segment, a checkpoint or a run of a later version is not
+/// changed.
 pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
     let _lock = Lock::take(folder)?;
     let listing = folder::list(folder)?;
@@ -81,7 +82,7 @@ pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
 /// Reads everything that can be read, for what a later version wrote.
 ///
 /// # Errors
-/// A later version wrote a segment or a run, or a file cannot be read.
+/// A later version wrote a segment, a checkpoint or a run, or a file cannot be read.
 fn check(folder: &Path, listing: &Listing) -> Result<(), LogError> {
     for ordinal in listing.segments.keys() {
         match Segment::open_rest(folder, *ordinal) {
@@ -90,7 +91,9 @@ fn check(folder: &Path, listing: &Listing) -> Result<(), LogError> {
         }
     }
     for view in &listing.views {
-        if let Err(error @ LogError::Run { .. }) = Known::read(folder, *view) {
+        if let Err(error @ (LogError::Run { .. } | LogError::Version { .. })) =
+            Known::read(folder, *view)
+        {
             return Err(error);
         }
     }

@@ -122,7 +122,7 @@ impl Run {
     /// Reads the run that [`Self::write`] wrote.
     ///
     /// # Errors
-    /// The part that is not supported: a later version wrote the run, as its block is whole.
+    /// Returns the part that is not supported. Its block is whole: a later version wrote the run.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, &'static str> {
         let (fixed, mut rest) = bytes.split_at_checked(16).ok_or(SHORT)?;
         let mut feeds = Vec::new();

@@ -6,8 +6,8 @@
 //!     PROGRAM WAY source SIZE WARM_UP COUNT DOMAIN  writes them
 //!
 //! COUNT round trips or samples are measured, after WARM_UP that are not. A program ends with its
-//! stdin. A sample has its number in front, in eight bytes. A ping
-//! and a sink add up the words of its bytes: a wrong sum ends the process, as a wrong number does.
+//! stdin. A sample has its number in front, in eight bytes. A ping and a sink add up the words of
+//! its bytes: a wrong sum ends the process, as a wrong number does.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -67,7 +67,7 @@ impl Args {
         })
     }
 
-    /// Returns the round trips or samples in all.
+    /// Returns the number of round trips or samples in all.
     pub fn total(&self) -> u64 {
         self.warm_up + self.count
     }

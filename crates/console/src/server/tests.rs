@@ -3,6 +3,7 @@
 use super::*;
 use fanfare_engine::counters::Counters;
 use fanfare_operator::{Ask, Changes, Command, Effect, Outcome, Shape};
+use fanfare_peers::Scratch;
 use serde_json::{Map, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -79,7 +80,12 @@ impl Program {
 
     /// Returns the state shared by the connections of a console with a token.
     fn shared(self: &Arc<Self>) -> Arc<Shared> {
-        let token = Token::new(TOKEN.as_bytes()).map(Arc::new);
+        self.shared_with(&Arc::new(Token::new(TOKEN.as_bytes()).unwrap()))
+    }
+
+    /// Returns the same with this token.
+    fn shared_with(self: &Arc<Self>, token: &Arc<Token>) -> Arc<Shared> {
+        let token = Some(Arc::clone(token));
         Arc::new(Shared::new(Arc::clone(self) as Arc<dyn Operator>, token, 8))
     }
 }
@@ -90,9 +96,16 @@ fn connect(shared: &Arc<Shared>) -> (DuplexStream, JoinHandle<()>) {
 }
 
 fn connect_to(shared: &Arc<Shared>, tls: Option<TlsAcceptor>) -> (DuplexStream, JoinHandle<()>) {
+    connect_as(Peer::Tcp("127.0.0.1:9".parse().unwrap()), shared, tls)
+}
+
+fn connect_as(
+    peer: Peer,
+    shared: &Arc<Shared>,
+    tls: Option<TlsAcceptor>,
+) -> (DuplexStream, JoinHandle<()>) {
     let (theirs, ours) = duplex(ROOM);
     let shared = Arc::clone(shared);
-    let peer = Peer::Tcp("127.0.0.1:9".parse().unwrap());
     let served = tokio::spawn(async move { welcome(&shared, ours, peer, tls).await });
     (theirs, served)
 }
@@ -306,13 +319,12 @@ async fn without_a_token_only_this_machine_reads_and_no_foreign_page() {
 
 #[test]
 fn a_token_that_is_read_again_takes_the_place_of_the_former_one() {
-    let name = format!("fanfare-console-token-{}", std::process::id());
-    let path = std::env::temp_dir().join(name);
+    let file = Scratch::new("token");
     let other = TOKEN.replace('0', "1");
-    std::fs::write(&path, format!("{TOKEN}\n")).unwrap();
+    file.write(format!("{TOKEN}\n"));
     let config = ConsoleConfig {
         port: 0,
-        token_file: Some(path.clone()),
+        token_file: Some(file.to_path_buf()),
         ..ConsoleConfig::default()
     };
     let console = Console::start(&config, Arc::new(Program::default())).unwrap();
@@ -327,14 +339,57 @@ fn a_token_that_is_read_again_takes_the_place_of_the_former_one() {
         stream.read_to_string(&mut answer).unwrap();
         answer.starts_with("HTTP/1.1 200")
     };
-    std::fs::write(&path, "short\n").unwrap();
+    file.write("short\n");
     assert!(console.read_again().is_err());
-    std::fs::write(&path, format!("{other}\n")).unwrap();
+    file.write(format!("{other}\n"));
     let files = console.read_again().unwrap();
-    std::fs::remove_file(&path).unwrap();
     assert!(is_taken(TOKEN) && !is_taken(&other));
     files.adopt();
     assert!(is_taken(&other) && !is_taken(TOKEN));
+}
+
+#[test]
+fn a_token_that_is_read_again_and_is_the_same_takes_no_place() {
+    let file = Scratch::new("same-token");
+    file.write(format!("{TOKEN}\n"));
+    let token = Token::read(&file).unwrap();
+    assert!(token.read_again(&file).unwrap().is_none());
+    file.write(TOKEN.replace('0', "1"));
+    assert!(token.read_again(&file).unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_token_ends_the_streams_that_the_former_one_has_opened() {
+    let program = Arc::new(Program::default());
+    let token = Arc::new(Token::new(TOKEN.as_bytes()).unwrap());
+    let shared = program.shared_with(&token);
+    let (mut stream, served) = connect(&shared);
+    let (mut of_owner, _) = connect_as(Peer::Owner, &shared, None);
+    for stream in [&mut stream, &mut of_owner] {
+        ask(stream, "/api/v1/changes", TOKEN).await;
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).await.unwrap();
+        assert_eq!(&head, b"HTTP/1.1 200");
+    }
+    // No change comes meanwhile.
+    sleep(Duration::from_secs(60)).await;
+    assert!(!served.is_finished());
+    token.adopt(Token::new(TOKEN.replace('0', "1").as_bytes()).unwrap());
+    program.change(1, 10);
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).await.unwrap();
+    served.await.unwrap();
+    assert!(
+        rest.contains("event: hello") && !rest.contains("event: line"),
+        "{rest}"
+    );
+    let mut rest = Vec::new();
+    while !contains(&rest, "event: line") {
+        let mut part = [0; ROOM];
+        let read = of_owner.read(&mut part).await.unwrap();
+        assert!(read > 0, "closed");
+        rest.extend_from_slice(&part[..read]);
+    }
 }
 
 fn contains(text: &[u8], what: &str) -> bool {

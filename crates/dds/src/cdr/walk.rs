@@ -6,10 +6,10 @@ use super::tables::{Tables, worked};
 use super::{CdrError, CdrFault, CdrReader};
 use crate::types::{EnumType, Extensibility, Kind, MAX_DEPTH, Member, StructType, UnionType};
 
-/// The members without bytes that a sample may have: as many as a type of another participant
-/// declares at most, and this many more for each byte. Without a limit each byte of a hostile
-/// sample would cost a walk over all empty members of its type.
+/// The number of members without bytes that any sample may have: as many as a type may declare.
 const EMPTY: usize = 65_536;
+/// The number of further such members for each byte of a sample. Without a limit each byte of a
+/// hostile sample would cost a walk over all empty members of its type.
 const EMPTY_FOR_EACH_BYTE: usize = 32;
 
 /// A value without parts.
@@ -178,7 +178,7 @@ struct Walk<'v, V> {
     visitor: &'v mut V,
     depth: usize,
     tables: Tables,
-    /// The members without bytes that may still come.
+    /// The number of members without bytes that may still come.
     empty: usize,
 }
 

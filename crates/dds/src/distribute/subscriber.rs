@@ -117,9 +117,9 @@ impl Subscriber {
         }
     }
 
-    /// Returns the number of publishers from which this subscriber receives nothing for now: they
-    /// have 64 subscribers, or it has 64 publishers, the most of both, or the system lacks
-    /// descriptors or memory. Over shared memory only.
+    /// Returns the number of publishers in shared memory that this subscriber does not read at
+    /// present: those that have 64 subscribers, those beyond the 64 that a subscriber reads, and
+    /// those for which the system lacks descriptors or memory. Over DDS the number is 0.
     pub fn crowded(&self) -> u64 {
         match &self.carried {
             Carried::Dds(_) => 0,

@@ -206,18 +206,14 @@ fn shared(action: &str, path: &Path, error: &io::Error) -> Error {
     }
 }
 
-/// Removes a file whose sender is gone, and returns whether it is gone. Two processes may do so at
-/// the same time.
-fn remove_if_stale(path: &Path) -> bool {
-    let file = match SharedFile::open(path) {
-        Ok(file) => file,
-        Err(error) => return error.kind() == io::ErrorKind::NotFound,
+/// Removes a file whose sender is gone. Two processes may do so at the same time.
+fn remove_if_stale(path: &Path) {
+    let Ok(file) = SharedFile::open(path) else {
+        return;
     };
-    let is_stale = matches!(file.is_locked(layout::SENDER_LOCK), Ok(false));
-    if is_stale {
+    if matches!(file.is_locked(layout::SENDER_LOCK), Ok(false)) {
         remove(path, &file);
     }
-    is_stale
 }
 
 /// Removes a file, unless its name is another file's by now.

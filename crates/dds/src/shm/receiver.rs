@@ -49,6 +49,8 @@ pub struct Receiver {
     attached: u64,
     /// Files of this channel that do not match, and are not read again.
     refused: Vec<PathBuf>,
+    /// Files whose types match, and that had no free slot when they were opened last.
+    waiting: Vec<PathBuf>,
     bytes: Vec<u8>,
     polls: u32,
     looked: Instant,
@@ -94,7 +96,7 @@ enum Opened {
     Attached(Attached),
     /// The sender is gone.
     Dead,
-    /// All slots are taken.
+    /// Its types match, but all slots are taken, here or there.
     Full,
 }
 
@@ -137,6 +139,7 @@ impl Receiver {
             senders: Vec::new(),
             attached: 0,
             refused: Vec::new(),
+            waiting: Vec::new(),
             bytes: Vec::new(),
             polls: 0,
             looked: Instant::now(),
@@ -197,7 +200,8 @@ impl Receiver {
 
     /// Returns the number of senders that are not read because they have 64 receivers, or because
     /// this receiver reads 64 senders, the most of both, or because the system lacks descriptors or
-    /// memory. They are read once that has changed.
+    /// memory. They are read once that has changed. Senders of other types are
+    /// [refused](Self::refused) instead.
     pub const fn crowded(&self) -> usize {
         self.crowded
     }
@@ -242,6 +246,7 @@ impl Receiver {
             Err(_) => return,
         };
         self.refused.retain(|path| there.contains(path));
+        self.waiting.retain(|path| there.contains(path));
         self.crowded = 0;
         for path in there {
             let known = self.senders.iter().any(|s| s.path == path) || self.refused.contains(&path);
@@ -265,11 +270,9 @@ impl Receiver {
     }
 
     fn attach(&mut self, path: PathBuf) {
-        if self.senders.len() >= SENDERS {
-            self.crowded += usize::from(!remove_if_stale(&path));
-            return;
-        }
-        let opened = Attached::open(&path, &self.topics);
+        let has_room = self.senders.len() < SENDERS;
+        let matches = self.waiting.contains(&path);
+        let opened = Attached::open(&path, &self.topics, has_room, matches);
         self.settle(path, opened);
     }
 
@@ -282,9 +285,15 @@ impl Receiver {
                 let longest = (sender.mask + 1) * 2;
                 self.bytes.resize(self.bytes.len().max(longest), 0);
                 self.senders.push(sender);
+                self.waiting.retain(|waiting| *waiting != path);
             }
-            Ok(Opened::Dead) => _ = remove_if_stale(&path),
-            Ok(Opened::Full) => self.crowded += 1,
+            Ok(Opened::Dead) => remove_if_stale(&path),
+            Ok(Opened::Full) => {
+                self.crowded += 1;
+                if !self.waiting.contains(&path) {
+                    self.waiting.push(path);
+                }
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) if sys::is_shortage(&error) => self.crowded += 1,
             Err(_) => {
@@ -296,11 +305,17 @@ impl Receiver {
 }
 
 impl Attached {
-    /// Attaches to a sender, unless it is dead or has no free slot.
+    /// Attaches to a sender, unless it is dead, or it or the receiver has no free slot: `has_room`
+    /// is whether the receiver has one, and `matches` whether the types are known to match.
     ///
     /// # Errors
     /// The file is invalid, or a topic's types differ.
-    fn open(path: &Path, wanted: &[TopicSpec]) -> io::Result<Opened> {
+    fn open(
+        path: &Path,
+        wanted: &[TopicSpec],
+        has_room: bool,
+        matches: bool,
+    ) -> io::Result<Opened> {
         let file = SharedFile::open(path)?;
         if !file.is_locked(SENDER_LOCK)? {
             return Ok(Opened::Dead);
@@ -317,25 +332,25 @@ impl Attached {
         {
             return Err(bad());
         }
-        // An attempt without a slot is repeated at every look, so nothing large is mapped before.
         // The slot's state stays free until the end; an error releases its lock with the file.
-        let Some(place) = take_place(&file, &head)? else {
-            return Ok(Opened::Full);
+        let place = match has_room {
+            true => take_place(&file, &head)?,
+            false => None,
         };
+        // An attempt without a slot is repeated at every look, so the catalogue, which may be
+        // large, is mapped once.
+        if place.is_none() && matches {
+            return Ok(Opened::Full);
+        }
         let offset = layout::ring_offset(catalogue);
         let control = Words::map(&file, 0, offset / 8)?;
-        let text = control
-            .get()
-            .get(layout::catalogue_words(catalogue))
-            .ok_or_else(bad)?;
-        let text = text
-            .iter()
-            .flat_map(|w| w.load(Ordering::Relaxed).to_le_bytes());
-        let text = String::from_utf8(text.take(catalogue).collect()).map_err(|_| bad())?;
-        let offered = layout::read_catalogue(&text).ok_or_else(bad)?;
+        let offered = offered(&control, catalogue).ok_or_else(bad)?;
         let Some(topics) = matching(&offered, wanted) else {
             control.get()[REFUSED_AT].fetch_add(1, Ordering::AcqRel);
             return Err(bad());
+        };
+        let Some(place) = place else {
+            return Ok(Opened::Full);
         };
         let ring = ReadOnly::map(&file, offset, words)?;
         let mut new = Self {
@@ -557,6 +572,16 @@ impl Drop for Attached {
         self.word(self.place_at()).store(FREE, Ordering::Release);
         let _ = self.file.unlock(layout::place_lock(self.place));
     }
+}
+
+/// Reads the catalogue, of this many bytes; `None` if it is invalid.
+fn offered(control: &Words, catalogue: usize) -> Option<Vec<TopicSpec>> {
+    let words = control.get().get(layout::catalogue_words(catalogue))?;
+    let bytes = words
+        .iter()
+        .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes());
+    let text = String::from_utf8(bytes.take(catalogue).collect()).ok()?;
+    layout::read_catalogue(&text)
 }
 
 /// Returns for each topic offered the requested one; `None` if one has another type.

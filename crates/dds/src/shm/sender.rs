@@ -183,8 +183,8 @@ impl Sender {
         true
     }
 
-    /// Writes a sample as [`write`](Self::write) does, but waits until `end`. A ring that is still
-    /// full then drops its oldest samples, from then on also those that are not read yet.
+    /// Writes a sample as [`write`](Self::write) does, but waits until `end` at most. A ring that
+    /// is full then drops its oldest samples from that time on, also those that are not read.
     ///
     /// # Errors
     /// Those of [`write`](Self::write), except time-outs.

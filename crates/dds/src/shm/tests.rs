@@ -239,7 +239,7 @@ fn a_write_with_an_end_then_drops_what_is_not_read() {
     let config = place.config(1).patience(Duration::from_secs(3_600));
     let config = config.blocking(Duration::from_secs(3_600));
     let (mut sender, mut receiver) = pair(&config);
-    // They fill the ring: 13 words each, of 8,192.
+    // Samples of 13 words each fill the ring of 8,192.
     for _ in 0..630 {
         sender.write(0, 0, &[1; 80]).unwrap();
     }
@@ -261,7 +261,7 @@ fn a_write_that_times_out_at_the_end_of_the_ring_leaves_it_as_it_is() {
     let config = place.config(1).patience(Duration::from_secs(600));
     let config = config.blocking(Duration::from_millis(1));
     let (mut sender, mut receiver) = pair(&config);
-    // 13 words each, of 8,192.
+    // Samples of 13 words each leave 392 of 8,192.
     for _ in 0..600 {
         sender.write(0, 0, &[1; 80]).unwrap();
     }
@@ -426,7 +426,7 @@ fn a_sender_beyond_those_that_a_receiver_reads_is_counted_until_one_leaves() {
         (receiver.senders(), receiver.crowded())
     };
     assert_eq!(count(), (receiver::SENDERS, 2));
-    // The dead and those that leave make room, or wait no longer.
+    // A sender that dies or leaves makes room for another one, or was itself counted.
     senders.swap_remove(0).die();
     assert_eq!(count(), (receiver::SENDERS, 1));
     drop(senders.swap_remove(0));
@@ -509,6 +509,36 @@ fn other_types_under_the_same_name_do_not_match_and_both_sides_know() {
         (receiver.refused(), sender.refused(), sender.receivers()),
         (1, 1, 0)
     );
+}
+
+#[test]
+fn other_types_do_not_match_though_there_is_no_place() {
+    let place = Place::new("full-types");
+    let config = place.config(1);
+    let other = StructType::new("T").member("n", Kind::UInt32);
+    let other = [TopicSpec::new("a", &other, false)];
+    // The sender has no free slot.
+    let sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let open = || Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let _others: Vec<_> = (0..layout::PLACES).map(|_| open()).collect();
+    let mut receiver = Receiver::open(&config, "feed", &other).unwrap();
+    look(&mut receiver);
+    assert_eq!((receiver.refused(), receiver.crowded()), (1, 0));
+    assert_eq!((sender.refused(), sender.receivers()), (1, layout::PLACES));
+    // The receiver has none.
+    let open = || Sender::open(&config, "echo", &topics(false)).unwrap();
+    let _senders: Vec<_> = (0..receiver::SENDERS).map(|_| open()).collect();
+    let mut receiver = Receiver::open(&config, "echo", &topics(false)).unwrap();
+    let stranger = Sender::open(&config, "echo", &other).unwrap();
+    let _beyond = open();
+    for _ in 0..2 {
+        look(&mut receiver);
+        assert_eq!((receiver.refused(), stranger.refused()), (1, 1));
+        assert_eq!(
+            (receiver.senders(), receiver.crowded()),
+            (receiver::SENDERS, 1)
+        );
+    }
 }
 
 #[test]

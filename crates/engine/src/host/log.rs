@@ -4,8 +4,8 @@
 //! nanoseconds; a [`MessageLog`] on another thread finds the messages in it, masks passwords and
 //! writes one line each.
 //!
-//! Behind bytes that are left out, a stream has no known beginning: up to its next whole message
-//! bytes may be the rest of a secret, and only their number is written.
+//! Behind bytes that are left out, the bytes of a stream up to its next whole message may be the
+//! rest of a secret: only their number is written.
 //!
 //! A log is complete unless it is [lossy](LogOptions::lossy): while the ring is full, the host
 //! reads from no socket and sends nothing. The host waits for [`LogOptions::patience`] while the
@@ -200,7 +200,7 @@ impl MessageLog {
             left_out: 0,
             names: HashMap::new(),
             partial: BTreeMap::new(),
-            torn: None,
+            mended: None,
             finder: FrameFinder::new(MAX_MESSAGE),
             count: counters.add("log_messages", "messages written to the message log"),
             errors: counters.add("log_errors", "failed writes to the message log"),
@@ -503,9 +503,9 @@ struct Lines {
     /// The bytes of incomplete messages, by session and direction, the time of the last ones, and
     /// what was searched of them.
     partial: BTreeMap<u32, (UtcTimestamp, Vec<u8>, Sought)>,
-    /// After bytes were left out, the streams whose next bytes are known to begin a message; those
-    /// of others may be the rest of a secret.
-    torn: Option<BTreeSet<u32>>,
+    /// The streams whose next bytes are known to begin a message, since bytes were left out; `None`
+    /// before. The next bytes of other streams may be the rest of a secret.
+    mended: Option<BTreeSet<u32>>,
     finder: FrameFinder,
     count: Counter,
     errors: Counter,
@@ -520,7 +520,7 @@ impl Lines {
                 let count = record.bytes.try_into().map_or(0, u64::from_le_bytes);
                 // The next bytes of any session may belong to a later message.
                 self.end_all();
-                self.torn = Some(BTreeSet::new());
+                self.mended = Some(BTreeSet::new());
                 self.write(format!("-- {count} bytes were left out\n").as_bytes());
             }
             kind if kind & NAME != 0 => {
@@ -597,13 +597,13 @@ impl Lines {
 
     /// Returns whether the next bytes of a stream may be the rest of a secret.
     fn is_torn(&self, stream: u32) -> bool {
-        let torn = self.torn.as_ref();
-        torn.is_some_and(|mended| !mended.contains(&stream))
+        let mended = self.mended.as_ref();
+        mended.is_some_and(|mended| !mended.contains(&stream))
     }
 
     /// Notes that the next bytes of a stream begin a message.
     fn mend(&mut self, stream: u32) {
-        if let Some(mended) = &mut self.torn {
+        if let Some(mended) = &mut self.mended {
             mended.insert(stream);
         }
     }
@@ -728,6 +728,7 @@ impl Lines {
         }
     }
 
+    /// Writes them, behind the end of a line that an earlier run has begun.
     fn put(&mut self) -> io::Result<()> {
         end_line(&mut self.out, &mut self.is_within)?;
         let rest = self.waiting.get(self.begun..).unwrap_or_default();

@@ -41,7 +41,7 @@ pub(super) fn sync_with_name(folder: &Path) -> io::Result<()> {
     folders
         .map(sync_folder)
         .try_for_each(|synced| match synced {
-            // The folder above is closed to us, or the file system has no such write.
+            // This user may not open the folder above, or the file system cannot sync folders.
             Err(error) if is_unable(&error) => Ok(()),
             synced => synced,
         })

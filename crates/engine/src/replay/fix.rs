@@ -189,8 +189,9 @@ impl Asker {
         }
     }
 
-    /// Handles the rejection of a message. A request that is rejected has no other answer. Without
-    /// RefMsgType(372), any message of the session may be meant: RefSeqNum(45) names the request.
+    /// Handles the rejection of a message. A request that is rejected has no other answer. A
+    /// rejection without RefMsgType(372) may be of any message of the session: it is of the request
+    /// if RefSeqNum(45) names that, or no message at all.
     fn rejected(&mut self, message: &Message<'_>, answer: Answer) {
         let sent = self.under_way.as_ref().and_then(|request| request.sent);
         let number = message.u64(tag::REF_SEQ_NUM).ok();

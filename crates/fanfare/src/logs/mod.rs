@@ -197,10 +197,12 @@ pub(crate) fn garbled(session: &SessionId, why: &DecodeError) {
     self::session(LogLevel::Warn, session, &words);
 }
 
-/// Logs that a reset of the numbers discarded messages that waited to be sent.
+/// Logs that a reset of the numbers, or a lower next number, discarded messages that waited to be
+/// sent.
 pub(crate) fn discarded(session: &SessionId, messages: u64) {
     let messages = counted(messages, "message");
-    let words = format!("{session}: a reset of the numbers discarded {messages} that waited");
+    let what = "a reset or a lower next number";
+    let words = format!("{session}: {what} discarded {messages} that waited");
     self::session(LogLevel::Warn, session, &words);
 }
 

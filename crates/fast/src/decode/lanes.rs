@@ -41,8 +41,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Returns true if enough messages are counted, and lanes did not do most of them. With enough
-    /// messages, the count starts again.
+    /// Returns true if enough messages are counted, and lanes did not do most of them. The count
+    /// starts again whenever enough are counted.
     #[inline]
     pub(crate) fn is_in_vain(&mut self) -> bool {
         if self.tried < COUNTED {

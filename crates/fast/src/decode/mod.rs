@@ -57,14 +57,14 @@ pub struct Limits {
     /// those that operators copy. Each counts for at least four bytes. Encoders do not have this
     /// limit. The default is 16 MiB.
     pub texts: usize,
-    /// The maximum nesting of dynamic template references, which is
-    /// [`MAX_REFERENCES`](Self::MAX_REFERENCES) for any larger number. The default is 16.
+    /// The maximum nesting of dynamic template references. A number above
+    /// [`MAX_REFERENCES`](Self::MAX_REFERENCES) has the effect of that one. The default is 16.
     pub references: u32,
 }
 
 impl Limits {
-    /// The largest effective [`references`](Self::references). A nested message takes room on the
-    /// stack, and so a larger limit would let a feed exhaust it.
+    /// The largest effective [`references`](Self::references). Each nested message takes stack, so
+    /// that a larger limit would let a feed exhaust it.
     pub const MAX_REFERENCES: u32 = 64;
 }
 

@@ -249,6 +249,7 @@ fn messages_of_any_depth_are_refused() {
     }
 }
 
+/// Returns limits with more references than can be in effect.
 fn many_references() -> Limits {
     Limits {
         references: u32::MAX,

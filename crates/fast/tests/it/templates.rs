@@ -250,8 +250,8 @@ const DECIMAL: &str = "<decimal name='A'><copy/></decimal>";
 const PARTS: &str = "<decimal name='A'><exponent><copy/></exponent></decimal>";
 const SEQUENCE: &str = "<sequence name='A'><length><copy/></length></sequence>";
 
-/// The error of a program whose field has this operator, and this initial value, without a document
-/// that says so.
+/// Returns the error of a program whose field has this operator and this initial value, which its
+/// document does not have.
 fn without_document(field: &str, kind: OperatorKind, initial: Option<Initial>) -> String {
     let document = format!("<template name='T' id='1'>{field}</template>");
     let mut set = TemplateSet::parse(&document).unwrap();

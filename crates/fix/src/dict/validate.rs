@@ -62,8 +62,8 @@ impl Switches {
 }
 
 impl Dictionary {
-    /// Checks one message. The call does not allocate, unless the message has more than a hundred
-    /// fields that the dictionary does not know.
+    /// Checks one message. The call does not allocate, unless the message has more than 128 fields
+    /// that the dictionary does not know.
     ///
     /// # Errors
     /// Returns the first fault in the order of the module's description.
@@ -378,8 +378,8 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
     }
 }
 
-/// The search for a tag among those before it. The tags are compared one by one, and after many
-/// comparisons gathered in a set, so that the time for a message is linear in its length.
+/// The search for a tag among those before it. Tags are compared one by one, and are gathered in a
+/// set after many comparisons, so that the time for a message is linear in its length.
 #[derive(Default)]
 struct Before {
     compared: usize,
@@ -390,7 +390,7 @@ struct Before {
 
 impl Before {
     /// The most comparisons for each tag before this one: more take longer than the set does. A
-    /// message with no more unknown fields than that has none.
+    /// message with no more unknown fields than that needs no set.
     const MOST_COMPARED: usize = 128;
 
     /// Returns whether `before`, the tags of the message up to this one, have the tag.

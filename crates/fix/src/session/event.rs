@@ -68,8 +68,8 @@ pub enum Event<'a> {
     },
     /// The numbers were reset, or set to lower ones, while application messages waited: for the end
     /// of a resend, for their rate, or for the ResendRequest(2) of the next connection. `send` had
-    /// accepted them, and they are not transmitted. Neither messages of an earlier process count,
-    /// nor those that were to be written when their connection was lost.
+    /// accepted them, and they are not transmitted. Messages of an earlier process do not count,
+    /// nor do those that were being written when their connection was lost.
     WaitingDiscarded {
         /// The number of these messages.
         messages: u64,

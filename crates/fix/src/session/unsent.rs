@@ -16,7 +16,8 @@ struct Run {
     messages: u64,
 }
 
-/// The most runs. Each connection that is lost leaves one at most.
+/// The most runs. Each connection that is lost leaves one at most. Beyond them, the last run takes
+/// further messages.
 const MOST_RUNS: usize = 16;
 
 impl Unsent {

@@ -303,6 +303,18 @@ impl DbnAgent {
 
     /// Continues with a client's pending tasks. Returns the number of instruments processed.
     fn go_on(&mut self, token: Token) -> usize {
+        self.at_place(token, |place, next, client| {
+            place.go_on(next, token, client)
+        })
+    }
+
+    /// Calls `step` with the number of the next event for a client that has pending tasks. Returns
+    /// its result, or 0.
+    fn at_place(
+        &mut self,
+        token: Token,
+        step: impl FnOnce(&mut Place<'_>, u64, &mut Client) -> usize,
+    ) -> usize {
         let client = self.hub.clients.get_mut(token);
         let Some(client) = client.filter(|client| !client.tasks.is_empty()) else {
             return 0;
@@ -316,7 +328,7 @@ impl DbnAgent {
             now: self.times,
             room: &mut self.room,
         };
-        let done = place.go_on(self.events.next_number(), token, client);
+        let done = step(&mut place, self.events.next_number(), client);
         // A subscription has failed.
         self.hub.has_changed |= client.interest.any != before;
         done
@@ -476,6 +488,10 @@ impl Agent for DbnAgent {
         self.counts.lost.set(self.encoder.lost());
         // Sends what clients accept without waiting.
         for token in self.tokens() {
+            self.at_place(token, |place, next, client| {
+                place.finish(next, token, client);
+                0
+            });
             if let Some(client) = self.hub.clients.get_mut(token) {
                 client.end_replays("the gateway stops", self.times);
                 client.wire.flush(now.mono);

@@ -29,8 +29,8 @@ const TURN: usize = 512;
 const PIECES: usize = 4;
 /// The most events that the past may be behind when the subscription becomes live.
 const NEAR: u64 = 4_096;
-/// The time that a subscription that is live waits for the rest of its past, in nanoseconds. The
-/// disk may be full, and nothing else of the client's records is sent meanwhile.
+/// The time that a subscription that is live waits for progress in the rest of its past, in
+/// nanoseconds. The disk may be full, and nothing else of the client's records is sent meanwhile.
 const PATIENCE: u64 = 10_000_000_000;
 /// The time that the thread waits for more of the log.
 const LOOK: Duration = Duration::from_millis(1);
@@ -48,8 +48,11 @@ pub(super) struct Replay {
     ticket: Option<u64>,
     /// Whether the subscription is live, and its records are held back.
     has_joined: bool,
-    /// The time of the last result, once the subscription is live.
+    /// The time of the last progress, once the subscription is live.
     waits_since: u64,
+    /// The position of the thread at that time. It moves without a result where the log has no
+    /// records for the client.
+    position: u64,
     /// The instruments that the client no longer wants, of which the thread sends records.
     gone: HashSet<InstrumentId>,
 }
@@ -116,6 +119,7 @@ impl Replay {
             ticket: None,
             has_joined: false,
             waits_since: 0,
+            position: 0,
             gone: HashSet::new(),
         }
     }
@@ -209,22 +213,25 @@ impl Replay {
             }
             Err(TryRecvError::Empty) => {}
         }
+        let shared = &running.shared;
+        let position = shared.position.load(Ordering::Acquire);
         if self.has_joined {
+            if position != self.position {
+                (self.position, self.waits_since) = (position, now);
+            }
             return match now.saturating_sub(self.waits_since) < PATIENCE {
                 true => Step::Waits,
-                false => running.shared.late(),
+                false => shared.late(),
             };
         }
         // Stored first, so that a thread that sees `is_last` also sees the bound.
-        let shared = &running.shared;
         shared.bound.store(next, Ordering::Release);
-        let position = shared.position.load(Ordering::Acquire);
         if position == 0 || position.saturating_add(NEAR) < next {
             return Step::Waits;
         }
         shared.ended.store(ended, Ordering::Relaxed);
         shared.is_last.store(true, Ordering::Release);
-        (self.has_joined, self.waits_since) = (true, now);
+        (self.has_joined, self.position, self.waits_since) = (true, position, now);
         Step::Live
     }
 
@@ -490,10 +497,37 @@ pub(super) mod tests {
         assert_eq!(why, "events 7 to 8 did not come from the log in 10 s");
     }
 
+    #[test]
+    fn a_past_without_records_for_the_client_fails_only_without_progress() {
+        let (_sender, pieces) = sync_channel(1);
+        let shared = Arc::new(Shared::default());
+        shared.position.store(7, Ordering::Relaxed);
+        let running = Running {
+            pieces,
+            shared: Arc::clone(&shared),
+        };
+        let mut replay = Replay {
+            running: Some(running),
+            ..replay(false)
+        };
+        let grant = Arc::new(Grant::everything());
+        let mut step = |now| replay.step(None, 9, 0, &grant, now);
+        assert!(matches!(step(0), Step::Live));
+        shared.position.store(8, Ordering::Relaxed);
+        assert!(matches!(step(PATIENCE), Step::Waits));
+        assert!(matches!(step(2 * PATIENCE - 1), Step::Waits));
+        assert!(matches!(step(2 * PATIENCE), Step::Failed(..)));
+    }
+
     /// Returns a subscription to all orders that is live, and whose thread has failed.
     pub(in crate::dbn) fn failed(why: &str) -> Replay {
+        ended(Step::Failed(ErrorCode::InternalError, why.to_owned()))
+    }
+
+    /// Returns a subscription to all orders that is live, and whose thread has ended with this
+    /// result.
+    pub(in crate::dbn) fn ended(step: Step) -> Replay {
         let (sender, pieces) = sync_channel(1);
-        let step = Step::Failed(ErrorCode::InternalError, why.to_owned());
         sender.send(step).unwrap();
         let shared = Arc::default();
         Replay {

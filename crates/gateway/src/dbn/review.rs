@@ -244,8 +244,7 @@ fn begin_again(client: &mut Client, listed: LiveSchemas, revoked: LiveSchemas, n
 
 #[cfg(test)]
 mod tests {
-    use super::super::client::tests::{pair, read, text};
-    use super::super::records::each;
+    use super::super::client::tests::{pair, texts};
     use super::super::replay::tests::replay;
     use super::*;
     use fanfare_market::dbn::live::SystemCode;
@@ -253,15 +252,13 @@ mod tests {
     #[test]
     fn a_replay_that_a_reload_ends_says_so_before_the_records_that_were_held_back() {
         let (mut client, mut other) = pair(false);
-        let (mut received, now) = (Vec::new(), Times::default());
+        let now = Times::default();
         client.tasks.push_back(Task::Replay(Box::new(replay(true))));
         client.hold();
         client.tell(SystemCode::Unset, "live", now);
         begin_again(&mut client, LiveSchemas::NONE, LiveSchemas::NONE, now);
-        read(&mut client, &mut other, &mut received);
-        let told: Vec<String> = each(&received).map(text).collect();
         let ends = "permissions have changed: the replay ends here";
-        assert_eq!(told, [ends, "live"]);
+        assert_eq!(texts(&mut client, &mut other), [ends, "live"]);
         assert!(client.tasks.is_empty());
     }
 }

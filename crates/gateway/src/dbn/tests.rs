@@ -1,8 +1,8 @@
 //! Turns of an agent with one client.
 
-use super::client::tests::{pair, read, text};
-use super::records::each;
-use super::replay::tests::replay;
+use super::client::tests::{pair, texts};
+use super::replay::tests::{ended, replay};
+use super::replay::{Replay, Step};
 use super::*;
 use crate::market::ring::EventRing;
 use crate::notice;
@@ -123,20 +123,30 @@ fn a_renamed_instrument_is_sent_only_to_those_who_may_see_its_new_name() {
     }
 }
 
-#[test]
-fn a_client_whose_past_a_stop_ends_is_told_so_before_its_live_records() {
+/// Returns what a stop sends to a client whose replay is under way, and whose live record is held
+/// back.
+fn told_at_a_stop(replay: Replay) -> Vec<String> {
     let (mut agent, token, mut other) = agent(Phase::Streaming, "");
     let client = agent.hub.clients.get_mut(token).unwrap();
-    client.tasks.push_back(Task::Replay(Box::new(replay(true))));
+    client.tasks.push_back(Task::Replay(Box::new(replay)));
     client.hold();
     client.tell(SystemCode::Unset, "live", Times::default());
     let now = agent.clock.read();
     agent.on_close(now);
     let client = agent.hub.clients.get_mut(token).unwrap();
-    let mut received = Vec::new();
-    read(client, &mut other, &mut received);
-    let told: Vec<String> = each(&received).map(text).collect();
-    assert_eq!(told, ["the gateway stops: the replay ends here", "live"]);
+    texts(client, &mut other)
+}
+
+#[test]
+fn a_client_whose_past_a_stop_ends_is_told_so_before_its_live_records() {
+    let ends = "the gateway stops: the replay ends here";
+    assert_eq!(told_at_a_stop(replay(true)), [ends, "live"]);
+}
+
+#[test]
+fn a_past_that_has_come_to_its_end_is_complete_though_a_stop_follows() {
+    let told = told_at_a_stop(ended(Step::Done));
+    assert_eq!(told, ["Replay of mbo data completed", "live"]);
 }
 
 #[test]

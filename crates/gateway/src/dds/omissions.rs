@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// The interval between two notices of messages dropped by one outlet.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The reasons, in their order.
+/// All reasons, in the order of [`Why`].
 const REASONS: [Why; 3] = [Why::Unacknowledged, Why::Overrun, Why::OverLimit];
 
 /// The notices of the messages that an outlet dropped: the first at once, then sums once a second.

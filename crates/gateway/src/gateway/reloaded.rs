@@ -76,7 +76,7 @@ impl Reloaded {
         }
     }
 
-    /// Adds keys that change, besides those that are named already.
+    /// Adds keys that change and are not named yet.
     pub(crate) fn add_keys(&mut self, keys: Vec<&'static str>) {
         for key in keys {
             if !self.keys.contains(&key) {

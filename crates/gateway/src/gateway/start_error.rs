@@ -19,8 +19,8 @@ pub enum StartError {
     /// A new configuration cannot be used with the former values of keys that the reload does not
     /// change.
     #[error(
-        "this reload does not change {}, with whose former value the new configuration cannot be \
-         used",
+        "the new configuration cannot be used without a change of {}, which this reload does not \
+         make",
         .0.join(", ")
     )]
     Kept(Vec<&'static str>, #[source] ConfigError),

@@ -97,7 +97,7 @@ struct Transaction {
 }
 
 impl Transaction {
-    /// Returns an empty one at this end of the topic.
+    /// Returns an empty transaction at this end of the topic.
     fn at(end: End) -> Self {
         Self {
             end,
@@ -105,7 +105,7 @@ impl Transaction {
         }
     }
 
-    /// Returns its contents. An empty one behind them remains.
+    /// Takes the contents, and leaves an empty transaction behind them.
     fn take(&mut self) -> Self {
         let next = Self::at(self.end);
         mem::replace(self, next)

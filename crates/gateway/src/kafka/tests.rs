@@ -353,6 +353,7 @@ fn messages_are_counted_if_the_answer_to_their_commit_is_lost() {
 
 #[test]
 fn a_restart_is_counted_once_whether_its_commit_or_the_answer_is_lost() {
+    // The begin of the transaction and its message are the first two calls.
     for calls in [2, 3] {
         let folder = Scratch::new("restart");
         let topic = Fake::default();

@@ -470,6 +470,7 @@ fn long_symbols_are_told_apart_and_those_too_long_for_a_key_are_left_out() {
     connected(&first, &second);
     let mut producer = Client::log_on(first.producers(), "P");
     let long = |len| "X".repeat(len);
+    // A third Symbol of 300 bytes is beyond `instances`: the first two are two instances.
     let (one, other) = (long(1_014) + "A", long(1_014) + "B");
     for symbol in [one.clone(), long(1_016), long(1_100), other, long(300), one] {
         producer.send("W", &format!("20001=P-1|55={symbol}|"));

@@ -5,8 +5,8 @@ use crate::block::{Block, Compressor};
 use crate::format::{self, MOST_BLOCK, SegmentHeader};
 use crate::known::Known;
 
-/// Writes a checkpoint after the event with this number, of a run with these bytes and of the
-/// records in front of its end.
+/// Writes a checkpoint after the event with this number: a run with these bytes, these records, and
+/// the end.
 fn write(folder: &Path, number: u64, run: &[u8], records: &[(format::Kind, &[u8])]) {
     let header = SegmentHeader {
         ordinal: 0,
@@ -61,6 +61,7 @@ fn a_checkpoint_with_an_unknown_rule_is_refused_and_kept() {
     drop(writer);
     let last = source.number - 1;
     let mut run = first_run();
+    // The rules of the first feed's book end here.
     run[23] |= 1;
     write(&folder.0, last, &run, &[]);
     let path = folder::view(&folder.0, last);
@@ -77,6 +78,32 @@ fn a_checkpoint_with_an_unknown_rule_is_refused_and_kept() {
     let found = log.verify(|_, _| true).unwrap();
     assert_eq!((found.damage.len(), found.checkpoints), (1, 0));
     assert_eq!(found.damage[0].what, "a rule of a book is unknown");
+}
+
+#[test]
+fn a_log_with_a_checkpoint_of_a_later_version_is_not_repaired() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut source = Source::new(73, 1);
+    append(&mut writer, &mut source, 50);
+    drop(writer);
+    let last = source.number - 1;
+    write(&folder.0, last, &first_run(), &[]);
+    let path = folder::view(&folder.0, last);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[8] += 1;
+    // The CRC of a later version includes the version.
+    bytes[12] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let refused = Log::repair(&folder.0);
+    assert!(
+        matches!(&refused, Err(LogError::Version { path: told, .. }) if *told == path),
+        "{refused:?}"
+    );
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    // Readers use the checkpoint before it, or none.
+    let books = Log::open(&folder.0).unwrap().as_of(At::End).unwrap();
+    assert_eq!(books.number, last);
 }
 
 #[test]

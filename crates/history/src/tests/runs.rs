@@ -10,6 +10,7 @@ fn set_rule(path: &Path) {
     let block = &mut bytes[SEGMENT_HEADER..];
     let header = BlockHeader::read(block).unwrap();
     let block = &mut block[..header.size() as usize];
+    // The rules of the first feed's book begin there.
     block[BLOCK_HEADER + RECORD_HEADER + 22] |= 1 << 3;
     header.write(block);
     std::fs::write(path, bytes).unwrap();

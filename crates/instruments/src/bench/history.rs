@@ -31,6 +31,9 @@ const MOMENTS: u64 = 20;
 /// Bytes per write of the raw program.
 const PIECE: usize = 1 << 16;
 
+/// The memory that is compared: the segments of the log are files, and not part of it.
+const PRIVATE: &str = "RssAnon";
+
 /// The feed of the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -136,9 +139,6 @@ fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     let ended = thread.join();
     ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
-
-/// The memory that is compared: the segments of the log are files, and not part of it.
-const PRIVATE: &str = "RssAnon";
 
 /// Reads the beginning of a log, and then holds its place until all is over.
 fn stand_still(folder: &Path, is_over: &AtomicBool) -> Result<(), BenchError> {

@@ -328,9 +328,9 @@ impl<T> Members<T> {
         }
     }
 
-    /// Takes the error of a connection that could not be made. While sessions join, it is that of
-    /// the first one without a connection. Afterwards a session would come back: if none is
-    /// connected, the gateway is gone, and all end.
+    /// Takes the error of a connection that could not be made. While sessions join, the first one
+    /// without a connection fails by it. Afterwards sessions try again, unless none is connected:
+    /// the gateway is gone then, and all end.
     fn not_connected(&mut self, peers: &mut Peers<'_>, error: io::Error) {
         let mut is_connected = |member: &Member| {
             let peer = peers.get(member.key);
@@ -404,11 +404,12 @@ impl<T: Task> Handler for Members<T> {
 mod tests {
     use super::*;
     use fanfare_gateway::{Config as Settings, Gateway};
+    use std::time::Instant;
 
-    /// A task that takes each end of a session for its own doing.
-    struct Wanderer;
+    /// A task whose sessions log out themselves, and come back.
+    struct Returning;
 
-    impl Task for Wanderer {
+    impl Task for Returning {
         fn on_logout(&mut self, _: usize) -> bool {
             true
         }
@@ -424,10 +425,12 @@ mod tests {
             backoff: Some((soon, soon)),
             ..SessionOptions::new(gateway.consumers(), "C", 1, 4 << 10)
         };
-        let mut sessions = Sessions::connect(&options, 0..3, Wanderer, &Stop::new()).unwrap();
+        let mut sessions = Sessions::connect(&options, 0..3, Returning, &Stop::new()).unwrap();
         gateway.stop().raise();
         gateway.join().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
         while sessions.ended() < 3 {
+            assert!(Instant::now() < until, "sessions have not ended");
             sessions.turn().unwrap();
         }
         let (session, why) = sessions.first_ended().unwrap();

@@ -138,8 +138,8 @@ const SESSION: u8 = 1;
 const STORED: u8 = 2;
 const OVER: u8 = 3;
 
-/// Measures, and returns the results. `stop` is called between blocks, and ends the run early by
-/// true.
+/// Measures, and returns the results. `stop` is called between blocks. If it returns true, the run
+/// ends early.
 ///
 /// # Errors
 /// A port, folder or processor is not available, or a session ended.

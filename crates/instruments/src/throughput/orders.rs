@@ -149,7 +149,7 @@ impl Orders {
         self.ends.is_empty()
     }
 
-    /// Returns the length of the longest order's fields, bytes.
+    /// Returns the length of the longest order's fields, in bytes.
     #[must_use]
     pub fn longest(&self) -> usize {
         let starts = [0].into_iter().chain(self.ends.iter().copied());

@@ -150,7 +150,7 @@ impl HostHandle {
     /// Makes a session from a template of the port, or of any port, as a Logon with this identity
     /// would. The session stays until it is removed. The result is its identity, with the qualifier
     /// that a template with [qualifiers](crate::host::Wildcard::qualified) adds: each call makes
-    /// another session of such a template.
+    /// another session of such a template, where a Logon takes one that is free.
     pub fn make(&self, port: Option<SocketAddr>, id: &SessionId) -> Pending<SessionId> {
         let asked = Box::new((port, id.clone()));
         self.put(Ok(asked), Command::Make)

@@ -110,11 +110,23 @@ fn a_line_that_an_earlier_run_has_begun_is_ended() {
     }
 }
 
+/// Fills the ring with bytes of session 9.
+fn fill_ring(tap: &mut LogTap) {
+    while tap.ring.push(9 << 1, &[b'x'; TIME + 1]).is_ok() {}
+}
+
+/// Returns the lines of a log at its end, as [`lines_of`] does, without those of session 9.
+fn lines_of_others(log: MessageLog, path: &Path) -> Vec<String> {
+    let mut lines = lines_of(log, path);
+    lines.retain(|line| !line.starts_with("session 9 "));
+    lines
+}
+
 /// Returns a lossy log with BEAT under way on session 3, in whose ring nothing more fits.
 fn filled(test: &str) -> (LogTap, MessageLog, PathBuf) {
     let (mut tap, log, path) = small(test, true);
     tap.bytes(at(0), 3, Direction::In, &BEAT[..20]);
-    while tap.ring.push(9 << 1, &[b'x'; TIME + 1]).is_ok() {}
+    fill_ring(&mut tap);
     (tap, log, path)
 }
 
@@ -124,7 +136,7 @@ fn what_may_be_the_rest_of_a_secret_behind_left_out_bytes_is_not_shown() {
     let now = at(0);
     tap.bytes(now, 3, Direction::In, b"lost");
     while log.do_work(now).unwrap() > 0 {}
-    // The rest of a Logon, in three reads, before a message, a broken one and another one.
+    // The rest of a Logon(A) comes in three reads. A message, a broken one and another one follow.
     tap.bytes(now, 3, Direction::In, b"cret\x01108=30\x0196=more");
     tap.bytes(now, 3, Direction::In, b" of it\x0110=0");
     tap.bytes(now, 3, Direction::In, &[b"99\x01", BEAT].concat());
@@ -135,8 +147,7 @@ fn what_may_be_the_rest_of_a_secret_behind_left_out_bytes_is_not_shown() {
         b"8=FIX.4.4\x019=x\x0135=A\x01554=pw\x0110=000\x01",
     );
     tap.bytes(now, 3, Direction::In, BEAT);
-    let mut lines = lines_of(log, &path);
-    lines.retain(|line| !line.starts_with("session 9 "));
+    let lines = lines_of_others(log, &path);
     let (secret, shown): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.contains("in  ***"));
     assert!(!secret.is_empty());
     assert_eq!(
@@ -160,10 +171,8 @@ fn the_first_message_of_a_connection_is_shown_behind_left_out_bytes() {
     tap.bytes(now, 3, Direction::In, b"554=pw");
     tap.begins(3);
     tap.bytes(now, 3, Direction::In, &BEAT[..20]);
-    let mut lines = lines_of(log, &path);
-    lines.retain(|line| !line.starts_with("session 9 "));
     assert_eq!(
-        lines,
+        lines_of_others(log, &path),
         [
             "session 3 in  8=FIX.4.4|9=5|35=0|1",
             "-- 4 bytes were left out",
@@ -187,10 +196,8 @@ fn a_connection_whose_beginning_is_left_out_may_go_on_within_a_secret() {
     );
     while log.do_work(now).unwrap() > 0 {}
     tap.bytes(now, 3, Direction::In, b"cret\x01");
-    let mut lines = lines_of(log, &path);
-    lines.retain(|line| !line.starts_with("session 9 "));
     assert_eq!(
-        lines,
+        lines_of_others(log, &path),
         [
             "session 3 in  8=FIX.4.4|9=5|35=0|1",
             "-- 26 bytes were left out",
@@ -207,7 +214,7 @@ fn a_name_without_room_in_the_ring_precedes_the_next_bytes_of_its_session() {
     tap.name(3, &id("A"));
     tap.bytes(now, 3, Direction::In, BEAT);
     tap.bytes(now, 4, Direction::In, &BEAT[..20]);
-    while tap.ring.push(9 << 1, &[b'x'; TIME + 1]).is_ok() {}
+    fill_ring(&mut tap);
     // Others take the place of the first session, and another connection of the second begins.
     tap.name(3, &id("C"));
     tap.name(3, &id("D"));
@@ -218,10 +225,8 @@ fn a_name_without_room_in_the_ring_precedes_the_next_bytes_of_its_session() {
     tap.bytes(now, 4, Direction::In, BEAT);
     tap.bytes(now, 3, Direction::In, BEAT);
     assert!(tap.late.is_empty());
-    let mut lines = lines_of(log, &path);
-    lines.retain(|line| !line.starts_with("session 9 "));
     assert_eq!(
-        lines,
+        lines_of_others(log, &path),
         [
             "FIX.4.4:A->B in  8=FIX.4.4|9=5|35=0|10=163|",
             "session 4 in  8=FIX.4.4|9=5|35=0|1",

@@ -1,4 +1,4 @@
-//! The troubles of a message log, as the application is told them.
+//! The changes in the state of a message log that the application receives.
 
 use fanfare_fix::session::SessionId;
 use thiserror::Error;

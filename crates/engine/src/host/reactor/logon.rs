@@ -137,8 +137,8 @@ impl<H: Handler> Host<H> {
         Err(Refusal::Stranger(id.clone(), text))
     }
 
-    /// Makes a session from a wildcard of the port, for an operator or a Logon. A Logon takes a
-    /// session that is there and free, where there are qualifiers.
+    /// Makes a session from a wildcard of the port, for an operator or a Logon. Where a wildcard
+    /// has qualifiers, a Logon takes a session that exists and is free.
     pub(in crate::host) fn make(
         &mut self,
         port: usize,

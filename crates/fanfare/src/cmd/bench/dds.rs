@@ -4,6 +4,7 @@ use super::{Part, Stalled, add_all, processors};
 use crate::children::this_binary;
 use crate::print::{measured_out, note, say};
 use crate::range::whole;
+use crate::usage::misuse;
 use anyhow::{Result, anyhow};
 use fanfare_engine::cpu;
 use fanfare_engine::process::Process;
@@ -14,6 +15,9 @@ use fanfare_instruments::bench::dds::{DdsBench, End, Other, add_conversion, serv
 use fanfare_instruments::figures::Figures;
 use std::io;
 use std::process::{ExitCode, Stdio};
+
+/// The last domain id whose ports exist (DDSI-RTPS 9.6.1.1).
+const LAST_DOMAIN: u32 = 232;
 
 /// Measure writing and reading against a plain C program on the same Cyclone DDS.
 ///
@@ -26,9 +30,10 @@ use std::process::{ExitCode, Stdio};
 /// one. The programs alternate in slices, and ratios are medians of the ratios of slices.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// First of two consecutive domain ids. From 101 on, sockets of other programs may have the
-    /// ports of a domain.
-    #[arg(long, value_name = "ID", default_value_t = 98, value_parser = whole::<u32>(0..=232))]
+    /// First of two consecutive domain ids, or the only one of `--stalled`. From 101 on, sockets of
+    /// other programs may have the ports of a domain.
+    #[arg(long, value_name = "ID", default_value_t = 98,
+          value_parser = whole::<u32>(0..=u64::from(LAST_DOMAIN)))]
     domain: u32,
     /// Round trips of each program in each round.
     #[arg(long, value_name = "COUNT", default_value_t = 4_000,
@@ -65,6 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         })?;
         return Ok(ExitCode::SUCCESS);
     }
+    check_domains(args)?;
     let stop = Stop::on_interrupt()?;
     let mut figures = Figures::new("bench dds");
     let bench = DdsBench {
@@ -86,6 +92,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     print(&figures);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns an error unless the domains of the parent process exist.
+fn check_domains(args: &Args) -> Result<()> {
+    if args.stalled.is_none() && args.domain == LAST_DOMAIN {
+        misuse!(
+            "--domain {LAST_DOMAIN} is the last domain: without --stalled, the one behind it is \
+             used as well"
+        );
+    }
+    Ok(())
 }
 
 /// Adds the figures of all measurements.
@@ -170,6 +187,7 @@ fn print(figures: &Figures) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::usage::{STATUS, status_of};
     use clap::Parser;
 
     #[derive(Parser)]
@@ -195,5 +213,17 @@ mod tests {
             let line = ["bench"].into_iter().chain(wrong);
             assert!(Line::try_parse_from(line).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn the_domain_behind_the_first_one_exists_too() {
+        let check = |line: &[&str]| {
+            let line = ["bench"].into_iter().chain(line.iter().copied());
+            check_domains(&Line::parse_from(line).args)
+        };
+        let wrong = check(&["--domain", "232"]).unwrap_err();
+        assert_eq!(status_of(&wrong), ExitCode::from(STATUS));
+        check(&["--domain", "231"]).unwrap();
+        check(&["--domain", "232", "--stalled", "drop"]).unwrap();
     }
 }

@@ -18,9 +18,10 @@ use std::time::{Duration, Instant};
 
 /// The interval of the requests of the page and of Prometheus.
 const EACH: Duration = Duration::from_secs(1);
-/// The page's requests of each interval, and of every other interval (`console/page/src/plant.ts`).
-/// The page asks for the longest queue only while no session lags.
+/// The page's requests of each interval (`console/page/src/plant.ts`).
 const ALWAYS: [&str; 3] = ["status", "lines", "counters"];
+/// The page's requests of every other interval. The page asks for the longest queue only while no
+/// session lags.
 const OFTEN: [&str; 4] = [
     "stages",
     "sessions?sort=lag&limit=5",
@@ -246,7 +247,7 @@ mod tests {
             .collect()
     }
 
-    /// Returns the requests in the page's source, with their numbers.
+    /// Returns the requests in the page's source, with their limits.
     fn of_page(source: &str) -> BTreeSet<String> {
         let sessions = all_after(source, "by(\"", ", (").into_iter().map(|by| {
             let (sort, limit) = by.split_once("\", ").unwrap();

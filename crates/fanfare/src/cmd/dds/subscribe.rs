@@ -32,7 +32,7 @@ const FILL_WAIT: Duration = Duration::from_secs(1);
 ///
 /// The command ends when it has received the number of samples that the Done token announces. The
 /// exit status is 1 if samples are lost, overtaken, wrong or not printed, if a publisher in shared
-/// memory had no place for this subscriber to the end, or if a publisher has not said Done when the
+/// memory is not read at the end for lack of a place, or if a publisher has not said Done when the
 /// command ends by --idle.
 ///
 /// Lost samples are counted for each publisher by itself; over DDS, a participant is one publisher.
@@ -183,9 +183,9 @@ impl Hints {
         if !self.crowded && subscriber.crowded() > 0 {
             self.crowded = true;
             note!(
-                "fanfare: a publisher has 64 subscribers, or this subscriber 64 publishers, the \
-                 most in shared memory, or the system lacks descriptors or memory: its samples are \
-                 received once that has changed"
+                "fanfare: a publisher is not read for now: it has 64 subscribers, or this \
+                 subscriber reads 64 publishers, the most in shared memory, or the system lacks \
+                 descriptors or memory"
             );
         }
         if !self.misfit && subscriber.incompatible() > 0 && !subscriber.is_matched() {
@@ -288,7 +288,7 @@ struct Outcome {
     lost: u64,
     /// Samples that newer ones replaced before they were read.
     overtaken: u64,
-    /// Publishers from which nothing was received, for lack of a place, at the end.
+    /// Publishers in shared memory that are not read at the end, for lack of a place.
     crowded: u64,
     echo_failed: u64,
     departures: Departures,
@@ -392,7 +392,7 @@ impl Outcome {
         }
         if self.crowded > 0 {
             let publishers = counted(self.crowded, "publisher");
-            note!("nothing came from {publishers}: there was no place in shared memory to the end");
+            note!("{publishers} in shared memory could not be read, for lack of a place");
         }
         if self.end.closed > 0 {
             let topics = counted(self.end.closed, "topic");

@@ -83,7 +83,7 @@ pub(super) struct Market {
     version: Version,
     /// Sessions join, change their subscriptions, log out and disconnect at random; the same seed
     /// makes each session do the same. No session subscribes to more than the other options state.
-    /// All sessions have ended once none is connected and the gateway cannot be reached.
+    /// All sessions end once none is connected and the gateway cannot be reached.
     #[arg(long, value_name = "SEED", requires = "subscribe")]
     churn: Option<u64>,
     /// End after this many seconds.

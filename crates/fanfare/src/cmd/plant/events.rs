@@ -396,8 +396,8 @@ mod tests {
 
     #[test]
     fn a_file_that_ends_within_a_line_has_the_next_event_on_a_line_of_its_own() {
-        let name = format!("fanfare-events-half-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let scratch = Scratch::new("events-half").unwrap();
+        let path = scratch.file("log");
         let requests = Reload::new();
         let mut out = Output::<File>::begin(&path, requests.clone());
         std::fs::remove_file(&path).unwrap();
@@ -406,7 +406,6 @@ mod tests {
         out.open_if_due(0);
         out.put_line("event 1");
         let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
         assert_eq!((text.as_str(), written(&out)), ("{\"ev\nevent 1\n", 1));
     }
 

@@ -50,7 +50,7 @@ fn push_all(client: &mut Client, records: &[u8], now: Times) {
 }
 
 /// Reads the available bytes, and checks that all records are whole.
-pub(in crate::dbn) fn read(client: &mut Client, other: &mut TcpStream, all: &mut Vec<u8>) {
+fn read(client: &mut Client, other: &mut TcpStream, all: &mut Vec<u8>) {
     other.set_nonblocking(true).unwrap();
     let mut room = vec![0; 1 << 16];
     loop {
@@ -176,7 +176,14 @@ fn a_new_instrument_awaits_the_past_of_all_instruments_but_not_that_of_others() 
     }
 }
 
-pub(in crate::dbn) fn text(record: &[u8]) -> String {
+/// Reads the available records, and returns their texts.
+pub(in crate::dbn) fn texts(client: &mut Client, other: &mut TcpStream) -> Vec<String> {
+    let mut received = Vec::new();
+    read(client, other, &mut received);
+    each(&received).map(text).collect()
+}
+
+fn text(record: &[u8]) -> String {
     let text = record[16..].split(|byte| *byte == 0).next().unwrap();
     String::from_utf8(text.to_vec()).unwrap()
 }

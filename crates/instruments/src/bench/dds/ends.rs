@@ -282,7 +282,7 @@ fn write(writer: &Writer, buffer: &mut CdrBuffer, quote: Quote) -> Result<(), Er
     writer.write(quote.put(buffer)?)
 }
 
-/// Reads all members of a sample; the compiler has to take them for used.
+/// Reads all members of a sample; the compiler must assume that they are used.
 #[inline]
 fn read(sample: &Sample<'_>) -> Option<Quote> {
     Quote::read(sample.bytes()).map(black_box)

@@ -51,7 +51,7 @@ impl Quote {
         }
     }
 
-    /// Makes a sample of it.
+    /// Makes a sample of the Quote.
     #[inline]
     pub(super) fn put(self, buffer: &mut CdrBuffer) -> Result<&[u8], Error> {
         buffer.begin();

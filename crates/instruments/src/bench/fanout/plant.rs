@@ -401,3 +401,38 @@ pub fn add_baseline(
     figures.set_ok(of_raw.lost == 0);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_fix::tag;
+
+    /// Returns a message with other digits in the values that tell the time and the sum.
+    fn without_times(message: &[u8]) -> String {
+        let text = String::from_utf8_lossy(message);
+        let times = [tag::SENDING_TIME, tag::CHECK_SUM].map(|tag| format!("{tag}="));
+        let masked = text.split('\x01').map(|field| {
+            match times.iter().any(|time| field.starts_with(time.as_str())) {
+                true => field.replace(|c: char| c.is_ascii_digit(), "0"),
+                false => field.to_owned(),
+            }
+        });
+        masked.collect::<Vec<_>>().join("|")
+    }
+
+    #[test]
+    fn the_baseline_alone_sends_what_the_gateway_does() {
+        let bench = FanoutBench {
+            consumers: 1,
+            workers: 1,
+            processors: Processors::default(),
+        };
+        let mut plant = bench.start(&bench.config(), Vec::new()).unwrap();
+        let sample = plant.sample().unwrap();
+        plant.stop().unwrap();
+        assert_eq!(
+            without_times(&sample_message().unwrap()),
+            without_times(&sample)
+        );
+    }
+}

@@ -177,10 +177,7 @@ impl Producer {
     /// The connection broke.
     pub(in crate::bench) fn send(&mut self) -> io::Result<u64> {
         self.seq += 1;
-        self.fields.clear();
-        self.fields.extend_from_slice(SNAPSHOT);
-        self.fields
-            .extend_from_slice(format!("20001=0-{}\x01", self.seq).as_bytes());
+        write_marked(&mut self.fields, self.seq);
         let now = self.clock.read();
         let time = SendingTime::new(now.utc, Precision::Millis);
         let body = SharedBody::new(b"W", &self.fields).map_err(io::Error::other)?;
@@ -195,16 +192,25 @@ impl Producer {
     }
 }
 
-/// Returns a snapshot as a consumer would receive it.
+/// Writes the fields of the snapshot that a producer sends with this MsgSeqNum(34).
+fn write_marked(fields: &mut Vec<u8>, seq: u64) {
+    fields.clear();
+    fields.extend_from_slice(SNAPSHOT);
+    fields.extend_from_slice(format!("20001=0-{seq}\x01").as_bytes());
+}
+
+/// Returns the first snapshot after the Logon as the first consumer would receive it.
 ///
 /// # Errors
 /// The message does not fit its buffer, which is not expected.
 pub(in crate::bench) fn sample_message() -> io::Result<Vec<u8>> {
     let header = SessionHeader::new(b"FIX.4.4", b"FANFARE", b"CONSUMER0");
     let time = SendingTime::new(Clock::new().read().utc, Precision::Millis);
-    let body = SharedBody::new(b"W", SNAPSHOT).map_err(io::Error::other)?;
+    let mut fields = Vec::new();
+    write_marked(&mut fields, 2);
+    let body = SharedBody::new(b"W", &fields).map_err(io::Error::other)?;
     let mut out = vec![0; 1024];
-    let len = header.and_then(|header| header.write(&mut out, 1, &time, &body));
+    let len = header.and_then(|header| header.write(&mut out, 2, &time, &body));
     out.truncate(len.map_err(io::Error::other)?);
     Ok(out)
 }

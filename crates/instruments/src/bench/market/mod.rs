@@ -241,9 +241,12 @@ fn baseline(count: usize) -> Result<(RawAgent, (Feed, Receivers)), BenchError> {
     Ok((agent, (Feed::new(line)?, far)))
 }
 
+/// Open files besides those of the connections.
+const OTHER_FILES: u64 = 200;
+
 /// Raises the limit of open files for both ends of this many connections.
 fn allow_connections(count: usize) -> Result<(), BenchError> {
-    allow_files(2 * count as u64 + 200)
+    allow_files(2 * count as u64 + OTHER_FILES)
 }
 
 fn add(figures: &mut Figures, prefix: &str, [(raw, ours), (one, other)]: &[Pair; 2]) {

@@ -262,7 +262,7 @@ fn patiently(
     }
 }
 
-/// The time of a remark that would otherwise be repeated for each sample.
+/// The time of the last remark, which would otherwise be made for each sample.
 #[derive(Debug, Default)]
 struct Remark(Option<Instant>);
 
@@ -270,7 +270,7 @@ impl Remark {
     /// The least time between two remarks.
     const APART: Duration = Duration::from_secs(10);
 
-    /// Returns whether to make the remark now: it is the first one, or the last one is long ago.
+    /// Returns whether the remark is due. It is then taken to be made now.
     fn is_due(&mut self, now: Instant) -> bool {
         let is_due = self.0.is_none_or(|last| now >= last + Self::APART);
         if is_due {

@@ -86,8 +86,8 @@ pub struct PacketNumbers {
     pub count: u32,
     /// The next number, if the packet announces it for
     /// [`Arbiter::announce`](crate::Arbiter::announce): NewSeqNo(36) of a SequenceReset that does
-    /// not go on with the number after its own. Messages of the new run that follow it in the
-    /// packet do not count: they are taken as a packet of their own.
+    /// not go on with the number after its own. The first and the count are without the messages
+    /// of the new run that follow it in the packet.
     pub next: Option<u32>,
 }
 
@@ -97,94 +97,23 @@ impl PacketNumbers {
     ///
     /// A number fits if the packet has it already or if it is the next one. With `slack`, a number
     /// up to so many further ahead also fits and all numbers in front of it count, while a number
-    /// below the first one fits and does not count.
+    /// below the first one fits and does not count. Behind a SequenceReset, the first 1,025 numbers
+    /// of the new run fit and do not count.
     #[inline]
-    fn add(&mut self, number: Option<u32>, next: Option<u32>, slack: u32) -> bool {
+    pub(crate) fn add(&mut self, number: Option<u32>, next: Option<u32>, slack: u32) -> bool {
         if let Some(number) = number {
             let place = number.wrapping_sub(*self.first.get_or_insert(number));
-            if place <= self.count.saturating_add(slack) {
+            let begins = |next| u64::from(number.wrapping_sub(next)) <= REORDER;
+            let is_of_new_run = self.count > 0 && self.next.is_some_and(begins);
+            if !is_of_new_run && place <= self.count.saturating_add(slack) {
                 self.count = self.count.max(place.saturating_add(1));
-            } else if slack == 0 || place < 1 << 31 {
+            } else if !is_of_new_run && (slack == 0 || place < 1 << 31) {
                 return false;
             }
         }
         let goes_on = number.map(|number| number.wrapping_add(1));
         self.next = next.filter(|_| next != goes_on).or(self.next);
         true
-    }
-}
-
-/// The numbers in one packet, and those of a new run in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct PacketRuns {
-    /// The numbers up to a SequenceReset, or all.
-    pub(crate) old: PacketNumbers,
-    /// The numbers of the run that the SequenceReset announces, if messages of it follow in the
-    /// packet.
-    pub(crate) new: PacketNumbers,
-    /// The offset of the first of these messages.
-    pub(crate) at: usize,
-}
-
-/// Whether the number of a message fits in its packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fit {
-    Fits,
-    /// It is the first number of a new run.
-    Begins,
-    Unfit,
-}
-
-impl PacketRuns {
-    /// Returns whether messages of a new run follow a SequenceReset.
-    pub(crate) const fn has_new(&self) -> bool {
-        self.new.count > 0
-    }
-
-    /// Adds the numbers of a message, if its own one fits, as [`PacketNumbers::add`]. Behind a
-    /// SequenceReset, one of the first 1,025 numbers of the new run begins that run, whose numbers
-    /// fit in the same way. The messages behind it are all of that run.
-    #[inline]
-    pub(crate) fn add(&mut self, number: Option<u32>, next: Option<u32>, slack: u32) -> Fit {
-        match self.old.next {
-            None => Fit::of(self.old.add(number, next, slack)),
-            Some(begin) => self.add_behind(begin, (number, next), slack),
-        }
-    }
-
-    /// Adds the numbers of a message behind a SequenceReset to `begin`.
-    #[cold]
-    fn add_behind(
-        &mut self,
-        begin: u32,
-        (number, next): (Option<u32>, Option<u32>),
-        slack: u32,
-    ) -> Fit {
-        if self.has_new() {
-            return Fit::of(self.new.add(number, next, slack));
-        }
-        let ends_before = |first: u32| first.wrapping_add(self.old.count) == begin;
-        match number {
-            // The numbers go on.
-            Some(_) if self.old.first.is_some_and(ends_before) => self.old.next = None,
-            Some(number)
-                if self.old.count > 0 && u64::from(number.wrapping_sub(begin)) <= REORDER =>
-            {
-                self.new.add(Some(number), next, slack);
-                return Fit::Begins;
-            }
-            _ => {}
-        }
-        Fit::of(self.old.add(number, next, slack))
-    }
-}
-
-impl Fit {
-    const fn of(fits: bool) -> Self {
-        match fits {
-            true => Self::Fits,
-            false => Self::Unfit,
-        }
     }
 }
 
@@ -200,24 +129,16 @@ mod tests {
         assert!("".parse::<SequenceField>().is_err());
     }
 
-    /// Adds the numbers of messages, each of which fits or not. Returns those of both runs.
-    fn added(slack: u32, messages: &[(Option<u32>, Option<u32>, bool)]) -> [PacketNumbers; 2] {
-        let mut runs = PacketRuns::default();
+    /// Adds the numbers of messages, each of which fits or not.
+    fn added(slack: u32, messages: &[(Option<u32>, Option<u32>, bool)]) -> PacketNumbers {
+        let mut numbers = PacketNumbers::default();
         for &(number, next, fits) in messages {
-            let before = runs;
-            let fit = runs.add(number, next, slack);
-            assert_eq!(fit != Fit::Unfit, fits, "{number:?}");
-            assert_eq!(fit == Fit::Begins, runs.has_new() && !before.has_new());
-            assert!(fits || runs == before);
+            let before = numbers;
+            assert_eq!(numbers.add(number, next, slack), fits, "{number:?}");
+            assert!(fits || numbers == before);
         }
-        [runs.old, runs.new]
+        numbers
     }
-
-    const NONE: PacketNumbers = PacketNumbers {
-        first: None,
-        count: 0,
-        next: None,
-    };
 
     #[test]
     fn numbers_of_a_packet_follow_each_other() {
@@ -236,28 +157,19 @@ mod tests {
                 (None, None, true),
                 (Some(last), None, true),
                 // These are of the run that was announced.
-                (Some(500 + 1_025), None, false),
-                (Some(499), None, false),
                 (Some(500), None, true),
                 (Some(501), None, true),
-                (None, None, true),
-                (Some(503), None, false),
+                (Some(500 + 1_024), None, true),
+                (Some(500 + 1_025), None, false),
                 (Some(499), None, false),
-                (Some(last), None, false),
-                (Some(502), Some(7), true),
             ],
         );
-        let old = PacketNumbers {
+        let expected = PacketNumbers {
             first: Some(last),
             count: 3,
             next: Some(500),
         };
-        let new = PacketNumbers {
-            first: Some(500),
-            count: 3,
-            next: Some(7),
-        };
-        assert_eq!(numbers, [old, new]);
+        assert_eq!(numbers, expected);
     }
 
     #[test]
@@ -280,45 +192,22 @@ mod tests {
             count: 1_030,
             next: None,
         };
-        assert_eq!(numbers, [expected, NONE]);
+        assert_eq!(numbers, expected);
     }
 
     #[test]
     fn a_reset_to_the_number_that_is_next_anyway_restarts_nothing() {
-        // The second one has the number of a message before it.
-        for number in [6, 5] {
-            let messages = [
-                (Some(5), None, true),
-                (Some(6), None, true),
-                (Some(number), Some(7), true),
-                (Some(7), None, true),
-                (Some(8), None, true),
-            ];
-            let expected = PacketNumbers {
-                first: Some(5),
-                count: 4,
-                next: None,
-            };
-            assert_eq!(added(0, &messages), [expected, NONE]);
-        }
-    }
-
-    #[test]
-    fn a_new_run_may_begin_with_a_later_number_and_with_slack_leave_out_some() {
         let messages = [
-            (Some(9), None, true),
-            (Some(10), Some(1), true),
-            (Some(3), None, true),
-            (Some(6), None, true),
-            (Some(2), None, true),
+            (Some(5), None, true),
+            (Some(6), Some(7), true),
+            (Some(7), None, true),
         ];
-        let numbers = |first, count, next| PacketNumbers {
-            first: Some(first),
-            count,
-            next,
+        let expected = PacketNumbers {
+            first: Some(5),
+            count: 3,
+            next: None,
         };
-        let expected = [numbers(9, 2, Some(1)), numbers(3, 4, None)];
-        assert_eq!(added(1_024, &messages), expected);
+        assert_eq!(added(0, &messages), expected);
     }
 
     #[test]

@@ -37,9 +37,8 @@ pub struct ChannelConfig {
     /// message whose number is more than 1,024 further ahead than the next one
     /// ([`Refusal::Order`]); numbers that are left out within a packet are not reported, but show
     /// in those of its messages. Otherwise a packet ends in front of a message whose number is
-    /// neither one of those before it in the packet nor the next one. Messages behind a
-    /// SequenceReset are as a packet of their own, if the first of them has one of the first 1,025
-    /// numbers of the new run.
+    /// neither one of those before it in the packet nor the next one, except behind a SequenceReset
+    /// (see [`PacketNumbers`](crate::PacketNumbers)).
     pub as_it_comes: bool,
     /// When a packet without a number is delivered.
     pub unnumbered: Unnumbered,
@@ -205,8 +204,7 @@ pub struct Delivered<'a> {
     pub line: Line,
     /// The time at which it arrived, as in [`Datagram::received`].
     pub received: u64,
-    /// The length of its packet in bytes, with the preamble; for messages of a new run behind a
-    /// SequenceReset in it, that of these messages.
+    /// The length of its packet in bytes, with the preamble.
     pub packet_len: usize,
     /// Whether it is the first message of its packet that is delivered.
     pub is_first: bool,

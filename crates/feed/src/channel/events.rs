@@ -6,6 +6,7 @@ use super::packet::{Packet, PacketReader};
 use crate::arbiter::{self, Gap};
 use crate::framing::{FrameErrorKind, Header, Split};
 use crate::line::Line;
+use crate::numbers::PacketNumbers;
 use fanfare_fast::Program;
 use std::ops::ControlFlow;
 
@@ -13,8 +14,6 @@ use std::ops::ControlFlow;
 #[derive(Debug)]
 pub(super) struct Delivery {
     pub(super) packet: Packet,
-    /// The messages of a new run behind those of the packet, until they are received.
-    pub(super) rest: Packet,
     /// Whether waiting packets without a number are due.
     pub(super) is_end: bool,
     /// Whether another line has brought the same bytes, which could not be decoded to their end.
@@ -48,7 +47,6 @@ impl Default for Delivery {
     fn default() -> Self {
         Self {
             packet: Packet::default(),
-            rest: Packet::default(),
             is_end: false,
             is_known_bad: false,
             is_delivering: false,
@@ -120,20 +118,10 @@ impl Delivery {
                 return Some(next);
             }
             if !reader.replace(body, &mut self.packet) {
-                if self.packet.has_stopped() {
-                    self.split(reader, body);
-                }
                 return None;
             }
             self.at = 0;
         }
-    }
-
-    /// Decodes the messages of a new run, which are received after those before them.
-    #[cold]
-    fn split(&mut self, reader: &mut PacketReader, body: &[u8]) {
-        reader.read_rest(body, &mut self.packet);
-        self.packet.split(&mut self.rest);
     }
 
     /// Delivers a message of the packet.
@@ -474,16 +462,13 @@ impl Channel {
         if !std::mem::take(&mut self.hand.tells) {
             return;
         }
-        let runs = *self.hand.packet.runs();
+        let numbers = self.hand.packet.numbers();
         // The packet was in order by its first number, and no other packet has arrived since.
-        self.arbitrate_in_hand(datagram, runs.old);
+        self.arbitrate_in_hand(datagram, numbers);
         let start = self.config.preamble.len();
         if let (Some(recent), Some(body)) = (&mut self.recent, datagram.bytes.get(start..)) {
             let is_whole = self.hand.packet.fault().is_none();
-            recent.keep(body, (runs, is_whole));
-        }
-        if runs.has_new() {
-            self.take_in_rest(datagram);
+            recent.keep(body, (numbers, is_whole));
         }
     }
 
@@ -536,17 +521,20 @@ impl Channel {
                 if !is_whole {
                     hand.own.clear();
                     hand.own.extend_from_slice(unit.bytes);
+                    let numbers = PacketNumbers {
+                        first: Some(unit.sequence),
+                        count: unit.count,
+                        next: None,
+                    };
                     let index = unit.line.index().min(readers.len() - 1);
                     readers[index].begin(&mut hand.packet);
                     hand.packet.stream();
+                    hand.packet.expect(numbers);
                     (hand.streams, hand.tells) = (true, false);
                     stats.decoded += 1;
                     stats.decoded_again += u64::from(start == 0);
                 }
-                // A rest was counted with the messages in front of it.
-                if !hand.packet.is_rest() {
-                    stats.deliver(unit.bytes.len() - start);
-                }
+                stats.deliver(unit.bytes.len() - start);
                 None
             }
         }

@@ -48,9 +48,9 @@ pub use config::{
 };
 pub use events::Events;
 
-use crate::arbiter::{Arbiter, MAX_COUNT, Refusal, Unit, Verdict};
+use crate::arbiter::{Arbiter, MAX_COUNT, Unit, Verdict};
 use crate::line::Line;
-use crate::numbers::{PacketNumbers, PacketRuns, new_numbers};
+use crate::numbers::{PacketNumbers, new_numbers};
 use crate::preamble::TooShort;
 use crate::recent::Recent;
 use events::Delivery;
@@ -77,7 +77,7 @@ pub struct Channel {
     announces: bool,
     arbiter: Arbiter,
     /// Packets read lately, with their numbers, and whether they could be decoded to their end.
-    recent: Option<Recent<(PacketRuns, bool)>>,
+    recent: Option<Recent<(PacketNumbers, bool)>>,
     kept: Kept,
     /// The packet that the arbiter doubts.
     suspect: Packet,
@@ -153,7 +153,7 @@ impl Channel {
         let len = self.readers[index].read(stream, Extent::UpToReset, packet);
         let is_whole = packet.fault().is_none();
         if let (Some(recent), Some(cut)) = (&mut self.recent, stream.get(..len)) {
-            recent.keep(cut, (*packet.runs(), is_whole));
+            recent.keep(cut, (packet.numbers(), is_whole));
         }
         (len, packet.numbers())
     }
@@ -243,7 +243,7 @@ impl Channel {
         if let Some((numbers, _)) = numbers {
             self.hand.packet.clear(numbers);
         } else if !is_read {
-            self.hand.packet.clear(PacketRuns::default());
+            self.hand.packet.clear(PacketNumbers::default());
         } else {
             self.read_numbers(datagram.line, body, number, streams);
         }
@@ -299,7 +299,7 @@ impl Channel {
         self.stats.decoding += self.hand.packet.decoding();
         if let Some(recent) = &mut self.recent {
             let packet = &self.hand.packet;
-            recent.keep(body, (*packet.runs(), packet.fault().is_none()));
+            recent.keep(body, (packet.numbers(), packet.fault().is_none()));
         }
     }
 
@@ -312,56 +312,28 @@ impl Channel {
         self.stats.decoding += self.hand.packet.decoding();
     }
 
-    /// Decodes all messages of a packet into the hand, if it does not have them.
-    fn read_all(&mut self, datagram: Datagram<'_>) {
-        if self.hand.packet.is_decoded() {
-            return;
-        }
-        let body = datagram.bytes.get(self.config.preamble.len()..);
-        let index = datagram.line.index().min(self.readers.len() - 1);
-        let Self { readers, hand, .. } = self;
-        readers[index].read_all(body.unwrap_or_default(), &mut hand.packet);
-        self.stats.decoded += 1;
-        self.stats.decoding += self.hand.packet.decoding();
-    }
-
     /// Determines whether the packet in hand is delivered now, waits, or is dropped.
     fn take_in(&mut self, datagram: Datagram<'_>) {
-        self.stats.packets[datagram.line.index()] += 1;
+        let Datagram {
+            line,
+            now,
+            received,
+            bytes,
+            ..
+        } = datagram;
+        self.stats.packets[line.index()] += 1;
         let numbers = self.hand.packet.numbers();
-        if numbers.first.is_none() {
+        let Some(sequence) = numbers.first else {
             return self.without_number(datagram);
-        }
+        };
         if self.hand.tells {
             self.hand.packet.stream();
-            self.hand.packet.stop_at_new_run();
             return self.begin_stream(datagram, 0);
         }
-        let verdict = self.judge(datagram, numbers);
-        let is_placed = !matches!(verdict, Verdict::Suspect | Verdict::Refused(_));
-        if is_placed && self.hand.packet.runs().has_new() {
-            return self.take_in_runs(datagram, verdict);
-        }
-        match verdict {
-            Verdict::Deliver { skip } => self.deliver(datagram, skip),
-            Verdict::Held => self.keep(),
-            Verdict::Suspect => std::mem::swap(&mut self.suspect, &mut self.hand.packet),
-            Verdict::Refused(why) => self.refuse(datagram, why),
-            // Messages are delivered in order, which consumers rely on. One that can use late ones
-            // still misses these, whatever the arbiter does, and asks its replay for them.
-            Verdict::Duplicate | Verdict::Late { .. } => {}
-        }
-    }
-
-    /// Passes a packet with these numbers, or a part of one, to the arbiter.
-    #[inline(always)]
-    fn judge(&mut self, datagram: Datagram<'_>, numbers: PacketNumbers) -> Verdict {
-        let (line, now, received) = (datagram.line, datagram.now, datagram.received);
-        let sequence = numbers.first.unwrap_or_default();
         let unit = Unit {
             sequence,
             count: numbers.count,
-            bytes: datagram.bytes,
+            bytes,
         };
         let mut verdict = self.arbiter.receive_stamped(now, received, line, unit);
         if self.config.passes() {
@@ -383,78 +355,23 @@ impl Channel {
         {
             self.kept.put(ticket, &mut self.suspect);
         }
-        verdict
-    }
-
-    /// Determines what becomes of the packet in hand, which has messages of a new run: they are as
-    /// a packet of their own, behind the others, whose verdict is `old`.
-    #[cold]
-    fn take_in_runs(&mut self, datagram: Datagram<'_>, old: Verdict) {
-        let ticket = self.arbiter.ticket();
-        let rest = self.rest_of(datagram);
-        let new = self.judge(rest, self.hand.packet.runs().new);
-        let is_useless = |verdict| matches!(verdict, Verdict::Duplicate | Verdict::Late { .. });
-        if is_useless(old) && is_useless(new) {
-            return;
+        match verdict {
+            Verdict::Deliver { skip } => self.deliver(datagram, skip),
+            Verdict::Held | Verdict::Suspect => self.keep(),
+            Verdict::Refused(why) => {
+                self.hand.refused = Some(BadPacket {
+                    line,
+                    offset: datagram.offset,
+                    len: bytes.len(),
+                    delivered: 0,
+                    number: None,
+                    fault: Fault::Refused(why),
+                });
+            }
+            // Messages are delivered in order, which consumers rely on. One that can use late ones
+            // still misses these, whatever the arbiter does, and asks its replay for them.
+            Verdict::Duplicate | Verdict::Late { .. } => {}
         }
-        self.read_all(datagram);
-        if let (Verdict::Deliver { skip }, Verdict::Deliver { .. }) = (old, new) {
-            // To the arbiter, the numbers go on.
-            return self.begin(datagram, skip);
-        }
-        self.hand.packet.split(&mut self.hand.rest);
-        match (old, ticket) {
-            (Verdict::Deliver { skip }, _) => self.begin(datagram, skip),
-            (Verdict::Held, Some(ticket)) => self.kept.put(ticket, &mut self.hand.packet),
-            _ => {}
-        }
-        if let Verdict::Deliver { skip } = new {
-            std::mem::swap(&mut self.hand.packet, &mut self.hand.rest);
-            return self.begin(rest, skip);
-        }
-        self.keep_rest(rest, new);
-    }
-
-    /// Passes the messages of a new run to the arbiter, behind those of the packet in hand, which
-    /// are delivered: they wait until the run begins.
-    #[cold]
-    fn take_in_rest(&mut self, datagram: Datagram<'_>) {
-        let rest = self.rest_of(datagram);
-        let verdict = self.judge(rest, self.hand.packet.runs().new);
-        self.keep_rest(rest, verdict);
-    }
-
-    /// Returns the messages of a new run in the packet in hand. Their packet has no preamble, which
-    /// would number them all.
-    fn rest_of<'b>(&self, datagram: Datagram<'b>) -> Datagram<'b> {
-        let bytes = datagram.bytes.get(self.hand.packet.runs().at..);
-        Datagram {
-            bytes: bytes.unwrap_or_default(),
-            ..datagram
-        }
-    }
-
-    /// Keeps the messages of a new run until their turn comes, by the verdict on them.
-    fn keep_rest(&mut self, datagram: Datagram<'_>, verdict: Verdict) {
-        match (verdict, self.arbiter.ticket()) {
-            (Verdict::Held, Some(ticket)) => self.kept.put(ticket, &mut self.hand.rest),
-            (Verdict::Suspect, _) => std::mem::swap(&mut self.suspect, &mut self.hand.rest),
-            (Verdict::Refused(why), _) => self.refuse(datagram, why),
-            _ => {}
-        }
-    }
-
-    /// Leaves out a packet that the arbiter cannot use.
-    #[cold]
-    fn refuse(&mut self, datagram: Datagram<'_>, why: Refusal) {
-        self.hand.refused = Some(BadPacket {
-            line: datagram.line,
-            offset: datagram.offset,
-            len: datagram.bytes.len(),
-            delivered: 0,
-            number: None,
-            fault: Fault::Refused(why),
-        });
     }
 
     fn announce(&mut self, numbers: PacketNumbers) {
@@ -483,13 +400,17 @@ impl Channel {
         self.announce(numbers);
     }
 
-    /// Keeps the packet in hand until it is in order, if its bytes alone are not enough.
+    /// Keeps the packet in hand until it is in order.
     fn keep(&mut self) {
-        if self.config.keep_dictionary
-            && self.hand.packet.is_decoded()
-            && let Some(ticket) = self.arbiter.ticket()
-        {
-            self.kept.put(ticket, &mut self.hand.packet);
+        if !self.config.keep_dictionary {
+            return;
+        }
+        match self.arbiter.ticket() {
+            None => std::mem::swap(&mut self.suspect, &mut self.hand.packet),
+            Some(ticket) if self.hand.packet.is_decoded() => {
+                self.kept.put(ticket, &mut self.hand.packet);
+            }
+            Some(_) => {}
         }
     }
 
@@ -498,9 +419,11 @@ impl Channel {
         if self.hand.packet.is_decoded() {
             return self.begin(datagram, skip);
         }
+        let numbers = self.hand.packet.numbers();
         let index = datagram.line.index().min(self.readers.len() - 1);
         self.readers[index].begin(&mut self.hand.packet);
         self.hand.packet.stream();
+        self.hand.packet.expect(numbers);
         self.begin_stream(datagram, skip);
     }
 

@@ -3,7 +3,7 @@
 use super::config::{ChannelConfig, Fault, Loss, Stopwatch};
 use crate::arbiter::Refusal;
 use crate::line::REORDER;
-use crate::numbers::{Fit, PacketNumbers, PacketRuns, new_numbers};
+use crate::numbers::{PacketNumbers, new_numbers};
 use fanfare_fast::program::{FieldId, FieldKind, Place, RESET_ID, Reading, Reset, TemplateProgram};
 use fanfare_fast::{Cell, CodecError, Decoder, Fields, Program, Record, Value};
 
@@ -14,13 +14,7 @@ use fanfare_fast::{Cell, CodecError, Decoder, Fields, Program, Record, Value};
 pub(super) struct Packet {
     messages: Vec<Decoded>,
     used: usize,
-    numbers: PacketRuns,
-    /// The index of the first message of a new run.
-    new: Option<usize>,
-    /// Whether decoding stops at that message.
-    stops: bool,
-    /// Whether these are the messages of a new run, and others were in front of them.
-    is_rest: bool,
+    numbers: PacketNumbers,
     fault: Option<Fault>,
     /// Whether a message has cleared the previous values.
     is_cleared: bool,
@@ -68,14 +62,9 @@ impl Decoded {
 }
 
 impl Packet {
-    /// Returns the sequence numbers of the packet, without those of a new run.
+    /// Returns the sequence numbers of the packet.
     pub(super) const fn numbers(&self) -> PacketNumbers {
-        self.numbers.old
-    }
-
-    /// Returns the sequence numbers of the packet, and those of a new run.
-    pub(super) const fn runs(&self) -> &PacketRuns {
-        &self.numbers
+        self.numbers
     }
 
     /// Returns the number of its messages that could be decoded and are kept.
@@ -101,16 +90,6 @@ impl Packet {
         self.is_decoded
     }
 
-    /// Returns whether its decoding has stopped at the first message of a new run.
-    pub(super) const fn has_stopped(&self) -> bool {
-        self.stops && self.new.is_some()
-    }
-
-    /// Returns whether it is the rest of a packet, behind a SequenceReset in it.
-    pub(super) const fn is_rest(&self) -> bool {
-        self.is_rest
-    }
-
     /// Returns whether the last message decoded is that at its end.
     pub(super) const fn is_at_end(&self) -> bool {
         self.is_at_end
@@ -127,9 +106,8 @@ impl Packet {
     }
 
     /// Discards the messages and sets the numbers.
-    pub(super) fn clear(&mut self, numbers: PacketRuns) {
+    pub(super) fn clear(&mut self, numbers: PacketNumbers) {
         self.used = 0;
-        (self.new, self.stops, self.is_rest) = (None, false, false);
         (self.fault, self.is_cleared) = (None, false);
         self.decoding = 0;
         self.is_decoded = false;
@@ -139,35 +117,14 @@ impl Packet {
         (self.has_contents, self.last) = (false, None);
     }
 
+    /// Sets the numbers before the messages are decoded.
+    pub(super) const fn expect(&mut self, numbers: PacketNumbers) {
+        self.numbers = numbers;
+    }
+
     /// Makes each message replace the one before from here on.
     pub(super) const fn stream(&mut self) {
         self.is_streamed = true;
-    }
-
-    /// Makes decoding stop at the first message of a new run.
-    pub(super) const fn stop_at_new_run(&mut self) {
-        self.stops = true;
-    }
-
-    /// Moves the messages of a new run, and the fault behind them, to `rest`.
-    pub(super) fn split(&mut self, rest: &mut Self) {
-        let new = PacketRuns {
-            old: self.numbers.new,
-            ..PacketRuns::default()
-        };
-        rest.clear(new);
-        (rest.is_decoded, rest.is_rest) = (true, true);
-        rest.fault = self.fault.take();
-        let first = self.new.take().unwrap_or(self.used);
-        let moved = self.messages.get_mut(first..self.used);
-        let moved = moved.unwrap_or_default();
-        rest.used = moved.len();
-        let places = rest.messages.len().max(rest.used);
-        rest.messages.resize_with(places, Decoded::default);
-        moved.swap_with_slice(&mut rest.messages[..rest.used]);
-        self.used = first;
-        // Nothing is left to decode.
-        self.at = usize::MAX;
     }
 
     /// Sets the number of the packet, if it has one, for all its messages, which are indexed by
@@ -176,8 +133,8 @@ impl Packet {
         let Some(number) = number else {
             return;
         };
-        self.numbers.old.first = Some(number);
-        self.numbers.old.count = 1;
+        self.numbers.first = Some(number);
+        self.numbers.count = 1;
         let messages = self.messages.get_mut(..self.used).unwrap_or_default();
         for (message, index) in messages.iter_mut().zip(0..) {
             message.set_number(Some(number.into()));
@@ -353,18 +310,6 @@ impl PacketReader {
         }
     }
 
-    /// Decodes a packet, and keeps all its messages.
-    pub(super) fn read_all(&mut self, bytes: &[u8], packet: &mut Packet) {
-        self.begin(packet);
-        self.read_rest(bytes, packet);
-        self.stop(packet);
-    }
-
-    /// Decodes the messages that are left, and keeps them.
-    pub(super) fn read_rest(&mut self, bytes: &[u8], packet: &mut Packet) {
-        while self.advance(bytes, Extent::Whole, packet) {}
-    }
-
     /// Keeps only the numbers of a packet with more messages than are kept.
     #[inline]
     pub(super) const fn limit(&self, packet: &mut Packet) {
@@ -396,7 +341,7 @@ impl PacketReader {
         if !self.keep_dictionary {
             self.decoder.reset();
         }
-        packet.clear(PacketRuns::default());
+        packet.clear(PacketNumbers::default());
         packet.is_decoded = true;
         if let Some(Stopwatch::Packets(clock)) = self.stopwatch {
             packet.begin = clock();
@@ -473,17 +418,13 @@ impl PacketReader {
             }
         }
         let (own, announced) = (number.map(|n| n as u32), next.map(|n| n as u32));
-        let goes_on = match packet.numbers.add(own, announced, self.slack) {
-            Fit::Fits => true,
-            Fit::Begins => packet.begin_run(),
-            Fit::Unfit => {
-                self.refuse(packet);
-                return false;
-            }
-        };
+        if !packet.numbers.add(own, announced, self.slack) {
+            self.refuse(packet);
+            return false;
+        }
         packet.took(len, is_reset, number);
         packet.is_at_end = len == rest.len();
-        goes_on
+        true
     }
 
     /// Notes that the packet that begins has this number. Another one than the next is behind a gap
@@ -570,15 +511,6 @@ fn next_reset(bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 impl Packet {
-    /// Notes that the next message begins a new run; returns whether decoding goes on behind it.
-    #[cold]
-    const fn begin_run(&mut self) -> bool {
-        self.numbers.at = self.at;
-        self.new = Some(self.used);
-        self.last = None;
-        !self.stops
-    }
-
     /// Notes that a message with this number was decoded into its place.
     #[inline]
     fn took(&mut self, len: usize, is_reset: bool, number: Option<u64>) {

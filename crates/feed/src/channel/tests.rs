@@ -1,5 +1,4 @@
 mod numbers;
-mod runs;
 mod slow;
 
 use super::*;

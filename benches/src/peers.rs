@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn free_ports_are_all_different() {
-        // Among so many the kernel repeats some, unless it has to keep them apart.
+        // The kernel repeats some of 512 ports whose sockets are closed at once.
         let mut ports = Vec::from(free_ports::<512>().unwrap());
         ports.sort_unstable();
         ports.dedup();

@@ -176,7 +176,8 @@ fn contestant(peers: &Peers, name: &'static str, how: &str, start: Start) -> Con
     })
 }
 
-/// Writes the settings of an acceptor of the client's session. A folder is that of a file store.
+/// Writes the settings of an acceptor for the client's session. `store` is the folder of its file
+/// store; `None` is a memory store.
 fn settings_file(file: &Path, port: u16, store: Option<&Path>) -> Result<()> {
     let text = settings::acceptor(port, store, ("SERVER", "CLIENT"));
     std::fs::write(file, text).with_context(|| file.display().to_string())

@@ -95,10 +95,10 @@ impl PacketNumbers {
     /// Adds the numbers of a message and returns whether its own one fits. If it does not, nothing
     /// is added.
     ///
-    /// A number fits if the packet has it already or if it is the next one. With `slack`, a number
-    /// up to so many further ahead also fits and all numbers in front of it count, while a number
-    /// below the first one fits and does not count. Behind a SequenceReset, the first 1,025 numbers
-    /// of the new run fit and do not count.
+    /// A number fits if the packet has it already or if it is the next one. A number that is up to
+    /// `slack` further ahead fits, too, and the numbers that it leaves out count. With a `slack`
+    /// above 0, a number below the first one fits and does not count. Behind a SequenceReset, the
+    /// first 1,025 numbers of the new run fit and do not count.
     #[inline]
     pub(crate) fn add(&mut self, number: Option<u32>, next: Option<u32>, slack: u32) -> bool {
         if let Some(number) = number {

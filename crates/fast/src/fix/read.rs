@@ -190,11 +190,14 @@ fn is_complete(fields: Fields<'_>) -> bool {
 }
 
 /// Makes `message` the message of a template with these fields, which are found by tag. Fields that
-/// the template does not have are ignored. An entry of a repeating group begins with the field that
-/// the first entry begins with, or where a field comes a second time; or else it begins where the
-/// order of the template is broken. The rule that gives as many entries as the count says applies.
-/// If both rules do, but with different entries, the fields are ambiguous. Fields of entries are
-/// never taken for fields of the same tag outside of the group.
+/// the template does not have are ignored. Fields of entries are never taken for fields of the same
+/// tag outside of the group.
+///
+/// Entries of a repeating group are found by two rules. By the first, an entry begins with the
+/// first field of the first entry, or with a field that the entry before it already has. By the
+/// second, an entry begins where the fields leave the order of the template. The rule applies whose
+/// number of entries is the group's count. If both have this number, but different entries, the
+/// fields are ambiguous.
 ///
 /// # Errors
 /// A [`FixError`]. `message` must then not be used.

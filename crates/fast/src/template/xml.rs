@@ -20,8 +20,8 @@ use super::{
 use crate::error::{ErrorCode, TemplateError};
 use crate::value::{IntType, TextType};
 
-/// The namespaces of the elements of the specification in the documents of exchanges. The elements
-/// may also have no namespace, or that of the root element.
+/// The namespaces that documents of exchanges declare for elements of the specification. An element
+/// without a namespace, or in the namespace of the root element, is one of the specification, too.
 const NAMESPACES: [&str; 4] = [
     "http://www.fixprotocol.org/ns/fast/td/1.0",
     "http://www.fixprotocol.org/ns/fast/td/1.1",

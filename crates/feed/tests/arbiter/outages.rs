@@ -402,8 +402,8 @@ fn a_site_that_takes_over_after_heartbeats_is_heard() {
     }
 }
 
-/// The time from the start of a run to that of the next one, in ms: 18 s of messages and 4 s of
-/// silence.
+/// The time from the start of a run to the start of the next one, in milliseconds. A run has
+/// messages for 18 s, and is silent for 4 s.
 const RUN: u64 = 22_000;
 
 /// A line in the property test, with times in ms.
@@ -475,7 +475,7 @@ proptest! {
         starts in prop::collection::vec((any::<bool>(), 1u32..300_000), 3),
         step in 2u32..400,
     ) {
-        // Another line is there while one stalls: otherwise the feed itself would seem silent.
+        // A line without outages goes on while another one stalls, or the feed would seem silent.
         if lines.iter().any(|line| !line.stall.is_empty()) {
             lines.push(Outages { out: Vec::new(), delay: 0, stall: 0..0 });
         }

@@ -61,8 +61,8 @@ impl Place<'_> {
         done
     }
 
-    /// Appends what is there of the past of a subscription that is live: the log has only a few of
-    /// its events left. Starts nothing.
+    /// Appends the records of the past that are ready, for a subscription that is live. No replay
+    /// is started.
     pub(super) fn finish(&mut self, next: u64, token: Token, client: &mut Client) {
         while let Some(Task::Replay(replay)) = client.tasks.front()
             && replay.has_begun()

@@ -363,7 +363,7 @@ fn a_restart_is_counted_once_whether_its_commit_or_the_answer_is_lost() {
             sink.do_work(at(turn)).unwrap();
         }
         assert_eq!(value(&counters, "events_kafka_sent"), 9);
-        // The transaction of the restart, whose number is that of the event before it, fails.
+        // The transaction of the restart fails. A restart has the number of the event before it.
         write(&folder, std::iter::empty(), 2);
         topic.broker.lock().unwrap().fails = vec![calls];
         for turn in 4..12 {

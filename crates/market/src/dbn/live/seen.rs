@@ -122,8 +122,8 @@ impl Views {
         let _ = self.books.apply(event);
     }
 
-    /// Records that no book is reliable until it is shown again, not even that of an instrument
-    /// without events so far.
+    /// Marks all books as lost until they are shown again. Instruments without events so far are
+    /// included.
     pub(super) fn lose_all(&mut self) {
         self.is_lost = true;
         for seen in self.seen.iter_mut().flatten() {

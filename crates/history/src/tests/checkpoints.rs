@@ -38,13 +38,18 @@ fn first_run() -> Vec<u8> {
     bytes
 }
 
-#[test]
-fn a_lost_book_in_a_checkpoint_of_an_old_version_loses_those_without_events() {
+/// Writes a log of some 50 events, and returns its folder and the number of the last one.
+fn logged(seed: u64) -> (Folder, u64) {
     let folder = Folder::new();
     let (mut writer, _) = open(&folder.0);
-    let mut source = Source::new(67, 1);
+    let mut source = Source::new(seed, 1);
     append(&mut writer, &mut source, 50);
-    let last = source.number - 1;
+    (folder, source.number - 1)
+}
+
+#[test]
+fn a_lost_book_in_a_checkpoint_of_an_old_version_loses_those_without_events() {
+    let (folder, last) = logged(67);
     let lost: &[u8] = &3_u32.to_le_bytes();
     write(&folder.0, last, &first_run(), &[(format::Kind::Lost, lost)]);
     let books = Log::open(&folder.0).unwrap().as_of(At::End).unwrap();
@@ -54,12 +59,7 @@ fn a_lost_book_in_a_checkpoint_of_an_old_version_loses_those_without_events() {
 
 #[test]
 fn a_checkpoint_with_an_unknown_rule_is_refused_and_kept() {
-    let folder = Folder::new();
-    let (mut writer, _) = open(&folder.0);
-    let mut source = Source::new(71, 1);
-    append(&mut writer, &mut source, 50);
-    drop(writer);
-    let last = source.number - 1;
+    let (folder, last) = logged(71);
     let mut run = first_run();
     // The rules of the first feed's book end here.
     run[23] |= 1;
@@ -82,12 +82,7 @@ fn a_checkpoint_with_an_unknown_rule_is_refused_and_kept() {
 
 #[test]
 fn a_log_with_a_checkpoint_of_a_later_version_is_not_repaired() {
-    let folder = Folder::new();
-    let (mut writer, _) = open(&folder.0);
-    let mut source = Source::new(73, 1);
-    append(&mut writer, &mut source, 50);
-    drop(writer);
-    let last = source.number - 1;
+    let (folder, last) = logged(73);
     write(&folder.0, last, &first_run(), &[]);
     let path = folder::view(&folder.0, last);
     let mut bytes = std::fs::read(&path).unwrap();

@@ -8,7 +8,7 @@ use crate::refusals::Refusals;
 use crate::token::{Pass, Token};
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{DefaultBodyLimit, Query, Request, State};
+use axum::extract::{DefaultBodyLimit, Query, RawQuery, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -96,7 +96,9 @@ pub(crate) fn router(shared: &Arc<Shared>, peer: Peer) -> Router {
     for command in shared.operator.commands() {
         let method = match command.effect {
             Effect::Look => get(move |caller, query| look(command, caller, query)),
-            Effect::Act => post(move |caller, headers, body| act(command, caller, headers, body)),
+            Effect::Act => {
+                post(move |caller, query, headers, body| act(command, caller, query, headers, body))
+            }
         };
         router = router.route(&openapi::path(command), method);
     }
@@ -347,9 +349,15 @@ async fn look(
 async fn act(
     command: &'static Command,
     State(caller): State<Caller>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
+    // A field that is not read would make the command one for more sessions than meant.
+    if query.is_some_and(|query| !query.is_empty()) {
+        let why = "the path takes no query: the fields of the command are those of the body";
+        return error(StatusCode::BAD_REQUEST, why);
+    }
     let body = match body {
         Ok(body) => body,
         Err(why) => return error(why.status(), &why.body_text()),

@@ -56,6 +56,13 @@ pub struct NewFiles {
 }
 
 impl NewFiles {
+    /// Returns the keys of the files whose contents have changed. Certificates are not compared.
+    #[must_use]
+    pub fn changed(&self) -> Vec<&'static str> {
+        let token = self.token.as_ref().map(|_| "console.token_file");
+        token.into_iter().collect()
+    }
+
     /// Uses the token for requests, and the certificate for connections, from now on. Streams of
     /// changes that another token has opened end.
     pub fn adopt(self) {

@@ -82,7 +82,7 @@ impl ReceiverConfig {
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// The socket of a line cannot be opened.
-    #[error("cannot receive {} on {}: {source}", .line.address, .line.interface)]
+    #[error("cannot receive {} on {}", .line.address, .line.interface)]
     Line {
         /// The line.
         line: LineConfig,

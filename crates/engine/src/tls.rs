@@ -111,9 +111,16 @@ pub enum TlsError {
         /// The reason.
         error: InvalidDnsNameError,
     },
-    /// Certificate and key do not match, or the protocol does not accept them.
+    /// The protocol cannot be set up.
     #[error("TLS: {0}")]
-    Setup(#[from] rustls::Error),
+    Setup(rustls::Error),
+}
+
+/// The error is in the text, and not its source: a chain of errors would print it twice.
+impl From<rustls::Error> for TlsError {
+    fn from(error: rustls::Error) -> Self {
+        Self::Setup(error)
+    }
 }
 
 impl TlsClient {
@@ -231,7 +238,8 @@ fn client_config(roots: &Path, identity: Option<&Identity>) -> Result<ClientConf
     Ok(match identity {
         Some(identity) => {
             let (certificates, key) = identity.load()?;
-            builder.with_client_auth_cert(certificates, key)?
+            let config = builder.with_client_auth_cert(certificates, key);
+            config.map_err(|error| identity.refused(&error))?
         }
         None => builder.with_no_client_auth(),
     })
@@ -253,7 +261,8 @@ fn server_config(
         None => builder.with_no_client_auth(),
     };
     let (certificates, key) = identity.load()?;
-    Ok(builder.with_single_cert(certificates, key)?)
+    let config = builder.with_single_cert(certificates, key);
+    config.map_err(|error| identity.refused(&error))
 }
 
 fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
@@ -272,6 +281,15 @@ impl Identity {
             false => pem_error(&self.key, "private key", &error),
         })?;
         Ok((certificates(&self.certificates)?, key))
+    }
+
+    /// Returns the error of a certificate and a key that do not match, or are not accepted.
+    fn refused(&self, error: &rustls::Error) -> TlsError {
+        let key = self.key.display();
+        file(
+            &self.certificates,
+            &format_args!("with the key {key}: {error}"),
+        )
     }
 }
 

@@ -80,8 +80,8 @@ impl Remarks {
     }
 }
 
-/// Stdout, whose errors are told from those of sockets and files: only [`is_unread`] ones are no
-/// failure of the command.
+/// Stdout, whose errors name it, and are told from those of sockets and files: only [`is_unread`]
+/// ones are no failure of the command.
 #[derive(Debug, Default)]
 pub(crate) struct Stdout;
 
@@ -110,7 +110,7 @@ impl std::error::Error for Unread {}
 fn of_stdout(error: io::Error) -> io::Error {
     match error.kind() {
         kind @ io::ErrorKind::BrokenPipe => io::Error::new(kind, Unread),
-        _ => error,
+        kind => io::Error::new(kind, format!("cannot write to stdout: {error}")),
     }
 }
 
@@ -252,6 +252,9 @@ mod tests {
         let socket = Err::<(), _>(broken()).context("no answer");
         assert!(!is_unread(&socket.unwrap_err()));
         let full = of_stdout(io::ErrorKind::StorageFull.into());
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+        let told = full.to_string();
+        assert!(told.starts_with("cannot write to stdout: "), "{told}");
         assert!(!is_unread(&full.into()));
     }
 }

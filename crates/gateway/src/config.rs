@@ -16,7 +16,7 @@ use crate::gateway::start_error::StartError;
 use crate::history::config::History;
 use crate::kafka::config::{self as kafka, Kafka};
 use crate::notice::program_log::ProgramLog;
-use crate::ports::config::{self as port_config, CONSUMERS, PRODUCERS, PortConfig};
+use crate::ports::config::{self as port_config, COMP_IDS, CONSUMERS, PRODUCERS, PortConfig};
 use crate::replay::config::Replay;
 use crate::replay::feed_config::FileFeed;
 use crate::replay::{OpenReplay, book_of};
@@ -348,6 +348,15 @@ impl Config {
             ("consumers.max_sessions", &self.consumers),
         ] {
             within(key, side.max_sessions, 1..=100_000)?;
+        }
+        for (key, side) in [
+            ("producers.sessions", &self.producers),
+            ("consumers.sessions", &self.consumers),
+        ] {
+            for pair in &side.sessions {
+                let name = format!("{}->{}", pair.sender, pair.target);
+                range(key, name, pair.is_possible(), COMP_IDS)?;
+            }
         }
         for (key, side) in [
             ("producers.bind", &self.producers),

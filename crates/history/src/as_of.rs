@@ -27,6 +27,8 @@ pub struct AsOf {
     /// The last status of the trading session of each feed.
     pub of_all: Vec<Event>,
     reader: Reader,
+    /// Whether the last event before the moment is missing.
+    ends_lost: bool,
 }
 
 /// Most instruments of a plant: an event of a higher one is invalid.
@@ -78,6 +80,7 @@ impl AsOf {
             view: View::new(run.books()),
             of_all: Vec::new(),
             reader: Reader::behind(folder, known, from, border)?,
+            ends_lost: false,
             run,
         };
         for event in &events {
@@ -140,6 +143,16 @@ impl AsOf {
         }
     }
 
+    /// Passes over missing events that reach beyond the place where the books stop. Returns how
+    /// many records were read.
+    pub(crate) fn pass_lost(&mut self) -> Result<usize, LogError> {
+        if !self.ends_lost {
+            return Ok(0);
+        }
+        self.stop_before(u64::MAX);
+        self.follow(1)
+    }
+
     /// Stops at the event in front of this one.
     pub(crate) const fn stop_before(&mut self, number: u64) {
         self.reader.stop_before(number);
@@ -184,11 +197,18 @@ impl AsOf {
             view: &mut self.view,
             of_all: &mut self.of_all,
         };
+        let ends_lost = &mut self.ends_lost;
         // A call ends where another segment, and perhaps another run, begins: its books may be
         // others.
         let read = self.reader.read(limit, |delivery| match delivery {
-            Delivery::Event(event, _) => taken.apply(event),
-            Delivery::Lost { .. } => taken.view.lose_all(),
+            Delivery::Event(event, _) => {
+                taken.apply(event);
+                *ends_lost = false;
+            }
+            Delivery::Lost { .. } => {
+                taken.view.lose_all();
+                *ends_lost = true;
+            }
             Delivery::End(_) | Delivery::Restart | Delivery::Watermark(_) => {}
         })?;
         self.time = taken.time.max(self.reader.raw_time());

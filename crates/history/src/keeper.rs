@@ -192,7 +192,12 @@ impl Keeper {
         let spacing = self.config.checkpoint_events.max(self.size * SPACING);
         self.books.stop_before(self.last + spacing + 1);
         // A call ends where another segment begins.
-        let read = self.books.follow(TURN)?;
+        let mut read = self.books.follow(TURN)?;
+        let is_at_stop = self.books.number >= self.last + spacing;
+        if is_at_stop && self.books.segment() == self.segment {
+            // All missing events have one checkpoint, however many they are.
+            read += self.books.pass_lost()?;
+        }
         let is_full = self.books.segment() != self.segment;
         if is_full {
             // The checkpoint is where the next segment begins, whatever this one has lost.

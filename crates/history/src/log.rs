@@ -236,12 +236,13 @@ impl Log {
     }
 
     /// Repairs the log of a folder: rewrites damaged segments with all that can be read of them,
-    /// replaces missing segments by empty ones, and removes damaged checkpoints. Damaged segments
-    /// are kept under another name.
+    /// replaces missing segments by empty ones, and removes checkpoints that are damaged or behind
+    /// the last event. Damaged segments are kept under another name.
     ///
     /// # Errors
     /// A plant writes the log, the log does not exist, or a file cannot be read or written. Before
-    /// anything is changed: a later version wrote a segment, a checkpoint or a run.
+    /// anything is changed: a later version wrote a segment, a checkpoint or a run, or a segment
+    /// has the name of another one.
     pub fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
         repair::repair(folder)
     }

@@ -9,7 +9,7 @@ use crate::place::{Border, Start, begin, is_within, readable, segment_of, tail};
 use crate::raw::{Raw, RawDelivery};
 use crate::run::Run;
 use crate::segment::{Found, Segment};
-use fanfare_market::instruments::Directory;
+use fanfare_market::instruments::{Directory, Lookup};
 use fanfare_market::{Delivery, Event};
 use std::cell::RefCell;
 use std::fs;
@@ -20,10 +20,11 @@ use std::time::SystemTime;
 /// Reads a log from a number or a time on, and continues live: each event once, in the order of
 /// their numbers.
 ///
-/// Events that cannot be read are [`Delivery::Lost`], never skipped silently. Nothing waits for a
-/// reader; one that is so late that retention has removed its next event receives
-/// [`LogError::Gone`]. It allocates until its buffers have grown to the largest block, for
-/// instruments, for each segment, and at the end of the log when its folder has changed.
+/// Events that cannot be read are [`Delivery::Lost`], never skipped silently; instruments that
+/// damage hides are those of the next checkpoint. Nothing waits for a reader; one that is so late
+/// that retention has removed its next event receives [`LogError::Gone`]. It allocates until its
+/// buffers have grown to the largest block, for instruments, for each segment, behind damage, and
+/// at the end of the log when its folder has changed.
 pub struct Reader {
     folder: PathBuf,
     segment: Segment,
@@ -55,6 +56,10 @@ pub struct Reader {
     is_unsure: bool,
     /// Whether instruments were removed that the caller may have copies of.
     is_pruned: bool,
+    /// Whether bytes or segments were passed over, which may have had instruments.
+    is_damaged: bool,
+    /// The first number of the current block, if it is the one behind them.
+    recalls: Option<u64>,
     /// The time of the folder's last change when no later segment was found in it.
     listed: Option<SystemTime>,
     unpacker: Unpacker,
@@ -123,6 +128,8 @@ impl Reader {
             is_unnamed,
             is_unsure: false,
             is_pruned: false,
+            is_damaged: false,
+            recalls: None,
             listed: None,
             unpacker: Unpacker::new().map_err(LogError::io(folder))?,
         };
@@ -278,6 +285,7 @@ impl Reader {
                     }
                     return Ok(count + 1);
                 }
+                self.recall(&mut instrument)?;
                 continue;
             };
             if self.awaits_run && kind != Some(Kind::Run) {
@@ -293,10 +301,7 @@ impl Reader {
                 }
                 Some(Kind::Part) => take_number(bytes, &mut self.part),
                 Some(Kind::Watermark) => take_number(bytes, &mut self.watermark),
-                Some(Kind::Lost) => {
-                    let last = u64_at(bytes, 8);
-                    self.take_lost(last, &mut each)
-                }
+                Some(Kind::Lost) => self.take_lost(u64_at(bytes, 8), &mut each),
                 Some(Kind::Instrument) => {
                     self.directory.take(bytes);
                     instrument(bytes);
@@ -415,15 +420,19 @@ impl Reader {
                     return Ok(false);
                 }
                 Found::Block(header) => {
+                    self.recalls = mem::take(&mut self.is_damaged).then_some(header.first);
                     self.take_block(&header);
                     return Ok(true);
                 }
-                Found::Torn if self.segment.resync()? => {}
-                Found::End | Found::Torn => {
+                Found::Torn if self.segment.resync()? => self.is_damaged = true,
+                found @ (Found::End | Found::Torn) => {
                     if !self.next_segment()? {
                         return Ok(false);
                     }
                     if self.is_new_segment {
+                        // A run writes each instrument in front of its first event.
+                        let is_damaged = self.is_damaged || found == Found::Torn;
+                        self.is_damaged = is_damaged && !self.is_restarted;
                         self.records.clear();
                         return Ok(true);
                     }
@@ -437,14 +446,38 @@ impl Reader {
             segment,
             records,
             unpacker,
+            is_damaged,
             ..
         } = self;
         self.at = 0;
         if !unpacker.records(header, segment.block(header), records) {
             // The next number shows what is missing.
             records.clear();
+            *is_damaged = true;
         }
         segment.pass(header);
+    }
+
+    /// Adds the instruments that were passed over in front of the current block from the next
+    /// checkpoint of the run, and calls `each` with them.
+    fn recall(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), LogError> {
+        let Some(first) = self.recalls.take() else {
+            return Ok(());
+        };
+        let views = folder::list(&self.folder)?.views.into_iter();
+        let mut behind = views.filter(|view| view.saturating_add(1) >= first);
+        let known = behind.find_map(|view| Known::read(&self.folder, view).ok().flatten());
+        let run = known.as_ref().and_then(|known| known.run.as_ref());
+        if run.is_none_or(|run| run.number != self.segment.header.run) {
+            return Ok(());
+        }
+        for (number, bytes) in known.iter().flat_map(|known| known.directory.iter()) {
+            if self.directory.instrument(number).is_none() {
+                self.directory.take(bytes);
+                each(bytes);
+            }
+        }
+        Ok(())
     }
 
     /// Continues with the next segment, if there is one, and nothing was added to this one before
@@ -466,6 +499,7 @@ impl Reader {
             }
             self.is_unsure |= is_other && (self.is_unnamed || is_unnamed);
             self.is_unnamed = is_unnamed;
+            self.is_damaged |= next.header.ordinal > self.segment() + 1;
             self.is_new_segment = true;
             self.is_restarted |= is_other;
             self.awaits_run |= is_other;

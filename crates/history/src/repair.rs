@@ -21,7 +21,8 @@ pub enum Mended {
     Segment,
     /// A missing segment was replaced by one without events.
     Hole,
-    /// An unreadable checkpoint was removed: the one before it is used.
+    /// A checkpoint that is unreadable, or behind the last event, was removed: the one before it is
+    /// used.
     Checkpoint,
 }
 
@@ -37,8 +38,8 @@ pub struct Repair {
 }
 
 /// Repairs the log of a folder, as its only writer. Events that cannot be read stay missing, and
-/// readers report that. A log with a segment, a checkpoint or a run of a later version is not
-/// changed.
+/// readers report that. A log with a segment, a checkpoint or a run of a later version, or with a
+/// segment under the name of another one, is not changed.
 pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
     let _lock = Lock::take(folder)?;
     let listing = folder::list(folder)?;
@@ -65,7 +66,8 @@ pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
         end.run = end.run.filter(|run| run.number > 0).or(before);
     }
     for view in listing.views {
-        if let Ok(Some(_)) = Known::read(folder, view) {
+        // A start removes those behind the last event, too: their numbers are used again.
+        if view < end.next && matches!(Known::read(folder, view), Ok(Some(_))) {
             continue;
         }
         let path = folder::view(folder, view);
@@ -79,12 +81,14 @@ pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
     Ok(done)
 }
 
-/// Reads everything that can be read, for what a later version wrote.
+/// Reads everything that can be read, for what a later version wrote, and for names.
 ///
 /// # Errors
-/// A later version wrote a segment, a checkpoint or a run, or a file cannot be read.
+/// A later version wrote a segment, a checkpoint or a run, a segment has the name of another one,
+/// or a file cannot be read.
 fn check(folder: &Path, listing: &Listing) -> Result<(), LogError> {
     for ordinal in listing.segments.keys() {
+        Segment::check_name(folder, *ordinal)?;
         match Segment::open_rest(folder, *ordinal) {
             Err(error) if error.is_lost() => {}
             opened => _ = read_to_end(opened?)?,

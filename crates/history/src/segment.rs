@@ -41,8 +41,13 @@ impl Segment {
     /// Opens a segment, compacted or not, whichever exists.
     ///
     /// # Errors
-    /// It does not exist, cannot be read, or has no header.
+    /// It does not exist, cannot be read, has no header, or has that of another segment.
     pub(crate) fn open(folder: &Path, ordinal: u64) -> Result<Self, LogError> {
+        Self::open_name(folder, ordinal)?.checked(ordinal)
+    }
+
+    /// Opens a segment by its name, whatever segment its header names.
+    fn open_name(folder: &Path, ordinal: u64) -> Result<Self, LogError> {
         let compacted = folder::segment(folder, ordinal, true);
         match Self::open_file(&compacted) {
             Err(error) if error.is_missing() => {}
@@ -55,15 +60,39 @@ impl Segment {
         }
     }
 
+    /// Returns the segment if its header names it. The events of another one do not belong in its
+    /// place: nothing of it can be read.
+    fn checked(self, ordinal: u64) -> Result<Self, LogError> {
+        match self.header.ordinal == ordinal {
+            true => Ok(self),
+            false => Err(LogError::BadSegment {
+                path: self.path,
+                why: "the header is of another segment: the file was renamed or copied",
+            }),
+        }
+    }
+
+    /// Checks that a segment whose header can be read has its own name.
+    ///
+    /// # Errors
+    /// It has the name of another segment.
+    pub(crate) fn check_name(folder: &Path, ordinal: u64) -> Result<(), LogError> {
+        match Self::open_name(folder, ordinal) {
+            Ok(segment) => segment.checked(ordinal).map(drop),
+            Err(_) => Ok(()),
+        }
+    }
+
     /// Opens a segment as [`Self::open`] does. One whose header is damaged begins with its first
     /// whole block.
     ///
     /// # Errors
-    /// It does not exist, cannot be read, or has neither a header nor a whole block.
+    /// It does not exist, cannot be read, has neither a header nor a whole block, or has the header
+    /// of another segment.
     pub(crate) fn open_rest(folder: &Path, ordinal: u64) -> Result<Self, LogError> {
-        let (path, why) = match Self::open(folder, ordinal) {
+        let (path, why) = match Self::open_name(folder, ordinal) {
             Err(LogError::BadSegment { path, why }) => (path, why),
-            other => return other,
+            opened => return opened?.checked(ordinal),
         };
         let header = SegmentHeader {
             ordinal,

@@ -5,6 +5,7 @@ use crate::error::LogError;
 use crate::folder;
 use crate::format::{Kind, Records, SEGMENT_HEADER, u64_at};
 use crate::known::Known;
+use crate::place::tail;
 use crate::run::Run;
 use crate::segment::{Found, Segment};
 use fanfare_market::Event;
@@ -261,10 +262,11 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
 
     fn view(&mut self, number: u64) -> Result<(), LogError> {
         let what = match Known::read(self.folder, number) {
-            Ok(Some(_)) => {
+            Ok(Some(_)) if self.is_of_log(number) => {
                 self.found.checkpoints += 1;
                 return Ok(());
             }
+            Ok(Some(_)) => "checkpoint behind the last event: the end of the log is missing",
             Ok(None) | Err(LogError::BadSegment { .. } | LogError::Version { .. }) => {
                 "unreadable checkpoint: the one before it is used"
             }
@@ -277,6 +279,12 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
         let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
         self.damage(path, 0, bytes, what);
         Ok(())
+    }
+
+    /// Returns whether the log has reached a number, by now if not at the check.
+    fn is_of_log(&self, number: u64) -> bool {
+        self.next.is_some_and(|next| number < next)
+            || tail(self.folder).is_ok_and(|tail| number < tail.next)
     }
 
     fn damage(&mut self, path: PathBuf, at: u64, bytes: u64, what: &'static str) {

@@ -30,6 +30,15 @@ const WAIT: Command = Command {
     returns: Shape::Object(&[]),
 };
 
+/// A command of the program that changes something.
+const END: Command = Command {
+    name: "end",
+    about: "Ends.",
+    effect: Effect::Act,
+    takes: &[],
+    returns: Shape::Object(&[]),
+};
+
 /// A program whose changes are made by the test.
 #[derive(Default)]
 struct Program {
@@ -44,7 +53,7 @@ struct Program {
 
 impl Operator for Program {
     fn commands(&self) -> Vec<&'static Command> {
-        vec![&WAIT]
+        vec![&WAIT, &END]
     }
 
     fn run(&self, _: &Ask) -> Outcome {
@@ -272,6 +281,27 @@ async fn a_command_that_takes_too_long_may_still_be_carried_out() {
     assert!(answer.contains("may still be carried out"), "{answer}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_command_that_changes_something_takes_no_field_from_a_query() {
+    let program = Arc::new(Program::default());
+    *program.is_open.lock().unwrap() = true;
+    let shared = program.shared();
+    for (path, status) in [("end?sender=A", 400), ("end?", 200), ("end", 200)] {
+        let (mut stream, served) = connect(&shared);
+        let head = format!(
+            "POST /api/v1/{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\
+             Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        served.await.unwrap();
+        let expected = format!("HTTP/1.1 {status}");
+        assert!(answer.starts_with(&expected), "{path}: {answer}");
+    }
+    assert_eq!(program.begun.load(Ordering::Relaxed), 2);
+}
+
 /// Returns the answer of a console without a token to a request with these headers.
 async fn unprotected(shared: &Arc<Shared>, line: &str, headers: &str) -> String {
     let (mut stream, served) = connect(shared);
@@ -343,9 +373,11 @@ fn a_token_that_is_read_again_takes_the_place_of_the_former_one() {
     assert!(console.read_again().is_err());
     file.write(format!("{other}\n"));
     let files = console.read_again().unwrap();
+    assert_eq!(files.changed(), ["console.token_file"]);
     assert!(is_taken(TOKEN) && !is_taken(&other));
     files.adopt();
     assert!(is_taken(&other) && !is_taken(TOKEN));
+    assert!(console.read_again().unwrap().changed().is_empty());
 }
 
 #[test]

@@ -111,6 +111,15 @@ impl TemplateType {
         self.sample.is_keyed()
     }
 
+    /// Returns whether the field with this name, in any case, is the key of its samples.
+    pub fn is_keyed_by(&self, field: &str) -> bool {
+        // A member's name may end in more underscores than the field's.
+        let plain = |name: &str| name.trim_end_matches('_').to_ascii_lowercase();
+        let wanted = plain(&identifier(field));
+        let mut members = self.sample.members.iter();
+        members.any(|member| member.key && plain(&member.name) == wanted)
+    }
+
     /// Returns the name of the topic's type without its module: the template's name, made a
     /// unique identifier.
     pub fn type_name(&self) -> &str {

@@ -63,7 +63,7 @@ pub fn import(
     identity: &str,
     created: UtcTimestamp,
 ) -> Result<Imported, ImportError> {
-    if fs::exists(folder).unwrap_or(true) {
+    if fs::exists(folder).map_err(|source| OpenError::io(folder, source))? {
         return Err(ImportError::Exists(folder.to_owned()));
     }
     // With these options no message is dropped for newer ones.

@@ -4,10 +4,11 @@
 //! `.header` the place of each. The numbers are in `.seqnums` (C++), or in `.senderseqnums` and
 //! `.targetseqnums` (Java); `.session` has the time of creation.
 
+use fanfare_fix::session::MAX_SEQ_NUM;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -15,6 +16,8 @@ use thiserror::Error;
 const SHORT: u64 = 1 << 10;
 /// The longest entry of the text index, in bytes: three numbers.
 const ENTRY: usize = 64;
+/// The numbers with which a session can continue.
+const NUMBERS: RangeInclusive<u64> = 1..=MAX_SEQ_NUM;
 
 /// A file store of a session that does not run.
 #[derive(Debug)]
@@ -233,14 +236,19 @@ fn numbers_of_cpp(path: &Path) -> Result<(u64, u64), QuickFixError> {
     let text = std::str::from_utf8(&bytes)
         .ok()
         .and_then(|text| text.split_once(':'));
-    let number = |text: &str| text.trim().parse().ok().filter(|&number| number > 0);
     let numbers = text.and_then(|(sender, target)| Some((number(sender)?, number(target)?)));
     numbers.ok_or_else(|| {
         content(
             path,
-            "expected `SENDER : TARGET`, two numbers of at least 1",
+            "expected `SENDER : TARGET`, two numbers from 1 to 1152921504606846976",
         )
     })
+}
+
+/// Returns a number with which a session can continue.
+fn number(text: &str) -> Option<u64> {
+    let number = text.trim().parse::<u64>().ok();
+    number.filter(|number| NUMBERS.contains(number))
 }
 
 /// Returns the text after its length in two bytes, as Java writes it.
@@ -252,12 +260,11 @@ fn text_of_java(bytes: &[u8]) -> Option<&str> {
 
 fn number_of_java(path: &Path) -> Result<u64, QuickFixError> {
     let bytes = short(path)?;
-    let number = text_of_java(&bytes).and_then(|text| text.parse().ok());
-    let number = number.filter(|&number| number > 0);
-    number.ok_or_else(|| {
+    text_of_java(&bytes).and_then(number).ok_or_else(|| {
         content(
             path,
-            "expected a number of at least 1, written by DataOutputStream.writeUTF",
+            "expected a number from 1 to 1152921504606846976, written by \
+             DataOutputStream.writeUTF",
         )
     })
 }

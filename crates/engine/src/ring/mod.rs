@@ -29,7 +29,7 @@ mod spsc;
 mod tests;
 
 pub use broadcast::{Broadcast, BroadcastReader, Policy};
-pub use rescue::{Rescued, rescue};
+pub use rescue::{Rescued, is_replaceable, rescue};
 pub use spsc::{Consumer, Producer, spsc};
 
 use thiserror::Error;

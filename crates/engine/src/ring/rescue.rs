@@ -6,7 +6,8 @@
 
 use super::{HEADER, PADDING, PAGE, record_size};
 use crate::sys::map::Words;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -83,6 +84,24 @@ pub enum Rescued {
     Last,
 }
 
+/// Returns whether a ring may take the place of a file: the file does not exist, is empty, holds a
+/// ring, or begins with zeros, as a ring does whose process was killed while it made it.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn is_replaceable(path: &Path) -> io::Result<bool> {
+    let mut mark = Vec::new();
+    match std::fs::metadata(path) {
+        Ok(file) if file.is_file() => {
+            File::open(path)?.take(8).read_to_end(&mut mark)?;
+        }
+        Ok(_) => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    Ok(mark.is_empty() || mark == [0; 8] || mark == MARK.to_le_bytes())
+}
+
 /// Calls `each` with the kind and the bytes of each message in a ring's file that was not released,
 /// in order. Must be called before the ring is made again.
 ///
@@ -152,6 +171,25 @@ mod tests {
         let mut all = Vec::new();
         let found = rescue(path, |kind, bytes| all.push((kind, bytes.to_vec()))).unwrap();
         (found, all)
+    }
+
+    #[test]
+    fn a_file_of_another_kind_is_not_replaceable() {
+        let path = file("other");
+        assert!(is_replaceable(&path).unwrap());
+        for (contents, expected) in [
+            (vec![], true),
+            (vec![0; 64], true),
+            (b"user = 1\n".to_vec(), false),
+            (vec![0; 3], false),
+        ] {
+            std::fs::write(&path, &contents).unwrap();
+            assert_eq!(is_replaceable(&path).unwrap(), expected, "{contents:?}");
+        }
+        drop(Broadcast::in_file(&path, 4096, 1).unwrap());
+        assert!(is_replaceable(&path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        assert!(!is_replaceable(&std::env::temp_dir()).unwrap());
     }
 
     #[test]

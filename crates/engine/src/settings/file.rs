@@ -30,6 +30,8 @@ pub(super) struct Entry {
 }
 
 pub(super) fn read(text: &str) -> Result<File, SettingsError> {
+    // Editors of Windows begin a file with a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut file = File::default();
     // The section of the next settings: none yet, the default, or the last session.
     let mut in_session = None;

@@ -47,7 +47,7 @@ fn defaults_are_those_of_the_field() {
 
 #[test]
 fn a_session_overrides_the_default_in_any_case() {
-    let text = "# ours\n[default]\nconnectiontype=Acceptor\nSOCKETACCEPTPORT = 1\n\
+    let text = "\u{feff}# ours\n[default]\nconnectiontype=Acceptor\nSOCKETACCEPTPORT = 1\n\
         SenderCompID=A\nResetOnLogon=Y\n\n[Session]\nBeginString=FIX.4.4\nTargetCompID=B\n\
         [SESSION]\nBeginString=FIX.4.0\nTargetCompID=C=D\nResetOnLogon=N\nSocketAcceptPort=2\n";
     let settings = Settings::parse(text).unwrap();

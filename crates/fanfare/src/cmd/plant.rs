@@ -17,8 +17,8 @@ use fanfare_engine::levels::LogLevel;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_gateway::{
-    Config, Digest, FeedLine, Gateway, GatewayOperator, NoticeReceiver, PortConfig, ProgramLog,
-    descriptors_wanted,
+    Config, Digest, FeedLine, Gateway, GatewayOperator, LogTo, NoticeReceiver, PortConfig,
+    ProgramLog, descriptors_wanted,
 };
 use fanfare_instruments::capture::{Capture, CaptureOptions};
 use fanfare_operator::{Control, Operator};
@@ -37,18 +37,30 @@ pub(crate) fn read(path: &Path) -> Result<Config> {
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let config = Config::from_toml(&text).with_context(|| path.display().to_string())?;
     let config = config.of_file(path);
-    check_capture(&config, Some(path))?;
+    check_outputs(&config, Some(path))?;
     Ok(config)
 }
 
-/// Refuses a capture into the file of the configuration, or of the replay.
-pub(crate) fn check_capture(config: &Config, file: Option<&Path>) -> Result<()> {
+/// Refuses to write a file that the gateway reads: that of the configuration, of the users, or of
+/// the replay.
+pub(crate) fn check_outputs(config: &Config, file: Option<&Path>) -> Result<()> {
     let replay = config.replay.as_ref().map(|replay| replay.path());
-    let read: Vec<&Path> = file.into_iter().chain(replay).collect();
-    config
-        .capture
-        .as_ref()
-        .map_or(Ok(()), |capture| refuse_input(capture, &read))
+    let users = config.users_file.as_deref();
+    let read: Vec<&Path> = file.into_iter().chain(users).chain(replay).collect();
+    let log = match &config.log.to {
+        LogTo::File(path) => Some(path.as_path()),
+        LogTo::Stderr | LogTo::Journald => None,
+    };
+    let history = config.history.as_ref();
+    let written = [
+        config.capture.as_deref(),
+        config.events.as_deref(),
+        config.audit.as_deref(),
+        history.and_then(|history| history.ring.as_deref()),
+        log,
+    ];
+    let mut written = written.into_iter().flatten();
+    written.try_for_each(|written| refuse_input(written, &read))
 }
 
 /// Checks the files that a configuration names, without running it.

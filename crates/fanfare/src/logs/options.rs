@@ -1,6 +1,7 @@
 //! Options of the log, for each long-running command.
 
-use anyhow::{Result, bail};
+use crate::usage::misuse;
+use anyhow::Result;
 use clap::Args;
 use fanfare_engine::levels::LogLevels;
 use fanfare_gateway::{LogFormat, LogTo, ProgramLog};
@@ -16,8 +17,8 @@ pub(crate) struct LogArgs {
     /// text, or json: an object for each line [default: text].
     #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"])]
     log_format: Option<String>,
-    /// off, error, warn, info or debug; TARGET=LEVEL for one target, separated by commas [default:
-    /// info].
+    /// off, error, warn, info, debug or trace; TARGET=LEVEL for one target, separated by commas
+    /// [default: info].
     #[arg(long, value_name = "LEVELS")]
     log_level: Option<String>,
     /// Size at which the file is renamed and a new one begun [default: 104857600].
@@ -56,7 +57,7 @@ impl LogArgs {
         }
         match settings.check() {
             Ok(()) => Ok(settings),
-            Err(why) => bail!("options of the log: {why}"),
+            Err(why) => misuse!("options of the log: {why}"),
         }
     }
 
@@ -164,6 +165,29 @@ mod tests {
         ];
         for ((levels, quiet), expected) in cases.into_iter().zip(expected) {
             assert_eq!(followed(&none, quiet, levels), expected, "{levels:?}");
+        }
+    }
+
+    #[test]
+    fn values_out_of_range_are_wrong_usage() {
+        let level = Some("loud".to_owned());
+        let args = [
+            LogArgs {
+                log_level: level,
+                ..LogArgs::default()
+            },
+            LogArgs {
+                log_keep: Some(0),
+                ..LogArgs::default()
+            },
+            LogArgs {
+                log_max_bytes: Some(1),
+                ..LogArgs::default()
+            },
+        ];
+        for args in args {
+            let error = args.over(ProgramLog::default(), false).unwrap_err();
+            assert!(error.is::<crate::usage::Usage>(), "{error}");
         }
     }
 

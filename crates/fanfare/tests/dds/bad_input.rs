@@ -33,6 +33,10 @@ fn what_cannot_work_is_said_in_one_sentence() {
             "no template has a field \"Nope\"",
         ),
         (
+            &["idl", "-t", "builtin:complex", "--keyed", "--key", "Nope"],
+            "no template has a field \"Nope\"",
+        ),
+        (
             &["idl", "-t", "builtin:complex", "--split", "Nope"],
             "an integer \"Nope\"",
         ),
@@ -58,6 +62,10 @@ fn options_that_contradict_each_other_are_wrong_usage() {
         (&header[..], "--header"),
         (&["subscribe", "simple", "--header", "u8"], "--check"),
         (&["ping", "--tcp-port", "7"], "--tcp-port"),
+        (
+            &["idl", "-t", "builtin:simple", "--key", "OrderId"],
+            "--keyed",
+        ),
         (&["subscribe", "simple", "--ring", "1"], "--ring"),
     ] {
         let text = told(&[&["dds"], args].concat(), 2);

@@ -171,6 +171,21 @@ fn a_feed_comes_from_a_fifo_or_from_stdin() {
     assert_eq!(published["samples"], 400, "{published}");
 }
 
+/// A wait of a second for each of the echoes would take hours.
+#[test]
+fn echoes_of_nobody_are_not_waited_for() {
+    let file = feed("simple", 20_000).into_os_string();
+    let file = file.to_str().unwrap();
+    for transport in ["udp", "shm"] {
+        let publish = ["publish", "simple", "--wait", "0", "--json", "-f", file];
+        let said = said(on(39, &publish).args(["--transport", transport]));
+        assert_eq!(said.code, 1, "{}", said.err);
+        assert_eq!(said.figures()["samples"], 20_000, "{}", said.out);
+        let missing = "20000 of 20000 echoes did not come";
+        assert!(said.err.contains(missing), "{}", said.err);
+    }
+}
+
 /// Returns the first of two consecutive domains, which are exclusive to this test.
 fn two_domains() -> String {
     let mut held = Vec::new();

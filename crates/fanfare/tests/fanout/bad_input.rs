@@ -49,6 +49,26 @@ fn a_configuration_with_an_unknown_key_names_its_line() {
 }
 
 #[test]
+fn a_gateway_writes_no_file_that_it_reads() {
+    let folder = Folder::new("own-input");
+    let (path, users) = (folder.file("gateway.toml"), folder.with("users.toml", ""));
+    let feed = "[feed]\ntemplates = \"builtin:spectra\"\nlines = [\"239.1.2.1:13014\"]\n\
+                mapping = \"builtin:spectra\"\n";
+    for text in [
+        format!("capture = \"{path}\"\n"),
+        format!("audit = \"{path}\"\n"),
+        format!("[log]\nto = \"{path}\"\n"),
+        format!("events = \"{path}\"\n{feed}"),
+        format!("{feed}[history]\nfolder = \"log\"\nring = \"{path}\"\n"),
+        format!("users = \"{users}\"\naudit = \"{users}\"\n"),
+    ] {
+        folder.with("gateway.toml", &text);
+        let told = fails(&["gateway", "--check", &path]);
+        assert!(told.contains("it is also the input"), "{text}: {told}");
+    }
+}
+
+#[test]
 fn a_port_that_is_taken_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();

@@ -409,6 +409,24 @@ fn errors_of_encode_stay_out_of_packets_and_figures() {
 }
 
 #[test]
+fn a_full_disk_is_not_an_error_of_the_lines() {
+    let folder = Folder::new("encode-full");
+    let lines = folder.with("lines.jsonl", "{\"template\": \"Done\", \"fields\": {}}\n");
+    let said = run(&[
+        "encode",
+        "-t",
+        "builtin:complex",
+        "-f",
+        &lines,
+        "-o",
+        "/dev/full",
+    ]);
+    assert_eq!(said.code, 1, "{}", said.out);
+    let why = "fanfare: cannot write `/dev/full`: No space left on device";
+    assert!(said.err.starts_with(why), "{}", said.err);
+}
+
+#[test]
 fn fix_as_logs_show_it_is_no_message() {
     let folder = Folder::new("fix-bars");
     let lines = folder.with("lines.fix", "8=FIX.4.4|9=5|35=R|34=1|10=000|\n");
@@ -504,6 +522,18 @@ fn options_that_contradict_each_other_are_wrong_usage() {
         ),
         ("multicast -f FILE --loss-b 0.5", "--second is missing"),
         ("multicast -f FILE --header none", "has no packets to send"),
+        (
+            "multicast -f FILE -a 224.1.2.3 -p 7 --second 224.1.2.3:7",
+            "both lines are 224.1.2.3:7",
+        ),
+        (
+            "generate simple -o x --sequence-length 3",
+            "--sequence-length is an option of complex, not of simple",
+        ),
+        (
+            "generate complex -o x --trades 5",
+            "--trades is an option of spectra, not of complex",
+        ),
     ] {
         let args = line.split(' ').map(|word| match word {
             "FILE" => &file,

@@ -230,6 +230,11 @@ fn figures_tell_what_was_decoded() {
     let f = run(&empty).succeeded().figures();
     assert_eq!(f["messages"], 501);
     assert!(f["decode_ns"].as_f64().unwrap() > 0.0);
+    let stream = generated(&folder, "spectra", "500", &["--header", "none"]);
+    let spectra = ["decode", "-t", "builtin:spectra", "-f", &stream];
+    let empty = ["--header", "none", "--empty", "--json"];
+    let f = run(&[&spectra[..], &empty].concat()).succeeded().figures();
+    assert!(f["decode_ns"].as_f64().unwrap() > 0.0, "{f}");
     // With --format the messages go to stdout and the figures to stderr.
     let both = ["--format", "fix", "--json", "-n", "2"];
     let decode = ["decode", "-t", "builtin:complex", "-f", &file];

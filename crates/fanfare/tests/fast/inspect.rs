@@ -260,15 +260,23 @@ fn codegen_prints_a_module() {
 
 #[test]
 fn what_cannot_be_printed_is_a_failure() {
+    let folder = Folder::new("full");
+    let file = folder.file("complex.dat");
+    run(&["generate", "complex", "-n", "100", "-o", &file]).succeeded();
     for args in [
         &["fast", "templates", "builtin:simple"][..],
         &["dds", "idl", "-t", "builtin:simple"],
         &["fast", "codegen", "-t", "builtin:simple"],
+        &["fast", "decode", "-t", "builtin:complex", "-f", &file],
+        &["market", "events", "-t", "builtin:complex", "-f", &file],
     ] {
         let full = std::fs::File::options().write(true).open("/dev/full");
         let said = said(fanfare(args).stdout(full.unwrap()));
         let why = said.err.lines().last().unwrap_or_default();
-        assert!(why.contains("No space left"), "{args:?}: {said:?}");
+        assert!(
+            why.contains("to stdout: No space left"),
+            "{args:?}: {said:?}"
+        );
         assert_eq!(said.code, 1, "{said:?}");
     }
 }

@@ -285,6 +285,7 @@ fn what_cannot_be_replayed_is_told() {
         (&[&capture, "--to", "-5"], "the end of a capture is not"),
         (&[&capture, "--port", "0"], "needs a log or DBN"),
         (&["day.dbn", "--ttl", "1"], "--ttl and --json are of"),
+        (&["day.dbn", "--from", "+1"], "is always read whole"),
         (&["day.dbn", &capture], "must be the only file"),
     ] {
         let said = told(&[&["replay"], args].concat(), 2);

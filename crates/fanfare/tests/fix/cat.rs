@@ -174,6 +174,7 @@ fn what_is_no_fix_is_told() {
     for (text, why) in [
         (&b""[..], "no FIX message in stdin: the input is empty"),
         (b"hello\n", "no FIX message in stdin: 5 other bytes"),
+        (b"x\n", "no FIX message in stdin: 1 other byte\n"),
         (&[0x1f, 0x8b, 8, 0, 0, 0], "compressed with gzip"),
     ] {
         let said = cat(&[], text);

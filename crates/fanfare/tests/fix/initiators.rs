@@ -63,6 +63,9 @@ fn outside_its_hours_nobody_connects() {
             code, err: said, ..
         } = finish(child, ORDER);
         assert_eq!(code, 1, "{name}: {said}");
+        let why =
+            "not logged on for 1 s: FIX.4.4:TW->ISLD: outside the session's hours, which begin at ";
+        assert!(said.contains(why), "{name}: {said}");
         listener.set_nonblocking(true).unwrap();
         let nobody = listener.accept().unwrap_err();
         assert_eq!(nobody.kind(), ErrorKind::WouldBlock, "{name}: {said}");

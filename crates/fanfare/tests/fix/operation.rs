@@ -120,7 +120,8 @@ fn certificates_that_do_not_do_are_named() {
     assert!(said.contains("absent."), "{said}");
     let mixed = files(&certificate("server.pem"), &certificate("client.key"));
     let said = refusal("mixed", &mixed, &[]);
-    assert!(said.contains("TLS: "), "{said}");
+    assert!(said.contains("server.pem: with the key "), "{said}");
+    assert!(said.contains("client.key: "), "{said}");
 }
 
 #[test]
@@ -205,7 +206,7 @@ fn a_hangup_opens_the_log_again_and_reads_certificates_again() {
     std::fs::rename(path("messages.log"), path("rotated.log")).unwrap();
     server.running.signal("HUP");
     let told = server.running.tells("stay in force");
-    assert!(told.contains("TLS: "), "{told}");
+    assert!(told.contains("own.pem: with the key "), "{told}");
     let (is_in, why) = trade(server.address, client());
     assert!(!is_in && why.contains("expired"), "{why}");
     install("server");

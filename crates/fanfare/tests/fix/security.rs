@@ -65,6 +65,7 @@ fn an_acceptor_that_is_to_have_what_there_is_not_does_not_start() {
             "DataDictionary=absent.xml\n",
             "DataDictionary=absent.xml: no such file",
         ),
+        ("DataDictionary=absent.xml\n", "settings.cfg: session FIX"),
         ("TargetSubID=*\n", "a section with AcceptorTemplate=Y"),
     ] {
         let said = refusal("asked-for", lines, &[]);

@@ -328,3 +328,34 @@ fn no_number_comes_twice_where_a_machine_has_crashed() {
     assert!(numbers("four")[0] > *numbers("three").last().unwrap());
     assert!(!Path::new(&folder.file("log/numbers")).exists());
 }
+
+#[test]
+fn an_end_that_was_cut_off_is_told_and_another_file_is_not_made_a_ring() {
+    let folder = Folder::new("market-cut");
+    let [group, _] = groups();
+    let mut feed = Feed::new(&group);
+    let config = config(&folder, &group, "");
+    let gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    let log = folder.path().join("log/0000000001.log");
+    eventually("events", || {
+        feed.send(20);
+        fs::metadata(&log).is_ok_and(|log| log.len() > 10_000)
+    });
+    gateway.stop();
+    let len = fs::metadata(&log).unwrap().len();
+    let cut = File::options().write(true).open(&log).unwrap();
+    cut.set_len(len - 100).unwrap();
+    let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    gateway.tells("bytes at its end that are no block: they were removed");
+    gateway.stop();
+    // A start in good order has nothing to tell.
+    let said = Gateway::start(&mut fanfare(&["gateway", &config])).stop();
+    assert!(!said.err.contains("no block"), "{}", said.err);
+    fs::write(folder.file("ring"), "users").unwrap();
+    let told = fails(&["gateway", &config]);
+    assert!(
+        told.contains("it holds something else, and is kept"),
+        "{told}"
+    );
+    assert_eq!(fs::read(folder.file("ring")).unwrap(), b"users");
+}

@@ -228,6 +228,28 @@ fn a_log_that_is_none_or_damaged_is_told_with_where() {
 }
 
 #[test]
+fn events_whose_instruments_damage_hides_are_counted() {
+    let folder = Folder::new("history-nameless");
+    let log = folder.file("log");
+    write(Path::new(&log), &events(60));
+    let path = format!("{log}/0000000001.log");
+    let mut bytes = fs::read(&path).unwrap();
+    // All but the header: the rest of the log has no instrument.
+    bytes[64..].fill(0);
+    fs::write(&path, bytes).unwrap();
+    let why = "37 events left out: damage hides the names of their instruments";
+    let to = folder.file("out");
+    let part = ["--from", "39", "--symbol", "BETA"];
+    let cat = history(&[&["cat", &log][..], &part[..]].concat());
+    assert!(cat.out.is_empty() && cat.err.contains(why), "{}", cat.err);
+    let export = ["history", "export", &log, "--format", "csv", "-o", &to];
+    let said = run(&[&export[..], &part[..]].concat());
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains(why), "{}", said.err);
+    told(&["history", "cat", &log, "--symbol", ""], 2);
+}
+
+#[test]
 fn what_arrived_is_printed_and_captured() {
     let folder = Folder::new("history-raw");
     let log = folder.file("raw");
@@ -275,6 +297,11 @@ fn what_arrived_is_printed_and_captured() {
             .out
             .contains("3 datagrams and messages")
     );
+    let info = history(&["info", &log]).out;
+    assert!(
+        info.starts_with("3 datagrams and messages from 1 to 3, "),
+        "{info}"
+    );
     // A log of the other kind is reported.
     let to = folder.file("none");
     for args in [
@@ -289,6 +316,29 @@ fn what_arrived_is_printed_and_captured() {
     let events = whole(&folder);
     let told = fails(&["history", "raw", &events]);
     assert!(told.contains("`fanfare history cat` prints it"), "{told}");
+}
+
+#[test]
+fn a_capture_of_a_log_that_lacks_datagrams_is_written_and_fails() {
+    let folder = Folder::new("history-raw-lost");
+    let log = folder.file("raw");
+    write_raw(Path::new(&log));
+    let config = WriterConfig::default();
+    let (mut writer, opened) = Writer::open(Path::new(&log), config, Vec::new(), NOON).unwrap();
+    writer.lost(opened.next, opened.next + 1).unwrap();
+    writer.close().unwrap();
+    let file = folder.file("raw.pcap");
+    let raw = ["history", "raw", &log, "-o", &file, "--fix"];
+    for (args, written) in [
+        (&raw[..5], "2 datagrams written"),
+        (&raw[..], "1 message of FIX written"),
+    ] {
+        let said = run(args);
+        assert_eq!(said.code, 1, "{}", said.err);
+        for part in [written, "2 are missing"] {
+            assert!(said.err.contains(part), "{}", said.err);
+        }
+    }
 }
 
 #[test]

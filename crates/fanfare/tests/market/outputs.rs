@@ -1,4 +1,4 @@
-//! Tests that no command writes over a file that it reads.
+//! Tests that no command writes over a file that it reads, and that errors name the output.
 
 use super::{feed, text};
 use crate::common::log::{events, write, write_raw};
@@ -73,6 +73,18 @@ fn events_do_not_replace_what_they_are_made_of() {
     let said = crate::common::said(&mut piped);
     assert_eq!(said.code, 1, "{}", said.err);
     assert!(fs::read(file).unwrap() == before);
+}
+
+#[test]
+fn a_full_disk_is_told_with_the_file() {
+    let folder = Folder::new("full-events");
+    let file = feed(&folder, "spectra", &[]);
+    for format in ["json", "dbn"] {
+        let options = ["-f", text(&file), "-o", "/dev/full", "--format", format];
+        let told = fails(&[&["market", "events", "-t", "builtin:spectra"], &options[..]].concat());
+        let why = "fanfare: cannot write `/dev/full`: No space left on device";
+        assert!(told.starts_with(why), "{told}");
+    }
 }
 
 #[test]

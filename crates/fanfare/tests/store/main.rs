@@ -179,6 +179,8 @@ fn messages_come_out_as_text_and_as_json() {
     let same = base.run(&["export", "--format", "json", "--from", "2", "--to", "3"]);
     assert_eq!(same.out, said.out);
     assert_eq!(base.run(&["export", "--format", "xml"]).code, 2);
+    let said = base.run(&["export", "--from", "3", "--to", "2"]);
+    assert_eq!(said.code, 2, "{}", said.err);
 }
 
 #[test]
@@ -355,6 +357,8 @@ fn rubbish_is_told_and_not_repaired() {
         "{}",
         said.out
     );
+    let line = base.run(&["list", "--json"]).json_lines().remove(0);
+    assert!(line["next_sender"].is_null() && line["next_target"].is_null());
     let said = base.run(&["repair"]);
     assert_eq!(said.code, 1);
     assert!(said.err.contains("no file of journal "), "{}", said.err);
@@ -415,6 +419,12 @@ fn numbers_are_only_set_where_it_is_clear_of_what() {
     ] {
         assert_eq!(base.run(args).code, 2, "{args:?}");
     }
+    let said = base.run(&["set-seq"]);
+    assert!(
+        said.err.contains("--sender <N>|--target <N>"),
+        "{}",
+        said.err
+    );
     let journal = base.open(IDENTITY);
     let said = base.run(&["set-seq", "--sender", "7"]);
     assert!(
@@ -608,4 +618,41 @@ fn a_name_that_can_be_read_two_ways_is_asked_for() {
         &files,
     );
     assert_eq!(said.code, 0, "{}", said.err);
+}
+
+#[test]
+fn what_no_session_can_continue_with_is_not_imported() {
+    for is_java in [false, true] {
+        let base = Base::new("import-numbers");
+        let old = Folder::new("import-numbers-old");
+        quickfix(old.path(), "FIX.4.4-BUY-SELL", is_java);
+        let file = |end: &str| old.path().join(format!("FIX.4.4-BUY-SELL.{end}"));
+        let into = base.0.path().to_str().unwrap();
+        for name in [
+            "BUY->SELL",
+            "FIX.4.9:BUY->SELL",
+            "FIX.4.4:BUY",
+            "FIX.4.4:->SELL",
+        ] {
+            let args = ["import", "--into", into, "--session", name];
+            let said = run(&args, &file("body"));
+            assert_eq!(said.code, 2, "{name}: {}", said.err);
+        }
+        let no_folder = file("session");
+        let args = ["import", "--into", no_folder.to_str().unwrap()];
+        let said = run(&args, &file("body"));
+        assert!(
+            said.code == 1 && said.err.contains("Not a directory"),
+            "{}",
+            said.err
+        );
+        let (numbers, text) = match is_java {
+            true => ("senderseqnums", utf("1152921504606846977")),
+            false => ("seqnums", b"1152921504606846977 : 9".to_vec()),
+        };
+        std::fs::write(file(numbers), text).unwrap();
+        let said = run(&["import", "--into", into], &file("body"));
+        assert!(said.code == 1 && said.err.contains(numbers), "{}", said.err);
+        assert!(!base.folder().exists());
+    }
 }

@@ -150,6 +150,11 @@ impl Dictionary {
     /// # Errors
     /// Returns an error if declarations do not fit together.
     pub fn over(&self, transport: &Self) -> Result<Self, SchemaError> {
+        Self::new(self.schema_over(transport))
+    }
+
+    /// Returns the schema of [`over`](Self::over).
+    pub(super) fn schema_over(&self, transport: &Self) -> Schema {
         let mut schema = self.schema.clone();
         schema.messages.retain(|_, message| !message.is_session);
         schema.header.clone_from(&transport.schema.header);
@@ -168,7 +173,7 @@ impl Dictionary {
                 schema.fields.entry(tag).or_insert_with(|| field.clone());
             }
         }
-        Self::new(schema)
+        schema
     }
 
     /// Returns the declarations of the dictionary.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::dictionary::{Dictionary, Version};
-use super::schema::SchemaError;
+use super::schema::{Item, Schema, SchemaError};
 use super::validate::Switches;
 use crate::codec::{Groups, Message};
 use crate::session::{Context, Fault, Validator};
@@ -66,7 +66,9 @@ impl DictionaryValidator {
         version: Version,
         dictionary: &Dictionary,
     ) -> Result<(), SchemaError> {
-        let whole = Arc::new(dictionary.over(&self.session)?);
+        let mut schema = dictionary.schema_over(&self.session);
+        admit_version_of_reject(&mut schema);
+        let whole = Arc::new(Dictionary::new(schema)?);
         self.applications.retain(|(known, _)| *known != version);
         self.applications.push((version, whole));
         self.default_version.get_or_insert(version);
@@ -132,6 +134,20 @@ impl DictionaryValidator {
             Some(dictionary) => dictionary.validate(message, self.switches),
             None => self.session.validate_frame(message, self.switches),
         }
+    }
+}
+
+/// Admits DefaultApplVerID(1137) in BusinessMessageReject(j). Sessions over FIXT.1.1 write it
+/// there, as QuickFIX does; no dictionary has it.
+fn admit_version_of_reject(schema: &mut Schema) {
+    let tag = tag::DEFAULT_APPL_VER_ID;
+    let is_it = |item: &Item| matches!(item, Item::Field { tag: own, .. } if *own == tag);
+    if let Some(reject) = schema.messages.get_mut("j")
+        && schema.fields.contains_key(&tag)
+        && !reject.items.iter().any(is_it)
+    {
+        let required = false;
+        reject.items.push(Item::Field { tag, required });
     }
 }
 

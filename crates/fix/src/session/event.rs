@@ -6,6 +6,9 @@ use super::store::StoreError;
 use super::validate::{Fault, RejectReason};
 use crate::codec::{DecodeError, EncodeError, Message};
 
+/// The Text(58) of the Logout(5) to a counterparty without the [credentials](super::Credentials).
+pub const WRONG_CREDENTIALS: &str = "Username or Password is wrong";
+
 /// An event of a session. A `Message` in an event borrows the caller's bytes, not the session,
 /// which may be called while the event is in use.
 #[derive(Clone, Copy, Debug)]
@@ -132,10 +135,12 @@ pub enum DisconnectReason {
     /// The Logon(A) was not acceptable.
     #[error("bad Logon: {0}")]
     BadLogon(LogonFault),
-    /// The application of this side refused the Logon(A), or the Logon(A) lacks the credentials of
-    /// the configuration.
+    /// The application of this side refused the Logon(A).
     #[error("the application refused the Logon")]
     LogonRefused,
+    /// The Logon(A) does not have the credentials of the configuration.
+    #[error("{WRONG_CREDENTIALS}")]
+    WrongCredentials,
     /// A Logon(A) without ResetSeqNumFlag(141) was received while logged on.
     #[error("Logon while logged on")]
     UnexpectedLogon,

@@ -1,7 +1,7 @@
 //! Logon(A): the first message of both sides, and the reset of a live session.
 
 use super::config::SECOND;
-use super::event::{DisconnectReason, Event, LogonFault, SendError};
+use super::event::{DisconnectReason, Event, LogonFault, SendError, WRONG_CREDENTIALS};
 use super::identity::{ApplVerId, Version};
 use super::ids;
 use super::incoming_header;
@@ -14,9 +14,6 @@ use super::validate::{Fault, RejectReason};
 use super::{Role, Session, State};
 use crate::codec::{FieldWriter, Message};
 use crate::{msg_type, tag};
-
-/// The Text(58) of the Logout(5) to a counterparty without the [credentials](super::Credentials).
-pub const WRONG_CREDENTIALS: &str = "Username or Password is wrong";
 
 /// The part of a Logon(A) that is needed between its checks and the logon.
 #[derive(Clone, Copy, Debug)]
@@ -249,7 +246,7 @@ impl<S: MessageStore> Session<S> {
         }
         if self.role == Role::Acceptor && !self.config.admits(&message) {
             let text = WRONG_CREDENTIALS.as_bytes();
-            self.final_logout(now, text, DisconnectReason::LogonRefused);
+            self.final_logout(now, text, DisconnectReason::WrongCredentials);
             return None;
         }
         if self.config.ask_logon {

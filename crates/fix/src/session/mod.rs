@@ -102,12 +102,11 @@ pub use config::{
     AnswerLimit, Config, Credentials, ExtraField, Limits, MAX_HEADER_FIELD, OverRate, Rate,
     ReceiveLimit, SECOND, SendLimit,
 };
-pub use event::{AppMessage, DisconnectReason, Event, LogonFault, SendError};
+pub use event::{AppMessage, DisconnectReason, Event, LogonFault, SendError, WRONG_CREDENTIALS};
 pub use hook::{AdminHook, AdminMessage};
 pub use identity::{ApplVerId, SessionId, SubIds, Version};
 pub use ids::FieldTooLong;
 pub use inbound::{Scratch, Step};
-pub use logon::WRONG_CREDENTIALS;
 pub use memory::{MemoryLimits, MemoryStore};
 pub use now::Now;
 pub use peek::{Peek, peek_logon};

@@ -69,6 +69,17 @@ fn an_order_is_valid_in_every_version() {
 }
 
 #[test]
+fn a_business_reject_over_the_transport_may_name_the_version() {
+    for version in [Version::Fix50, Version::Fix50Sp1, Version::Fix50Sp2] {
+        let reject = format!("35=j|{HEAD}45=2|58=no|372=V|380=3|1137=9|");
+        let found = found(version, Switches::default(), &reject);
+        assert_eq!(found, "", "{version:?}");
+        let order = order(version, "1137=9|");
+        assert!(order.starts_with("2 "), "{version:?}: {order}");
+    }
+}
+
+#[test]
 fn faults_of_fields_in_every_version() {
     for version in VERSIONS {
         let check = |fields: &str, expected: &str| {

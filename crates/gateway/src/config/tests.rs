@@ -69,6 +69,14 @@ fn values_out_of_range_name_their_key() {
             "slow_consumer.queue_bytes",
         ),
         ("[consumers]\nport = 3000", "consumers.port"),
+        (
+            "[consumers]\nsessions = [{ sender = \"\", target = \"B\" }]",
+            "consumers.sessions",
+        ),
+        (
+            "[producers]\nsessions = [{ sender = \"A\", target = \"B\\u0001\" }]",
+            "producers.sessions",
+        ),
     ] {
         let told = Config::from_toml(text).unwrap_err().to_string();
         assert!(told.contains(key), "{text}: {told}");

@@ -137,4 +137,15 @@ mod tests {
             format!("feed: {path}: the dictionary is of FIX.4.2, the messages are of FIX.4.4");
         assert_eq!(told, [expected]);
     }
+
+    #[test]
+    fn the_sequence_of_lines_with_snapshots_is_checked_too() {
+        let text = "[feed]\ntemplates = \"builtin:spectra\"\nlines = [\"239.1.2.1:13014\"]\n\
+                    mapping = \"builtin:spectra\"\n\
+                    [feed.snapshot]\nlines = [\"239.1.2.3:13016\"]\nsequence = \"Numbers\"\n";
+        let config = Config::from_toml(text).unwrap();
+        let error = check(&config.feeds[0]).unwrap_err();
+        let why = std::error::Error::source(&error).unwrap().to_string();
+        assert!(why.contains("`Numbers`"), "{why}");
+    }
 }

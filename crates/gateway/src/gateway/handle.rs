@@ -101,7 +101,24 @@ impl GatewayHandle {
     /// # Errors
     /// Returns the errors of [`Gateway::reload`](crate::Gateway::reload).
     pub fn reload(&self, config: &Config) -> Result<Reloaded, StartError> {
-        self.recorded(self.exchange(config))
+        self.reload_with(config, &[])
+    }
+
+    /// Adopts a new configuration as [`reload`](Self::reload) does. These keys of the program are
+    /// among the changes: their files have other contents.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Gateway::reload`](crate::Gateway::reload).
+    pub fn reload_with(
+        &self,
+        config: &Config,
+        keys: &[&'static str],
+    ) -> Result<Reloaded, StartError> {
+        let mut reloaded = self.exchange(config);
+        if let Ok(reloaded) = &mut reloaded {
+            reloaded.add_keys(keys.to_vec());
+        }
+        self.recorded(reloaded)
     }
 
     /// Adopts the users and lists of a configuration, and nothing else: mappings and certificates

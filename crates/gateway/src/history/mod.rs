@@ -30,7 +30,7 @@ use fanfare_engine::agent::Agent;
 use fanfare_engine::clock;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::poll::Waker;
-use fanfare_engine::ring::Rescued;
+use fanfare_engine::ring::{Rescued, is_replaceable};
 use fanfare_engine::stop::Stop;
 use fanfare_history::{Claim, FeedInfo, LogError, Opened, Writer, WriterConfig};
 use fanfare_market::book::BookConfig;
@@ -39,6 +39,7 @@ use keeper::KeeperAgent;
 pub(crate) use known::KnownInstruments;
 pub(crate) use raw::RawLog;
 pub(crate) use rolling::{RollOrder, Rolling};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -74,8 +75,8 @@ pub(crate) struct OpenLog {
     pub(crate) opened: Opened,
     /// The instruments of the previous runs.
     known: KnownInstruments,
-    /// The first and the last of the numbers that a crashed machine may have used.
-    passed: Option<(u64, u64)>,
+    /// What the log lacks, in the words of a notice.
+    lacks: Vec<String>,
 }
 
 impl OpenLog {
@@ -109,11 +110,7 @@ impl OpenLog {
         let keeper = keeper.map_err(StartError::History)?;
         let counts = HistoryCounts::new(counters, "");
         let stages = StagePlan::new(counters, config.stages).outlet("log", End::Log);
-        if let Some((first, last)) = self.passed {
-            let what = format!(
-                "lacks its end, as the machine has crashed: events {first} to {last} are missing \
-                 as far as there were any, and numbers go on behind them"
-            );
+        for what in self.lacks {
             let folder = history.folder.display().to_string();
             notices.send(Notice::History { folder, what });
         }
@@ -158,26 +155,52 @@ pub(crate) fn open(
     let Some(history) = &config.history else {
         return Ok(None);
     };
+    check_ring(history)?;
     let now = clock::utc();
     let settings = WriterConfig {
         first,
         ..history.writer()
     };
     let folder = &history.folder;
-    let (mut known, mut passed) = (KnownInstruments::default(), None);
+    let (mut known, mut lacks) = (KnownInstruments::default(), Vec::new());
+    let mut is_killed = false;
     let opened = Writer::open_with(folder, settings, feeds, now, |writer| {
         let found = rescue(&history.ring_file(), writer)?;
-        passed = pass_over(found, writer)?;
+        let left = Claim::left(folder)?;
+        is_killed = found != Rescued::Nothing && left.as_ref().is_some_and(Claim::is_of_this_boot);
+        if let Some(left) = left.filter(|_| !is_killed) {
+            lacks.extend(pass_over(&left, writer)?);
+        }
         known = KnownInstruments::read(folder)?;
         Ok(())
     });
     let (writer, opened) = opened.map_err(StartError::History)?;
+    // What a kill left half-written is in the ring.
+    if opened.torn > 0 && !is_killed {
+        lacks.push(format!(
+            "had {} bytes at its end that are no block: they were removed, and the events in them \
+             are missing",
+            opened.torn
+        ));
+    }
     Ok(Some(OpenLog {
         writer,
         opened,
         known,
-        passed,
+        lacks,
     }))
+}
+
+/// Checks that the file of the ring, if the user has named one, holds nothing else.
+fn check_ring(history: &History) -> Result<(), StartError> {
+    let Some(path) = &history.ring else {
+        return Ok(());
+    };
+    let outcome = is_replaceable(path).and_then(|is_replaceable| match is_replaceable {
+        true => Ok(()),
+        false => Err(io::Error::other("it holds something else, and is kept")),
+    });
+    outcome.map_err(|error| StartError::RingFile(path.clone(), error))
 }
 
 /// Appends the events that the log lacks from the ring of a killed process.
@@ -195,17 +218,16 @@ fn rescue(file: &Path, writer: &mut Writer) -> Result<Rescued, LogError> {
     Ok(rescued)
 }
 
-/// Skips all numbers that clients may have seen, if the ring was lost with the machine. Returns the
-/// first and the last of them.
-fn pass_over(found: Rescued, writer: &mut Writer) -> Result<Option<(u64, u64)>, LogError> {
-    let Some(left) = Claim::left(writer.folder())? else {
-        return Ok(None);
-    };
-    let has_ring = found != Rescued::Nothing && left.is_of_this_boot();
-    if has_ring || left.below() <= writer.next() {
+/// Skips all numbers that clients may have seen, as the ring was lost with the machine. Returns
+/// what the log lacks, if anything.
+fn pass_over(left: &Claim, writer: &mut Writer) -> Result<Option<String>, LogError> {
+    if left.below() <= writer.next() {
         return Ok(None);
     }
-    let passed = (writer.next(), left.below() - 1);
-    writer.lost(passed.0, passed.1)?;
-    Ok(Some(passed))
+    let (first, last) = (writer.next(), left.below() - 1);
+    writer.lost(first, last)?;
+    Ok(Some(format!(
+        "lacks its end, as the machine has crashed: events {first} to {last} are missing as far as \
+         there were any, and numbers go on behind them"
+    )))
 }

@@ -5,6 +5,7 @@ use super::error::MarketError;
 use crate::feed::config::Feed;
 use crate::feed::read;
 use crate::history::KnownInstruments;
+use fanfare_engine::feed::OpenError;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::replay::{Replayer, Service};
 use fanfare_fast::Program;
@@ -155,6 +156,10 @@ pub(crate) fn check(feed: &Feed, program: &Arc<Program>) -> Result<(), MarketErr
     let mapping = mapping(feed, program)?;
     let none = KnownInstruments::default();
     follower(feed, mappers(feed, &mapping, program, 0)?, 0, &none)?;
+    for lines in &feed.snapshot {
+        let channel = feed.snapshot_receiver(lines).channel;
+        channel.check(program).map_err(OpenError::from)?;
+    }
     match &feed.replay {
         Some(replay) => password(replay).map(|_| ()),
         None => Ok(()),

@@ -52,6 +52,20 @@ pub struct Pair {
     pub target: String,
 }
 
+/// The longest CompID of a configuration, in bytes.
+const LONGEST_COMP_ID: usize = 96;
+/// The rule of the CompIDs of a [`Pair`].
+pub(crate) const COMP_IDS: &str = "the CompIDs must have 1 to 96 printable characters";
+
+impl Pair {
+    /// Returns whether a Logon can have these CompIDs.
+    pub(crate) fn is_possible(&self) -> bool {
+        [&self.sender, &self.target].into_iter().all(|id| {
+            (1..=LONGEST_COMP_ID).contains(&id.len()) && !id.chars().any(char::is_control)
+        })
+    }
+}
+
 /// A [`PortConfig`] in a file, whose absent keys have the port's own defaults.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

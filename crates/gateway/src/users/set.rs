@@ -9,7 +9,7 @@ use super::origin::Origin;
 use super::password::Hashed;
 use super::roster::Seat;
 use super::tables::{Lists, PortName, UserTable, UserTables, UsersFile};
-use crate::ports::config::{Pair, PortConfig};
+use crate::ports::config::{COMP_IDS, Pair, PortConfig};
 use crate::service::{Contract, EntryTypes, Pattern};
 use fanfare_engine::host::{AllowList, ClientName, ClientNames};
 use fanfare_fix::session::SessionId;
@@ -331,10 +331,8 @@ impl Builder {
                 "all users together have more than {MOST_SESSIONS} sessions"
             ));
         }
-        for id in [&pair.sender, &pair.target] {
-            if id.is_empty() || id.len() > 96 || has_odd(id) {
-                return fault("the CompIDs must have 1 to 96 printable characters".to_owned());
-            }
+        if !pair.is_possible() {
+            return fault(COMP_IDS.to_owned());
         }
         let of_sender = self.set.by_comp_id.entry(pair.sender.clone()).or_default();
         if let Some((_, other)) = of_sender.iter().find(|(our, _)| *our == pair.target) {

@@ -304,6 +304,8 @@ fn a_list_of_sessions_grows_and_shrinks() {
     assert_eq!(plant.done("sessions add", of("B")), json!({ "listed": 2 }));
     let twice = plant.refused("sessions add", of("B"));
     assert_eq!(twice, "B->PLANT is on the list already");
+    let nobody = plant.refused("sessions add", of(""));
+    assert_eq!(nobody, "the CompIDs must have 1 to 96 printable characters");
     let _b = plant.consumer("B");
     assert_eq!(
         plant.done("sessions remove", of("A")),

@@ -273,6 +273,10 @@ fn a_reload_logs_out_who_is_no_user_any_more_and_nobody_else() {
     // user.
     let same = gateway.reload(&config).unwrap();
     assert_eq!(same.to_string(), "reloaded: nothing has changed");
+    let token = gateway
+        .handle()
+        .reload_with(&config, &["console.token_file"]);
+    assert_eq!(token.unwrap().to_string(), "reloaded: console.token_file");
     let closed = Config::from_toml(&text.replace("open = true", "open = false")).unwrap();
     let reloaded = gateway.reload(&closed).unwrap();
     assert_eq!(
@@ -281,7 +285,8 @@ fn a_reload_logs_out_who_is_no_user_any_more_and_nobody_else() {
     );
     assert_eq!(value(&producer.receive().unwrap(), 35), Some("5"));
     stop(gateway);
-    assert!(audit.text().contains("removed user goes"));
+    let audited = audit.text();
+    assert!(audited.contains("removed user goes") && audited.contains("console.token_file"));
 }
 
 #[test]

@@ -156,3 +156,21 @@ fn a_block_that_no_reader_takes_is_not_written() {
     let written = block.finish_compressed(&mut compressor, &mut Vec::new());
     assert!(written.is_err());
 }
+
+#[test]
+fn missing_events_have_one_checkpoint() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut source = Source::new(79, 1);
+    append(&mut writer, &mut source, 100);
+    // As after a crash of the machine.
+    let last = source.number + 8_000_000;
+    writer.lost(source.number, last).unwrap();
+    writer.commit().unwrap();
+    source.number = last + 1;
+    append(&mut writer, &mut source, 100);
+    let keeper = keep(&folder.0, OFTEN);
+    let log = Log::open(&folder.0).unwrap();
+    assert_eq!(log.checkpoints().unwrap(), [last]);
+    assert_eq!(keeper.number(), source.number - 1);
+}

@@ -4,7 +4,8 @@ use super::{
     Folder, OFTEN, Received, SMALL, Source, append, feeds, instrument, keep, open, read_from,
 };
 use crate::{At, Keeper, KeeperConfig, Log, LogError, Mended, Start, Writer};
-use fanfare_market::Event;
+use fanfare_market::instruments::Lookup;
+use fanfare_market::{Delivery, Event};
 use std::path::{Path, PathBuf};
 
 #[test]
@@ -513,4 +514,87 @@ fn events_that_are_missing_before_lost_ones_are_told_with_them() {
     assert_eq!(received.lost, [(first, border + 9)]);
     let verified = Log::open(&folder.0).unwrap().verify(|_, _| true).unwrap();
     assert_eq!(verified.missing, received.lost);
+}
+
+#[test]
+fn a_segment_under_the_name_of_another_one_is_passed_over_and_not_repaired() {
+    let folder = Folder::new();
+    let all = make(&folder.0);
+    let log = Log::open(&folder.0).unwrap();
+    let segments = log.segments().unwrap();
+    let path = &segments[1].path;
+    let copied = std::fs::copy(&segments[0].path, path).unwrap();
+    let mut reader = log.reader(Start::First).unwrap();
+    let mut received = Received::default();
+    // A reader that took the copy's own number would come to it again and again.
+    for _ in 0..100 {
+        received.some(&mut reader, usize::MAX);
+    }
+    let (first, last) = (segments[1].first, segments[2].first - 1);
+    assert_eq!(received.lost, [(first, last)]);
+    let rest = all
+        .iter()
+        .filter(|event| !(first..=last).contains(&event.number));
+    assert!(received.events.iter().eq(rest));
+    let verified = log.verify(|_, _| true).unwrap();
+    let damage = verified.damage.iter();
+    let damage: Vec<_> = damage.map(|own| (&own.path, own.at, own.bytes)).collect();
+    assert_eq!((damage, verified.repeated), (vec![(path, 0, copied)], 0));
+    let refused = Log::repair(&folder.0);
+    assert!(
+        matches!(&refused, Err(LogError::BadSegment { path: told, .. }) if told == path),
+        "{refused:?}"
+    );
+    // Under a number behind all others it hides none of them.
+    std::fs::rename(path, crate::folder::segment(&folder.0, 100, true)).unwrap();
+    assert_eq!(log.extent().unwrap().next, all.len() as u64 + 1);
+}
+
+#[test]
+fn instruments_in_damaged_bytes_are_known_from_the_next_checkpoint() {
+    let folder = Folder::new();
+    make(&folder.0);
+    let log = Log::open(&folder.0).unwrap();
+    let path = log.segments().unwrap()[0].path.clone();
+    let mut bytes = std::fs::read(&path).unwrap();
+    // In the header of the first block.
+    bytes[100] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let mut reader = log.reader(Start::First).unwrap();
+    let (mut events, mut told) = (0, 0);
+    let mut is_read = true;
+    while is_read {
+        let each = |delivery: Delivery<'_>| {
+            if let Delivery::Event(event, known) = delivery {
+                events += 1;
+                assert!(known.instrument(event.instrument).is_some(), "{event:?}");
+            }
+        };
+        is_read = reader.read_with(100, |_| told += 1, each).unwrap() > 0;
+    }
+    assert!(events >= 5_000);
+    assert_eq!(told, 10);
+}
+
+#[test]
+fn a_checkpoint_behind_the_last_event_tells_that_the_end_is_missing() {
+    let folder = Folder::new();
+    make(&folder.0);
+    let log = Log::open(&folder.0).unwrap();
+    let segments = log.segments().unwrap();
+    std::fs::remove_file(&segments[1].path).unwrap();
+    std::fs::remove_file(&segments[2].path).unwrap();
+    let mut behind = log.checkpoints().unwrap();
+    behind.retain(|view| *view >= segments[1].first);
+    assert!(!behind.is_empty());
+    let verified = log.verify(|_, _| true).unwrap();
+    let damage = verified.damage.iter().map(|damage| damage.path.clone());
+    let files = behind
+        .iter()
+        .map(|view| crate::folder::view(&folder.0, *view));
+    assert!(damage.eq(files), "{:?}", verified.damage);
+    let done = Log::repair(&folder.0).unwrap();
+    assert_eq!(done.len(), behind.len());
+    assert!(done.iter().all(|one| one.what == Mended::Checkpoint));
+    assert!(log.verify(|_, _| true).unwrap().is_whole());
 }

@@ -26,7 +26,7 @@ pub enum AnalysisError {
     #[error(transparent)]
     Pcap(#[from] PcapError),
     /// A read failed.
-    #[error("cannot read the capture: {0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
     /// The capture holds other traffic, or none; the text describes it.
     #[error("no fan-out traffic in the capture: {0}")]

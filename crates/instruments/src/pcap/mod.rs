@@ -97,7 +97,7 @@ impl fmt::Display for End {
 #[derive(Debug, thiserror::Error)]
 pub enum PcapError {
     /// A read failed.
-    #[error("cannot read the capture: {0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
     /// The file is empty.
     #[error("the capture is empty: a pcap file has at least a header of 24 bytes")]

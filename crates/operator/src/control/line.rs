@@ -46,15 +46,16 @@ impl<R: Read> Lines<R> {
         let mut looked_at = 0;
         loop {
             let fresh = self.bytes.get(looked_at..).unwrap_or_default();
-            if let Some(end) = fresh.iter().position(|&byte| byte == b'\n') {
-                let end = looked_at + end;
-                self.taken = end + 1;
-                return Line::Whole(self.bytes.get(..end).unwrap_or_default());
-            }
-            looked_at = self.bytes.len();
+            let end = fresh.iter().position(|&byte| byte == b'\n');
+            let end = end.map(|end| looked_at + end);
+            looked_at = end.unwrap_or(self.bytes.len());
             if looked_at > LONGEST {
                 self.is_broken = true;
                 return Line::TooLong;
+            }
+            if let Some(end) = end {
+                self.taken = end + 1;
+                return Line::Whole(self.bytes.get(..end).unwrap_or_default());
             }
             let mut chunk = [0; 4096];
             match self.from.read(&mut chunk) {
@@ -88,6 +89,11 @@ mod tests {
             assert_eq!(line, expected.as_bytes());
         }
         assert!(matches!(lines.next(), Line::TooLong) && lines.is_broken());
+        for (len, is_whole) in [(LONGEST, true), (LONGEST + 1, false)] {
+            let text = [vec![b'x'; len].as_slice(), b"\n"].concat();
+            let mut lines = Lines::new(text.as_slice());
+            assert_eq!(matches!(lines.next(), Line::Whole(_)), is_whole, "{len}");
+        }
         let mut cut = Lines::new(b"no end".as_slice());
         assert!(matches!(cut.next(), Line::End));
     }

@@ -87,7 +87,7 @@ fn a_settings_file_makes_ports_and_initiators_that_know_their_credentials() {
     let mut said = lines(&mut sell);
     said.sort();
     let expected = [
-        "BUY: the application refused the Logon",
+        "BUY: Username or Password is wrong",
         "no session FIX.4.4:SELL->TRADER7: Username or Password is wrong",
     ];
     assert_eq!(said, expected);

@@ -79,7 +79,16 @@ pub(in crate::cmd) fn line(
             Err(io::Error::other("the response is longer than 16 MiB"))
         }
         Ok(_) => Ok(line),
-        Err(error) => Err(sent.err().unwrap_or(error)),
+        Err(error) => Err(sent.err().unwrap_or(named(error))),
+    }
+}
+
+/// Returns the error of a read, with a timeout under its own name: the system calls it "temporarily
+/// unavailable".
+pub(in crate::cmd) fn named(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
+        _ => error,
     }
 }
 
@@ -111,5 +120,14 @@ mod tests {
         let none = line(&mut own, "{}").unwrap_err();
         assert_eq!(closing.join().unwrap(), 3);
         assert_eq!(none.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_program_that_does_not_respond_in_time_is_named_so() {
+        let (own, _far) = UnixStream::pair().unwrap();
+        own.set_read_timeout(Some(Duration::from_millis(1)))
+            .unwrap();
+        let none = line(&mut BufReader::new(own), "{}").unwrap_err();
+        assert_eq!(none.to_string(), "timed out");
     }
 }

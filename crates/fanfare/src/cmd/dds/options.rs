@@ -252,9 +252,9 @@ pub(crate) struct TypeArgs {
     /// Key samples by --key, and put all securities of a split template on one topic.
     #[arg(long)]
     pub(crate) keyed: bool,
-    /// Name of the key field, in any case.
-    #[arg(long, value_name = "FIELD", default_value = "SecurityID")]
-    pub(crate) key: String,
+    /// Name of the key field, in any case [default: SecurityID]
+    #[arg(long, value_name = "FIELD", requires = "keyed")]
+    pub(crate) key: Option<String>,
     /// A template whose last field is a sequence with this field in its entries is split: one
     /// sample for each of its values. none: no template is split [default: SecurityID]
     #[arg(long, value_name = "FIELD")]
@@ -276,15 +276,25 @@ impl TypeArgs {
             module: self.module.clone(),
             exact_decimals: self.exact_decimals,
             keyed: self.keyed,
-            key: self.key.clone(),
+            key: self.key_field().to_owned(),
             split: (split != "none").then(|| split.to_owned()),
         }
     }
 
+    fn key_field(&self) -> &str {
+        self.key.as_deref().unwrap_or("SecurityID")
+    }
+
     /// Refuses options that these templates do not support.
     fn check(&self, mapping: &Mapping) -> Result<()> {
-        if self.keyed && !mapping.types().any(TemplateType::is_keyed) {
-            bail!("--keyed: no template has a field {:?} (--key)", self.key);
+        // Without --key, a split template may have another key alone.
+        let is_keyed = |of: &TemplateType| match &self.key {
+            Some(field) => of.is_keyed_by(field),
+            None => of.is_keyed(),
+        };
+        if self.keyed && !mapping.types().any(is_keyed) {
+            let field = self.key_field();
+            bail!("--keyed: no template has a field {field:?} (--key) for a key");
         }
         match self.split.as_deref() {
             Some(field) if field != "none" && !mapping.types().any(|t| t.is_split) => {

@@ -154,8 +154,10 @@ fn report(args: &PingArgs, ping: &Ping) -> ExitCode {
             ping.lost
         );
         statistics::print(&[("round trip".to_owned(), trips)]);
-        let median = trips.micros(50.0) / 2.0;
-        say!("latency = round trip / 2: p50 {median:.3} us");
+        if !trips.is_empty() {
+            let median = trips.micros(50.0) / 2.0;
+            say!("latency = round trip / 2: p50 {median:.3} us");
+        }
     }
     exit_code(ok)
 }

@@ -14,6 +14,7 @@ use fanfare_engine::stop::Stop;
 use fanfare_instruments::figures::Figures;
 use fanfare_instruments::page::Page;
 use fanfare_instruments::plot::CategoryChart;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -101,7 +102,7 @@ impl Demo {
     fn write_page(&mut self, file: &Path) -> Result<()> {
         self.page.environment(self.figures.environment());
         let written = std::fs::write(file, self.page.to_html());
-        written.with_context(|| format!("cannot write {}", file.display()))
+        written.with_context(|| cannot_write(file))
     }
 
     /// Starts this binary with these arguments, concatenated.
@@ -126,6 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if !cfg!(feature = "dds") {
         bail!("the demo publishes to DDS, and this program is built without it: `make demo`");
     }
+    prepare(&args.html)?;
     let mut demo = Demo::new(Stop::on_interrupt().context("cannot catch Ctrl-C")?)?;
     let parts = [fanout::PART, feed::PART, engine::PART];
     let played = demo.play(&parts, |text| tell(args, text));
@@ -139,6 +141,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     played.and(written)?;
     Ok(exit_code(demo.figures.is_ok()))
+}
+
+/// Opens the file of the page, so that one that cannot be written is found before the parts run. A
+/// page that is there stays until the new one is written.
+fn prepare(file: &Path) -> Result<()> {
+    let opened = File::options().append(true).create(true).open(file);
+    opened.with_context(|| cannot_write(file))?;
+    Ok(())
+}
+
+fn cannot_write(file: &Path) -> String {
+    format!("cannot write {}", file.display())
 }
 
 /// Prints the report's text: to stdout, or with `--json` to stderr.
@@ -220,7 +234,14 @@ mod tests {
     #[test]
     fn a_page_that_cannot_be_written_is_an_error() {
         let mut demo = Demo::new(Stop::new()).unwrap();
-        let error = demo.write_page(Path::new("/no/x.html")).unwrap_err();
-        assert_eq!(error.to_string(), "cannot write /no/x.html");
+        let file = Path::new("/no/x.html");
+        for error in [demo.write_page(file), prepare(file)].map(Result::unwrap_err) {
+            assert_eq!(error.to_string(), "cannot write /no/x.html");
+        }
+        let page = demo.scratch.file("page.html");
+        demo.write_page(&page).unwrap();
+        prepare(&page).unwrap();
+        let kept = std::fs::read_to_string(&page).unwrap();
+        assert!(kept.contains("Fanfare"), "{kept}");
     }
 }

@@ -171,6 +171,7 @@ fn print(args: &Args, report: &ConsumerReport) {
         say!("messages missing in {places}, as the gateway said: how many is not known");
     }
     if report.short > 0 {
-        say!("{} messages that were expected have not come", report.short);
+        let short = counted(report.short, "message");
+        say!("{short} that were expected have not come");
     }
 }

@@ -99,7 +99,7 @@ impl Args {
             config.capture = Some(file.clone());
         }
         config.check()?;
-        plant::check_capture(&config, self.config.as_deref())?;
+        plant::check_outputs(&config, self.config.as_deref())?;
         Ok(config)
     }
 }

@@ -111,13 +111,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = Stop::on_interrupt()?;
     let mut input = LineFile::open(&args.file, &stop)?;
     let mut encoding = Encoding::new(args, program)?;
-    let cannot_read = |lines| format!("cannot read line {lines} of `{}`", args.file.display());
     while !stop.is_raised() {
         let line = input.next(|| {
             errors.flush()?;
             encoding.flush()
-        });
-        let line = line.with_context(|| cannot_read(encoding.counts.lines + 1))?;
+        })?;
         encoding.counts.lines += u64::from(line != Line::End);
         let goes_on = match line {
             Line::End => break,

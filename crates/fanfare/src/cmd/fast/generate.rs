@@ -5,6 +5,7 @@ use super::options::{TEMPLATES_HELP, TemplateReading, check_preamble, load};
 use crate::input::is_standard;
 use crate::plural::counted;
 use crate::print::{Stdout, note, say};
+use crate::usage::misuse;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use fanfare_engine::stop::Stop;
@@ -45,28 +46,22 @@ pub(crate) struct Args {
     /// one message per packet for complex and spectra.
     #[arg(short = 'p', long, value_name = "BYTES")]
     packet_size: Option<usize>,
-    /// Mean number of entries in a message of complex.
-    #[arg(
-        long, value_name = "N", default_value_t = 3,
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
-    sequence_length: u32,
-    /// All entries of a message belong to one security.
+    /// Mean number of entries in a message of complex [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    sequence_length: Option<u32>,
+    /// All entries of a message of complex belong to one security.
     #[arg(long)]
     no_split: bool,
-    /// Seed of the market of spectra.
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
-    seed: u64,
+    /// Seed of the market of spectra [default: 1]
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
     /// Generate the snapshots of spectra instead of its increments; they agree if the seed and the
     /// trades are the same.
     #[arg(long)]
     snapshots: bool,
-    /// Percentage of trades among the changes in spectra's market.
-    #[arg(
-        long, value_name = "PERCENT", default_value_t = 0,
-        value_parser = clap::value_parser!(u32).range(..=100)
-    )]
-    trades: u32,
+    /// Percentage of trades among the changes in spectra's market [default: 0]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(..=100))]
+    trades: Option<u32>,
     /// Length header in front of each packet.
     #[arg(long, value_name = "HEADER", default_value = "u32le")]
     header: Header,
@@ -100,6 +95,24 @@ impl FeedKind {
 }
 
 impl Args {
+    /// Refuses options of another feed.
+    fn check(&self) -> Result<()> {
+        let own = self.feed.name();
+        let (complex, spectra) = (FeedKind::Complex, FeedKind::Spectra);
+        for (option, is_given, feed) in [
+            ("--sequence-length", self.sequence_length.is_some(), complex),
+            ("--no-split", self.no_split, complex),
+            ("--seed", self.seed.is_some(), spectra),
+            ("--snapshots", self.snapshots, spectra),
+            ("--trades", self.trades.is_some(), spectra),
+        ] {
+            if is_given && self.feed != feed {
+                misuse!("{option} is an option of {}, not of {own}", feed.name());
+            }
+        }
+        check_preamble(self.header, self.preamble)
+    }
+
     fn generator(&self, program: Arc<Program>) -> Generator {
         match self.feed {
             FeedKind::Simple => {
@@ -108,16 +121,16 @@ impl Args {
             }
             FeedKind::Complex => {
                 let options = ComplexOptions {
-                    sequence_length: self.sequence_length,
+                    sequence_length: self.sequence_length.unwrap_or(3),
                     split: !self.no_split,
                 };
                 Generator::complex(program, self.count, self.packet_size, options)
             }
             FeedKind::Spectra => {
                 let options = SpectraOptions {
-                    seed: self.seed,
+                    seed: self.seed.unwrap_or(1),
                     snapshots: self.snapshots,
-                    trades: self.trades,
+                    trades: self.trades.unwrap_or(0),
                 };
                 Generator::spectra(program, self.count, self.packet_size, options)
             }
@@ -126,7 +139,7 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    check_preamble(args.header, args.preamble)?;
+    args.check()?;
     let own = format!("builtin:{}", args.feed.name());
     let program = load(
         args.templates.as_deref().unwrap_or(&own),

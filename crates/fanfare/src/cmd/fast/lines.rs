@@ -1,7 +1,7 @@
 //! Lines of a file or a pipe, of bounded length.
 
 use super::options::{named, open};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -23,9 +23,11 @@ pub(crate) enum Line {
 /// The lines of a file.
 pub(crate) struct LineFile {
     input: BufReader<Box<dyn Read>>,
+    name: String,
     /// The current line.
     text: Vec<u8>,
-    is_first: bool,
+    /// The number of lines read.
+    count: u64,
 }
 
 impl LineFile {
@@ -33,8 +35,9 @@ impl LineFile {
     pub(crate) fn open(path: &Path, stop: &Stop) -> Result<Self> {
         Ok(Self {
             input: BufReader::with_capacity(1 << 16, Box::new(open(path, stop)?)),
+            name: path.display().to_string(),
             text: Vec::new(),
-            is_first: true,
+            count: 0,
         })
     }
 
@@ -56,7 +59,10 @@ impl LineFile {
             let bytes = match self.input.fill_buf() {
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Line::End),
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    let (number, name) = (self.count + 1, &self.name);
+                    return Err(error).context(format!("cannot read line {number} of `{name}`"));
+                }
             };
             let is_end = bytes.is_empty();
             let end = bytes.iter().position(|byte| *byte == b'\n');
@@ -69,6 +75,7 @@ impl LineFile {
             self.input.consume(taken);
             if end.is_some() || (is_end && (is_long || !self.text.is_empty())) {
                 self.trim();
+                self.count += 1;
                 return Ok(if is_long { Line::TooLong } else { Line::Text });
             }
             if is_end {
@@ -83,7 +90,7 @@ impl LineFile {
                 self.text.pop();
             }
         }
-        if std::mem::take(&mut self.is_first) && self.text.starts_with(b"\xef\xbb\xbf") {
+        if self.count == 0 && self.text.starts_with(b"\xef\xbb\xbf") {
             self.text.drain(..3);
         }
     }
@@ -115,8 +122,9 @@ mod tests {
         let input: Box<dyn Read> = Box::new(io::Cursor::new(bytes.to_vec()));
         let mut file = LineFile {
             input: BufReader::with_capacity(1 << 16, input),
+            name: "x".to_owned(),
             text: Vec::new(),
-            is_first: true,
+            count: 0,
         };
         let mut all = Vec::new();
         loop {

@@ -3,6 +3,7 @@
 use super::options::socket_address;
 use super::packets::{Flow, check_size, each_packet};
 use crate::line::{self, BATCH, DATAGRAM, Reach};
+use crate::plural::counted;
 use crate::print::{note, say};
 use crate::range::share;
 use crate::usage::misuse;
@@ -71,6 +72,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         misuse!("--loss-b needs a line B: --second is missing");
     }
     let first = SocketAddrV4::new(args.address, args.port);
+    if args.second == Some(first) {
+        misuse!("both lines are {first}");
+    }
     for line in [Some(first), args.second].into_iter().flatten() {
         if let Err(why) = args.reach.check(line) {
             misuse!("{why}");
@@ -201,21 +205,22 @@ fn on_both(a: &[usize], b: &[usize]) -> u64 {
 fn report(args: &Args, packets: usize, lines: &[Line], elapsed: Duration) {
     if let (false, [a, b]) = (args.json, lines) {
         let neither = on_both(&a.left_out, &b.left_out);
-        note!("{neither} packets on neither line");
+        note!("{} on neither line", counted(neither, "packet"));
     }
     let datagrams: u64 = lines.iter().map(|line| line.line.sent()).sum();
     let rate = datagrams as f64 / elapsed.as_secs_f64().max(1e-9);
     if !args.json {
         for line in lines {
             note!(
-                "{}: {} packets sent, {} left out",
+                "{}: {} sent, {} left out",
                 line.line.to(),
-                line.line.sent(),
+                counted(line.line.sent(), "packet"),
                 line.left_out.len()
             );
         }
         note!(
-            "{packets} packets in {:.3} s, {rate:.0} datagrams/s",
+            "{} in {:.3} s, {rate:.0} datagrams/s",
+            counted(packets as u64, "packet"),
             elapsed.as_secs_f64()
         );
         return;

@@ -26,9 +26,9 @@ SocketAcceptAddress, only this machine can connect. The versions are FIX.4.0 to 
 FIXT.1.1 with 5.0 to 5.0SP2; without a dictionary file, the built-in tables of the version are \
 used. With --control, `fanfare ctl` lists and controls the sessions while they run. \
 docs/settings.md describes all keys; a key that is not supported is reported with its line, not \
-ignored. Ctrl-C (SIGINT) and SIGTERM log all sessions out. SIGHUP opens the message log at its \
-path again (for logrotate) and reads the certificate files again, for new connections. No other \
-signal that can be caught ends the program.";
+ignored. Ctrl-C (SIGINT) and SIGTERM log all sessions out; the third one ends the program at \
+once. SIGHUP opens the message log at its path again (for logrotate) and reads the certificate \
+files again, for new connections. No other signal that can be caught ends the program.";
 
 /// Options of `fanfare fix acceptor`.
 #[derive(ClapArgs)]
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let on_loopback = sessions.iter().any(|session| !session.names_address);
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let reload = Reload::on_hangup().context("cannot catch SIGHUP")?;
-    let endpoints = Endpoints::of(sessions)?;
+    let endpoints = Endpoints::of(sessions).with_context(|| args.config.display().to_string())?;
     let mut host = Host::new(Application::new(args.echo))?;
     let running = Running::begin(&mut host, &endpoints, &args.operators, reload)?;
     for acceptor in endpoints.acceptors {

@@ -138,6 +138,7 @@ impl Handler for Application {
         let line = format!("{}: {reason}", peer.id());
         match reason {
             DisconnectReason::LogonRefused
+            | DisconnectReason::WrongCredentials
             | DisconnectReason::BadLogon(_)
             | DisconnectReason::FirstMessageNotLogon => {
                 self.refusals.take(Instant::now(), line, &mut logs::refused);

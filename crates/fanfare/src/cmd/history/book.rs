@@ -6,6 +6,7 @@ use crate::cmd::market::json;
 use crate::cmd::market::picture::Picture;
 use crate::print::say;
 use anyhow::Result;
+use clap::builder::NonEmptyStringValueParser;
 use fanfare_history::moment::{Moment, utc};
 use fanfare_history::{AsOf, At};
 use fanfare_market::event::{Event, InstrumentId};
@@ -26,7 +27,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME|NUMBER", allow_negative_numbers = true)]
     at: Option<Moment>,
     /// Symbol(55) or SecurityID(48) of the instrument, or a prefix with *.
-    #[arg(long, value_name = "SYMBOL")]
+    #[arg(long, value_name = "SYMBOL", value_parser = NonEmptyStringValueParser::new())]
     symbol: String,
     /// Most levels of a side.
     #[arg(long, value_name = "LEVELS", value_parser = crate::range::whole::<u32>(1..=1 << 24))]

@@ -2,7 +2,7 @@
 
 use super::Place;
 use super::range::{Choice, Chosen, Range};
-use crate::print::{Out, note};
+use crate::print::Out;
 use anyhow::Result;
 use fanfare_engine::stop::Stop;
 use fanfare_history::Pushed;
@@ -55,9 +55,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         args.range.read(&log, &stop, each)?;
     }
     printer.out.flush()?;
-    for symbol in printer.chosen.missing() {
-        note!("fanfare: there is no event of `{symbol}` in this part of the log");
-    }
+    printer.chosen.tell();
     Ok(ExitCode::SUCCESS)
 }
 

@@ -50,10 +50,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         say!("{object}");
         return Ok(ExitCode::SUCCESS);
     }
+    let what = match log.is_raw()? {
+        true => format!("{events} datagrams and messages"),
+        false => counted(events, "event"),
+    };
     match first {
         Some(first) => say!(
-            "{} from {} to {}, {} to {}",
-            counted(events, "event"),
+            "{what} from {} to {}, {} to {}",
             extent.first,
             extent.next - 1,
             utc(first),

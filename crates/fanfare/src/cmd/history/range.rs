@@ -1,8 +1,11 @@
 //! The selection of part of a log.
 
 use crate::cmd::market::picture::some_names;
+use crate::plural::counted;
+use crate::print::note;
 use crate::progress;
 use anyhow::{Result, bail};
+use clap::builder::NonEmptyStringValueParser;
 use fanfare_engine::stop::Stop;
 use fanfare_history::moment::Moment;
 use fanfare_history::{Log, Pushed, Reader, Start};
@@ -35,7 +38,10 @@ pub(super) struct Range {
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Choice {
     /// Only events of these instruments: symbols, SecurityIDs, or prefixes of symbols with *.
-    #[arg(long, value_name = "SYMBOL,...", value_delimiter = ',')]
+    #[arg(
+        long, value_name = "SYMBOL,...", value_delimiter = ',',
+        value_parser = NonEmptyStringValueParser::new()
+    )]
     symbol: Vec<String>,
     /// Only events of these kinds: definition, level, order, trade, statistic, status, state,
     /// clear.
@@ -141,6 +147,8 @@ pub(super) struct Chosen<'a> {
     known: HashMap<u32, bool>,
     /// For each symbol, whether an instrument had it.
     found: Vec<bool>,
+    /// Events whose instruments are not known, as damage hides them.
+    nameless: u64,
 }
 
 impl Choice {
@@ -149,6 +157,7 @@ impl Choice {
             choice: self,
             known: HashMap::new(),
             found: vec![false; self.symbol.len()],
+            nameless: 0,
         }
     }
 }
@@ -173,6 +182,7 @@ impl Chosen<'_> {
             return *wanted;
         }
         let Some(known) = table.instrument(event.instrument) else {
+            self.nameless += u64::from(event.instrument != InstrumentId::ALL);
             return false;
         };
         let mut is_wanted = false;
@@ -185,11 +195,18 @@ impl Chosen<'_> {
         is_wanted
     }
 
-    /// Returns the symbols without an event.
-    pub(super) fn missing(&self) -> impl Iterator<Item = &str> {
+    /// Prints the symbols without an event, and the number of events that may have been theirs.
+    /// Returns whether there is no such event.
+    pub(super) fn tell(&self) -> bool {
         let all = self.choice.symbol.iter().zip(&self.found);
-        all.filter(|(_, found)| !**found)
-            .map(|(symbol, _)| symbol.as_str())
+        for (symbol, _) in all.filter(|(_, found)| !**found) {
+            note!("fanfare: there is no event of `{symbol}` in this part of the log");
+        }
+        if self.nameless > 0 {
+            let events = counted(self.nameless, "event");
+            note!("fanfare: {events} left out: damage hides the names of their instruments");
+        }
+        self.nameless == 0
     }
 }
 

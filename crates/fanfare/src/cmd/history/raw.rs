@@ -3,7 +3,7 @@
 use super::export::output::Output;
 use super::range::{AT_ONCE, Range};
 use crate::plural::counted;
-use crate::print::{Out, note};
+use crate::print::{Out, exit_code, note};
 use crate::progress;
 use anyhow::{Context, Result, ensure};
 use fanfare_engine::stop::Stop;
@@ -22,7 +22,8 @@ use std::process::ExitCode;
 /// Wireshark.
 ///
 /// A gateway with [history.raw] writes a raw log, in the folder `raw` of its log. Datagrams are
-/// printed as hexadecimal digits, FIX messages with | for SOH.
+/// printed as hexadecimal digits, FIX messages with | for SOH. With --output, the exit status is 1
+/// if some are missing in the log; the file has the others.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Folder of the log: `raw` in `history.folder` of a gateway.
@@ -58,12 +59,15 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         args.folder.display()
     );
     let stop = Stop::on_interrupt()?;
-    match &args.output {
+    let lost = match &args.output {
         Some(path) if args.fix => messages(args.range, &log, path, &stop)?,
         Some(path) => capture(args.range, &log, path, &stop)?,
-        None => print(args, &log, &stop)?,
-    }
-    Ok(ExitCode::SUCCESS)
+        None => {
+            print(args, &log, &stop)?;
+            0
+        }
+    };
+    Ok(exit_code(lost == 0))
 }
 
 /// Calls `each` with every delivery of the range, until it fails or Ctrl-C comes. Returns false
@@ -106,8 +110,9 @@ fn print(args: &Args, log: &Log, stop: &Stop) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes the datagrams as a capture. Ctrl-C completes it with those written so far.
-fn capture(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
+/// Writes the datagrams as a capture, and returns how many numbers are missing. Ctrl-C completes it
+/// with those written so far.
+fn capture(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<u64> {
     let cannot = || format!("cannot write `{}`", path.display());
     let output = BufWriter::new(Output::open(path, log)?);
     let mut file = Writer::new(output, LinkType::RAW, LONGEST).with_context(cannot)?;
@@ -129,11 +134,12 @@ fn capture(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
     finish(file.into_inner()).with_context(cannot)?;
     let left_out = (messages > 0).then(|| of_fix(messages));
     tell(&counted(datagrams, "datagram"), left_out, lost, is_whole);
-    Ok(())
+    Ok(lost)
 }
 
-/// Writes the FIX messages, concatenated. Ctrl-C completes the file with those written so far.
-fn messages(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
+/// Writes the FIX messages, concatenated, and returns how many numbers are missing. Ctrl-C
+/// completes the file with those written so far.
+fn messages(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<u64> {
     let cannot = || format!("cannot write `{}`", path.display());
     let mut file = BufWriter::new(Output::open(path, log)?);
     let (mut datagrams, mut messages, mut lost) = (0, 0, 0);
@@ -152,7 +158,7 @@ fn messages(range: Range, log: &Log, path: &Path, stop: &Stop) -> Result<()> {
     finish(file).with_context(cannot)?;
     let left_out = (datagrams > 0).then(|| counted(datagrams, "datagram"));
     tell(&of_fix(messages), left_out, lost, is_whole);
-    Ok(())
+    Ok(lost)
 }
 
 fn finish(file: BufWriter<Output>) -> std::io::Result<()> {

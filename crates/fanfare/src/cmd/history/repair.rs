@@ -9,10 +9,12 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Repair a damaged log, with the gateway stopped: rewrite damaged segments with every event that
-/// can be read, fill in missing segments, remove damaged checkpoints.
+/// can be read, fill in missing segments, remove checkpoints that are damaged or behind the last
+/// event.
 ///
 /// Damaged segments are kept beside the new ones, under names that end in .damaged. Events that
-/// cannot be read stay missing, and readers report them. An intact log is left unchanged.
+/// cannot be read stay missing, and readers report them. An intact log is left unchanged, and so is
+/// one with a segment under the name of another one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -40,7 +42,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             }
             (Mended::Segment, None) => say!("{path}: written anew"),
             (Mended::Hole, _) => say!("{path}: was missing, and has no events"),
-            (Mended::Checkpoint, _) => say!("{path}: damaged checkpoint removed"),
+            (Mended::Checkpoint, _) => {
+                say!("{path}: checkpoint removed, damaged or behind the last event");
+            }
         }
     }
     match done.len() as u64 {

@@ -5,7 +5,7 @@ use crate::input::is_standard;
 use crate::print::{Remarks, Stdout};
 use crate::progress;
 use crate::usage::{Usage, misuse};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use fanfare_market::Instruments;
 use fanfare_market::dbn::{DbnConfig, DbnCounts, Schema, Schemas, ToDbn};
@@ -291,9 +291,35 @@ fn open(path: &Path, read: &[&Path]) -> Result<Box<dyn Write>> {
         return Ok(Box::new(Stdout));
     }
     refuse_input(path, read)?;
-    let file = File::create(path);
-    let file = file.with_context(|| format!("cannot write `{}`", path.display()))?;
-    Ok(Box::new(file))
+    let path = path.to_owned();
+    match File::create(&path) {
+        Ok(file) => Ok(Box::new(Named { file, path })),
+        Err(error) => Err(cannot_write(&path, &error).into()),
+    }
+}
+
+/// A file, whose errors name it.
+struct Named {
+    file: File,
+    path: PathBuf,
+}
+
+impl Write for Named {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes);
+        written.map_err(|error| cannot_write(&self.path, &error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.file.flush();
+        flushed.map_err(|error| cannot_write(&self.path, &error))
+    }
+}
+
+#[cold]
+fn cannot_write(path: &Path, error: &io::Error) -> io::Error {
+    let told = format!("cannot write `{}`: {error}", path.display());
+    io::Error::new(error.kind(), told)
 }
 
 /// Matches by symbol, or by ID.

@@ -60,7 +60,10 @@ impl Changes<'_> {
             handle.reopen_logs();
             handle.reload_failed(&**error);
         })?;
-        let done = self.gateway.reload(&config)?;
+        let handle = self.gateway.handle();
+        handle.reopen_logs();
+        let keys = files.as_ref().map(NewFiles::changed).unwrap_or_default();
+        let done = handle.reload_with(&config, &keys)?;
         if let Some(files) = files {
             files.adopt();
         }
@@ -97,8 +100,10 @@ impl Changes<'_> {
                 Ok("the configuration can be used".into())
             }),
             ConfigAsk::Diff => self.found(|config| {
-                self.console_files()?;
-                let found = self.gateway.handle().differences(config)?;
+                let files = self.console_files()?;
+                let mut found = self.gateway.handle().differences(config)?;
+                let keys = files.as_ref().map(NewFiles::changed).unwrap_or_default();
+                found.keys.extend(keys);
                 Ok(Value::from(&found))
             }),
         };

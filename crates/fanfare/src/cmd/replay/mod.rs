@@ -266,8 +266,12 @@ fn next(sources: &[(usize, Source)]) -> Option<usize> {
 }
 
 fn report(args: &Args, play: &Play, elapsed: Duration) {
+    let within = match (args.from, args.to) {
+        (None, None) => "",
+        _ => " within --from and --to",
+    };
     for unused in play.lines.unused() {
-        note!("fanfare: nothing was sent to or from {unused}: no datagram is of it");
+        note!("fanfare: nothing was sent to or from {unused}: no datagram{within} is of it");
     }
     let left_out = &play.left_out;
     let whole = "they cannot be replayed";

@@ -33,6 +33,9 @@ pub(super) fn folder(args: &Args) -> Result<Option<PathBuf>> {
              --every, --interface, --ttl and --json are of captures and packets"
         );
     }
+    if !folder.is_dir() && (args.from.is_some() || args.to.is_some()) {
+        misuse!("`{shown}` is DBN, which is always read whole: --from and --to need a log");
+    }
     Ok(Some(folder.clone()))
 }
 

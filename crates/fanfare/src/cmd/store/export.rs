@@ -1,8 +1,10 @@
 //! `fanfare store export`: the messages of a store.
 
 use super::stores::{Store, counts, stores_counted};
+use crate::plural::counted;
 use crate::print::{Stdout, note};
 use crate::progress;
+use crate::usage::misuse;
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use fanfare_engine::journal::{Found, Record};
@@ -49,6 +51,9 @@ enum Format {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.from > args.to {
+        misuse!("--from {} is above --to {}", args.from, args.to);
+    }
     let format = if args.json { Format::Json } else { args.format };
     progress::give_way();
     let mut out = BufWriter::new(Stdout);
@@ -70,8 +75,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let faults = store.snapshot.damages().len();
         if faults > 0 {
             out.flush()?;
+            let faults = counted(faults as u64, "fault");
             let (name, path) = (store.name(), store.path.display());
-            note!("{name}: {faults} faults, `fanfare store verify {path}` says where");
+            note!("{name}: {faults}, `fanfare store verify {path}` says where");
             code = ExitCode::FAILURE;
         }
     }

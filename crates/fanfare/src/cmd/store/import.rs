@@ -2,6 +2,7 @@
 
 use crate::plural::counted;
 use crate::print::say;
+use crate::usage::misuse;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::clock::Clock;
@@ -48,6 +49,9 @@ of creation. The engine must not run; its files are not changed. Passwords are m
 incomplete message is counted, and a resend has a gap fill in its place.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(name) = args.session.as_deref().filter(|name| !is_name(name)) {
+        misuse!("--session {name}: expected VERSION:SENDER->TARGET, such as FIX.4.4:BUY->SELL");
+    }
     let prefix = without_suffix(&args.from);
     let mut store = QuickFixStore::open(&prefix)?;
     let name = match &args.session {
@@ -116,6 +120,18 @@ fn without_suffix(path: &Path) -> PathBuf {
     let text = path.as_os_str().to_string_lossy();
     let ends = SUFFIXES.iter().find_map(|suffix| text.strip_suffix(suffix));
     ends.map_or_else(|| path.to_owned(), PathBuf::from)
+}
+
+/// Returns whether a session can have this name.
+fn is_name(name: &str) -> bool {
+    let parts = name.split_once(':').and_then(|(version, ids)| {
+        let (sender, target) = ids.split_once("->")?;
+        Some((version, sender, target))
+    });
+    parts.is_some_and(|(version, sender, target)| {
+        let version = Version::parse(version.as_bytes());
+        version.is_some() && !sender.is_empty() && !target.is_empty()
+    })
 }
 
 /// Returns the session of files named `VERSION-SENDER-TARGET`, if the name is unambiguous.

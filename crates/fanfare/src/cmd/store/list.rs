@@ -24,7 +24,7 @@ pub(crate) struct Args {
 struct Line {
     name: String,
     path: PathBuf,
-    next_sender: u64,
+    next_sender: Option<u64>,
     next_target: Option<u64>,
     messages: u64,
     bytes: u64,
@@ -58,7 +58,7 @@ impl Line {
         Self {
             name: store.name(),
             path: store.path.clone(),
-            next_sender: last.map_or(0, |last| last.next_sender),
+            next_sender: last.map(|last| last.next_sender),
             next_target: last.and_then(|last| last.next_target),
             messages,
             bytes,
@@ -85,7 +85,7 @@ impl Line {
     }
 
     fn cells(&self) -> [String; 9] {
-        let target = self.next_target.map_or("?".to_owned(), |n| n.to_string());
+        let number = |n: Option<u64>| n.map_or("?".to_owned(), |n| n.to_string());
         let holder = self.holder.map_or("-".to_owned(), |pid| pid.to_string());
         let state = match self.damages {
             0 => "in order".to_owned(),
@@ -94,8 +94,8 @@ impl Line {
         };
         [
             self.name.clone(),
-            self.next_sender.to_string(),
-            target,
+            number(self.next_sender),
+            number(self.next_target),
             self.messages.to_string(),
             self.bytes.to_string(),
             self.files.to_string(),

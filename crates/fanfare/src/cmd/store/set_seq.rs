@@ -15,12 +15,14 @@ const HIGHEST: u64 = 999_999_999_999_999_999;
 /// Options of `fanfare store set-seq`.
 #[derive(ClapArgs)]
 #[command(after_help = HELP)]
+#[command(group(clap::ArgGroup::new("numbers").required(true).multiple(true)
+    .args(["sender", "target"])))]
 pub(crate) struct Args {
     /// The store of a session, or a folder with one store.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// MsgSeqNum(34) of the next message to the counterparty.
-    #[arg(long, value_name = "N", required_unless_present = "target",
+    #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=HIGHEST))]
     sender: Option<u64>,
     /// MsgSeqNum(34) that is expected from the counterparty next.

@@ -58,8 +58,8 @@ impl Load {
 /// The persistence of the initiator's messages.
 #[derive(ClapArgs)]
 pub(crate) struct Store {
-    /// Folder for the journals, or `none` to persist nothing [default: a temporary folder, removed
-    /// at the end].
+    /// Folder for the journals, which `throughput run` removes after each run, or `none` to persist
+    /// nothing [default: a temporary folder, removed at the end].
     #[arg(long, value_name = "DIR|none")]
     pub(crate) store: Option<PathBuf>,
     /// When messages are written to disk, to survive a crash of the machine: `none` (when the

@@ -94,8 +94,9 @@ fn report(args: &Args, orders: &Orders, summary: &Summary, complete: bool) -> Re
     } else {
         say!("{}", summary.table());
         say!(
-            "{} runs, {sent} orders sent, {} lost, {} wrong{}",
-            summary.runs,
+            "{}, {} sent, {} lost, {} wrong{}",
+            counted(summary.runs, "run"),
+            counted(sent, "order"),
             summary.lost,
             summary.wrong,
             summary.persisted.map_or_else(

@@ -135,6 +135,7 @@ fn ask_console(host: &str, token: Option<&str>, command: &str, fields: &Value) -
     stream
         .take(LONGEST)
         .read_to_end(&mut answer)
+        .map_err(ctl::named)
         .context("no answer")?;
     let answer = String::from_utf8_lossy(&answer);
     let (head, body) = answer

@@ -1,7 +1,7 @@
 //! The commands that change the lists of sessions that may log on.
 
 use super::{GatewayOperator, of, some_of};
-use crate::ports::config::Pair;
+use crate::ports::config::{COMP_IDS, Pair};
 use crate::ports::handle::PortHandle;
 use fanfare_operator::{Ask, Field, OperatorError, Outcome, Row, Shape};
 use fanfare_wire::text::Escaped;
@@ -32,6 +32,9 @@ const MOST: usize = 100_000;
 
 fn add(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let (handle, pair) = asked(operator, ask)?;
+    if !pair.is_possible() {
+        return Err(OperatorError::usage(COMP_IDS));
+    }
     let listed = handle.rules.read().config.sessions.len();
     if handle.rules.read().config.sessions.contains(&pair) {
         return Err(OperatorError::failed(format!(

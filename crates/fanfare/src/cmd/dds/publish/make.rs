@@ -133,7 +133,8 @@ impl Maker {
     fn bad_packet(&mut self, bad: &BadPacket) -> Result<Flow> {
         let error = anyhow!("{}", bad.fault).context(format!(
             "message {}, in the packet at byte {}",
-            self.messages, bad.offset
+            self.messages + 1,
+            bad.offset
         ));
         if !self.live {
             return Err(error);

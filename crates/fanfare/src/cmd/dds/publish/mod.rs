@@ -75,8 +75,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     shm: ShmArgs,
     /// With echo: the most samples in flight at once. The rest of a packet waits for their echoes,
-    /// so that the latency does not include a queue. 0: no limit, and the latency includes the
-    /// queue [default: 1, from multicast with --qos best-effort 0]
+    /// for a second at most and only while every topic has a subscriber, so that the latency does
+    /// not include a queue. 0: no limit, and the latency includes the queue [default: 1, from
+    /// multicast with --qos best-effort 0]
     #[arg(long, value_name = "SAMPLES", conflicts_with = "no_echo")]
     in_flight: Option<u64>,
     /// Seconds to wait for a subscriber; 0: publish without one.

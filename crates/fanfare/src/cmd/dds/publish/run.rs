@@ -32,7 +32,7 @@ pub(super) struct Writer {
     echo: bool,
     /// The limit of samples in flight; 0: no limit.
     pub(super) in_flight: u64,
-    echo_lost: u64,
+    unechoed: Unechoed,
     /// The time that samples waited for the echoes of others.
     waited: Duration,
     /// Whether Ctrl-C ended a wait.
@@ -71,7 +71,7 @@ impl Run {
                 None if args.file.is_none() && args.feed.is_best_effort() => 0,
                 None => 1,
             },
-            echo_lost: 0,
+            unechoed: Unechoed::default(),
             waited: Duration::ZERO,
             is_broken_off: false,
             patience: (args.domain.transport != TransportArg::Shm)
@@ -134,8 +134,8 @@ impl Writer {
         let (Some(publisher), in_flight) = (&mut self.publisher, self.in_flight) else {
             return Ok(Flow::Continue(()));
         };
-        let (lost, stop, watch) = (&mut self.echo_lost, &self.stop, &mut self.watch);
-        let waited = wait_for_room(publisher, in_flight, lost, stop);
+        let (unechoed, stop, watch) = (&mut self.unechoed, &self.stop, &mut self.watch);
+        let waited = wait_for_room(publisher, in_flight, unechoed, stop);
         self.waited += waited;
         let (remark, patience) = (&mut self.remark, self.patience);
         let flow = patiently(publisher, sample, patience, stop, remark, watch)?;
@@ -280,19 +280,39 @@ impl Remark {
     }
 }
 
-/// Waits while too many samples are in flight. An echo that does not come within a second is lost.
-/// Returns the time waited.
-fn wait_for_room(publisher: &Publisher, in_flight: u64, lost: &mut u64, stop: &Stop) -> Duration {
+/// The echoes that are not waited for.
+#[derive(Debug, Default)]
+struct Unechoed {
+    /// The samples whose echoes did not come in time.
+    lost: u64,
+    /// Whether a topic had no subscriber at the last look.
+    is_deserted: bool,
+}
+
+/// Waits while too many samples are in flight. An echo is lost if it does not come within a second,
+/// or while a topic has no subscriber. Returns the time waited.
+fn wait_for_room(
+    publisher: &Publisher,
+    in_flight: u64,
+    unechoed: &mut Unechoed,
+    stop: &Stop,
+) -> Duration {
     // Whoever else echoes in the domain may echo more than was written.
     let under_way = || publisher.written().saturating_sub(publisher.echoed());
-    if in_flight == 0 || under_way() < in_flight + *lost {
+    if in_flight == 0 || under_way() < in_flight + unechoed.lost {
         return Duration::ZERO;
     }
     let begin = Instant::now();
-    while under_way() >= in_flight + *lost && !stop.is_raised() {
-        thread::park_timeout(Duration::from_millis(100));
-        if begin.elapsed() > Duration::from_secs(1) {
-            *lost = under_way();
+    while !stop.is_raised() {
+        if !unechoed.is_deserted {
+            thread::park_timeout(Duration::from_millis(100));
+        }
+        if under_way() < in_flight + unechoed.lost {
+            break;
+        }
+        unechoed.is_deserted = !publisher.is_matched();
+        if unechoed.is_deserted || begin.elapsed() > Duration::from_secs(1) {
+            unechoed.lost = under_way();
         }
     }
     begin.elapsed()

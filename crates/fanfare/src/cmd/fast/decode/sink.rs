@@ -130,12 +130,14 @@ impl Sink {
     /// Decodes one message at the front of a continuous stream. Unless `whole`, more bytes may
     /// follow these.
     pub(crate) fn next(&mut self, bytes: &[u8], offset: u64, whole: bool) -> io::Result<Next> {
+        let clock = self.options.timed.then(Instant::now);
         let decoded = match (whole, self.is_unseen()) {
             (true, true) => self.decoder.decode(bytes, &mut Ignore).map(Some),
             (true, false) => self.decoder.decode(bytes, &mut self.message).map(Some),
             (false, true) => self.decoder.decode_partial(bytes, &mut Ignore),
             (false, false) => self.decoder.decode_partial(bytes, &mut self.message),
         };
+        self.count_time(clock);
         let next = self.decoded(decoded, offset)?;
         if let Next::Message(_) = next {
             let message = std::mem::take(&mut self.message);
@@ -159,10 +161,15 @@ impl Sink {
             true => decoder.decode(bytes, message).map(Some),
             false => decoder.decode_partial(bytes, message),
         };
-        if let Some(start) = clock {
+        self.count_time(clock);
+        self.decoded(decoded, offset)
+    }
+
+    /// Adds the time since `start` to the decoder's, if it is measured.
+    fn count_time(&mut self, start: Option<Instant>) {
+        if let Some(start) = start {
             self.decoding += start.elapsed();
         }
-        self.decoded(decoded, offset)
     }
 
     fn decoded(

@@ -157,10 +157,12 @@ fn compile(package: &Path, target: &Path) -> Result<()> {
         let said = String::from_utf8_lossy(&output.stderr);
         let last = said.lines().rev().take(20).collect::<Vec<_>>();
         let last = last.into_iter().rev().collect::<Vec<_>>().join("\n");
-        bail!(
-            "cannot build the structs in `{}`: {last}",
-            package.display()
-        );
+        // Cargo that is ended by a signal says nothing.
+        let why = match last.is_empty() {
+            true => format!("cargo: {}", output.status),
+            false => last,
+        };
+        bail!("cannot build the structs in `{}`: {why}", package.display());
     }
     Ok(())
 }

@@ -106,11 +106,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let is_odd = skipped.bytes > 0 || counts.faulty > 0 || counts.shown < counts.messages;
     if is_odd || stop.is_raised() {
         note!(
-            "{}, {} shown, {} with faults; {} other bytes on {} skipped",
+            "{}, {} shown, {} with faults; {} on {} skipped",
             counted(counts.messages, "message"),
             counts.shown,
             counts.faulty,
-            skipped.bytes,
+            counted(skipped.bytes, "other byte"),
             counted(skipped.lines, "line")
         );
     }
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 fn because(bytes: u64) -> String {
     match bytes {
         0 => ": the input is empty".to_owned(),
-        bytes => format!(": {bytes} other bytes"),
+        bytes => format!(": {}", counted(bytes, "other byte")),
     }
 }
 

@@ -15,6 +15,7 @@ use fanfare_fix::codec::Message;
 use fanfare_fix::session::{
     AppMessage, DisconnectReason, Event, Now, SECOND, SendError, SessionId, StoreError,
 };
+use fanfare_wire::UtcTimestamp;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
@@ -42,7 +43,10 @@ pub(super) struct Application {
     up_at: Option<u64>,
     busy_at: Option<u64>,
     counts: Counts,
+    /// Why the last connection ended, or was not made.
     trouble: String,
+    /// Why the last connection was not made, until one ends.
+    refused: Option<String>,
     failure: Option<anyhow::Error>,
 }
 
@@ -86,12 +90,19 @@ impl Application {
             busy_at: None,
             counts: Counts::default(),
             trouble: String::new(),
+            refused: None,
             failure: None,
         }
     }
 
-    /// Adds a hosted session.
-    pub(super) fn add(&mut self, id: SessionId, key: SessionKey) {
+    /// Adds a hosted session; `opens` is the beginning of its hours, if it is outside them.
+    pub(super) fn add(&mut self, id: SessionId, key: SessionKey, opens: Option<UtcTimestamp>) {
+        if let Some(opens) = opens {
+            // To the second.
+            let opens = format!("{opens:.17} UTC");
+            self.trouble = format!("{id}: outside the session's hours, which begin at {opens}");
+            logs::session(LogLevel::Warn, &id, &self.trouble);
+        }
         let is_up = false;
         self.sessions.push(Hosted { id, key, is_up });
     }
@@ -286,6 +297,7 @@ impl Handler for Application {
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
         self.set_up(peer.key(), true);
+        self.refused = None;
         self.busy_at = Some(peer.now().mono);
         logs::session(
             LogLevel::Info,
@@ -296,8 +308,13 @@ impl Handler for Application {
 
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
         self.set_up(peer.key(), false);
-        self.trouble = format!("{}: {reason}", peer.id());
-        logs::session(level_of(&reason), peer.id(), &self.trouble);
+        let ended = format!("{}: {reason}", peer.id());
+        logs::session(level_of(&reason), peer.id(), &ended);
+        // A handshake of TLS that fails is reported by both.
+        self.trouble = match self.refused.take() {
+            Some(refused) => format!("{refused}; {ended}"),
+            None => ended,
+        };
     }
 
     fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
@@ -322,7 +339,9 @@ impl Handler for Application {
     }
 
     fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
-        self.trouble = format!("{address}: {why}");
-        logs::refused(&self.trouble);
+        let refused = format!("{address}: {why}");
+        logs::refused(&refused);
+        self.trouble.clone_from(&refused);
+        self.refused = Some(refused);
     }
 }

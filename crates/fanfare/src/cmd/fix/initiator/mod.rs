@@ -12,11 +12,13 @@ use anyhow::{Context, Result};
 use application::{Application, Patience};
 use clap::Args as ClapArgs;
 use fanfare_engine::agent;
+use fanfare_engine::clock::Clock;
 use fanfare_engine::host::Host;
 use fanfare_engine::idle::Idle;
 use fanfare_engine::settings::Endpoints;
 use fanfare_engine::stop::{Reload, Stop};
-use fanfare_fix::session::{Role, SECOND};
+use fanfare_fix::session::{Config, Role, SECOND};
+use fanfare_wire::UtcTimestamp;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -70,11 +72,12 @@ pub(crate) struct Args {
 const HELP: &str = "\
 MESSAGES has a message on each line, with SOH or | between the fields: a whole message (8=FIX…), \
 with any text in front of it, or fields that begin with MsgType (35=D|11=1|55=IBM). Blank lines \
-and lines that begin with # are skipped; a raw stream of messages needs no lines. The session \
-generates BeginString, BodyLength, MsgSeqNum, the CompIDs, SendingTime and CheckSum; other header \
-fields and the body are sent unchanged, and messages of the session layer are omitted. With \
-several sessions, a message is sent by the one with its SenderCompID and TargetCompID, SubIDs and \
-LocationIDs, and a message without these by the first.
+and lines that begin with # are skipped; a raw stream of messages needs no lines. The fields of a \
+message have up to 61,440 bytes. The session generates BeginString, BodyLength, MsgSeqNum, the \
+CompIDs, SendingTime and CheckSum; other header fields and the body are sent unchanged, and \
+messages of the session layer are omitted. With several sessions, a message is sent by the one \
+with its SenderCompID and TargetCompID, SubIDs and LocationIDs, and a message without these by the \
+first.
 
 Received messages are printed as by `fanfare fix cat`: application messages, Rejects, and Logouts \
 with a Text. After a refused or broken connection, the session connects to the next of \
@@ -102,7 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let reload = Reload::on_hangup().context("cannot catch SIGHUP")?;
-    let endpoints = Endpoints::of(sessions)?;
+    let endpoints = Endpoints::of(sessions).with_context(|| args.config.display().to_string())?;
     let printer = Printer::new(
         Names::with(&args.dictionary)?,
         args.json,
@@ -116,14 +119,24 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let application = Application::new(input, printer, patience, args.quiet, stop.clone());
     let mut host = Host::new(application)?;
     let running = Running::begin(&mut host, &endpoints, &args.operators, reload)?;
+    let now = Clock::new().read().utc;
     for initiator in endpoints.initiators {
         let id = initiator.session.id.clone();
+        let opens = opening(&initiator.session, now);
         let key = host.initiate(initiator)?;
-        host.handler().add(id, key);
+        host.handler().add(id, key, opens);
     }
     let ended = agent::run(&mut host, Idle::Wait(NAP), &stop);
     running.end()?;
     ended.map_err(anyhow::Error::from_boxed)?;
     host.handler().finish()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns when the hours of a session begin, or `None` within them.
+fn opening(config: &Config, now: UtcTimestamp) -> Option<UtcTimestamp> {
+    let schedules = [&config.schedule, &config.logon_schedule];
+    let closed = schedules.into_iter().flatten();
+    let closed = closed.filter(|schedule| !schedule.is_open(now));
+    closed.map(|schedule| schedule.next_change(now)).max()
 }

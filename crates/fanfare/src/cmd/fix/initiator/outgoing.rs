@@ -30,6 +30,10 @@ pub(super) struct Outgoing {
 const WAITING: usize = 256;
 /// The longest line, bytes.
 const MAX_LINE: usize = 1 << 20;
+/// The most bytes in the fields of a message. With the session's own header it is not longer than
+/// what a session receives by default, 64 KiB: a longer one would be requested again and again, and
+/// none after it would be taken.
+const MAX_FIELDS: usize = 60 << 10;
 const SOH: u8 = 1;
 
 /// Reads messages in a thread of its own, which ends with the input, its first error, or the drop
@@ -219,6 +223,11 @@ impl Outgoing {
                 body.extend_from_slice(message.encoded(position).unwrap_or_default());
             }
         }
+        let in_header: usize = header.iter().map(|(_, value)| value.len()).sum();
+        let length = in_header + body.len();
+        if length > MAX_FIELDS {
+            bail!("the fields have {length} bytes, more than {MAX_FIELDS}");
+        }
         header.sort_by_key(|field| field.0);
         Ok(Self {
             line,
@@ -326,6 +335,15 @@ mod tests {
             let error = parse(1, text.as_bytes()).unwrap_err();
             assert!(error.to_string().contains(why), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn what_a_counterparty_would_not_receive_is_refused() {
+        let text = |len: usize| format!("35=B|148={}|", "x".repeat(len - "148=|".len()));
+        assert_eq!(one(&text(MAX_FIELDS)).body.len(), MAX_FIELDS);
+        let error = parse(1, text(MAX_FIELDS + 1).as_bytes()).unwrap_err();
+        let why = "the fields have 61441 bytes, more than 61440";
+        assert_eq!(error.to_string(), why);
     }
 
     #[test]

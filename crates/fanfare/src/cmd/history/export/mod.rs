@@ -33,7 +33,8 @@ use std::process::ExitCode;
 ///
 /// The file appears under its name when it is complete: neither a full disk nor a kill leaves a
 /// partial one. Ctrl-C completes it with the events written so far. The exit status is 1 if events
-/// are missing in the log, or if DBN cannot represent a value; the file has the others.
+/// are missing in the log, if damage hides whether they are of a --symbol, or if DBN cannot
+/// represent a value; the file has the others.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -124,9 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let each = |delivery: Delivery<'_>| export.take(delivery).with_context(cannot);
     let is_whole = range.read(&log, &stop, each)?;
     progress::clear();
-    for symbol in export.chosen.missing() {
-        note!("fanfare: there is no event of `{symbol}` in this part of the log");
-    }
+    let is_named = export.chosen.tell();
     if export.lost > 0 {
         note!(
             "fanfare: {} missing in the log",
@@ -134,7 +133,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         );
     }
     let events = counted(export.events, "event");
-    let is_complete = export.lost == 0 && export.sink.lost_values() == 0;
+    let is_complete = is_named && export.lost == 0 && export.sink.lost_values() == 0;
     let output = export.sink.finish().with_context(cannot)?;
     output.commit().with_context(cannot)?;
     let end = if is_whole { "" } else { "; ended by Ctrl-C" };

@@ -87,7 +87,7 @@ pub struct PacketNumbers {
     /// The next number, if the packet announces it for
     /// [`Arbiter::announce`](crate::Arbiter::announce): NewSeqNo(36) of a SequenceReset that does
     /// not go on with the number after its own. The first and the count are without the messages
-    /// of the new run that follow it in the packet.
+    /// of the new run that follow it in the packet: they are as a packet of their own.
     pub next: Option<u32>,
 }
 
@@ -97,23 +97,30 @@ impl PacketNumbers {
     ///
     /// A number fits if the packet has it already or if it is the next one. A number that is up to
     /// `slack` further ahead fits, too, and the numbers that it leaves out count. With a `slack`
-    /// above 0, a number below the first one fits and does not count. Behind a SequenceReset, the
-    /// first 1,025 numbers of the new run fit and do not count.
+    /// above 0, a number below the first one fits and does not count.
     #[inline]
     pub(crate) fn add(&mut self, number: Option<u32>, next: Option<u32>, slack: u32) -> bool {
         if let Some(number) = number {
             let place = number.wrapping_sub(*self.first.get_or_insert(number));
-            let begins = |next| u64::from(number.wrapping_sub(next)) <= REORDER;
-            let is_of_new_run = self.count > 0 && self.next.is_some_and(begins);
-            if !is_of_new_run && place <= self.count.saturating_add(slack) {
+            if place <= self.count.saturating_add(slack) {
                 self.count = self.count.max(place.saturating_add(1));
-            } else if !is_of_new_run && (slack == 0 || place < 1 << 31) {
+            } else if slack == 0 || place < 1 << 31 {
                 return false;
             }
         }
         let goes_on = number.map(|number| number.wrapping_add(1));
         self.next = next.filter(|_| next != goes_on).or(self.next);
         true
+    }
+
+    /// Returns whether a number behind a SequenceReset is of the new run: it is the first one of
+    /// it, or one of the next 1,024, unless the packet has it already or it is the next one.
+    pub(crate) fn begins(&self, number: u32) -> bool {
+        let (Some(first), Some(next)) = (self.first, self.next) else {
+            return false;
+        };
+        let ahead = u64::from(number.wrapping_sub(next));
+        ahead == 0 || ahead <= REORDER && number.wrapping_sub(first) > self.count
     }
 }
 
@@ -156,12 +163,6 @@ mod tests {
                 (Some(1), Some(500), true),
                 (None, None, true),
                 (Some(last), None, true),
-                // These are of the run that was announced.
-                (Some(500), None, true),
-                (Some(501), None, true),
-                (Some(500 + 1_024), None, true),
-                (Some(500 + 1_025), None, false),
-                (Some(499), None, false),
             ],
         );
         let expected = PacketNumbers {
@@ -170,6 +171,24 @@ mod tests {
             next: Some(500),
         };
         assert_eq!(numbers, expected);
+    }
+
+    #[test]
+    fn the_first_numbers_of_a_new_run_begin_it_unless_they_are_of_the_run_before() {
+        // The last message goes on with the number after its own.
+        let messages = [
+            (Some(600), None, true),
+            (Some(601), Some(500), true),
+            (Some(600), Some(601), true),
+        ];
+        let numbers = added(0, &messages);
+        let begins = |number: u32| numbers.begins(number);
+        assert!([500, 501, 599, 603, 500 + 1_024].into_iter().all(begins));
+        assert!(![499, 600, 601, 602, 500 + 1_025].into_iter().any(begins));
+        // The first number begins it in any case.
+        let numbers = added(0, &[(Some(1), None, true), (Some(2), Some(1), true)]);
+        assert!(numbers.begins(1) && !numbers.begins(2));
+        assert!(!PacketNumbers::default().begins(0));
     }
 
     #[test]

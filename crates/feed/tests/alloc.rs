@@ -127,6 +127,54 @@ fn steady_state_does_not_allocate() {
     );
 }
 
+/// Sends cycles of 20 numbers over both lines, B one packet behind A, which loses each 19th.
+/// Messages of the next cycle follow the SequenceReset in its packet, which waits for B.
+fn restart(channel: &mut Channel, cycles: u64) -> (u64, u64) {
+    let (mut delivered, mut resets) = (0, 0);
+    for step in 0..18 * cycles {
+        for (line, at) in [(Line::A, Some(step)), (Line::B, step.checked_sub(1))] {
+            let Some(number) = at.map(|at| (at % 18 + 3) as u8) else {
+                continue;
+            };
+            let plain = [0xc0, 0x81, 0x80 | number];
+            let bytes: &[u8] = match (number, line) {
+                (19, Line::A) => continue,
+                (20, _) => &[0xc0, 0x82, 0x94, 0x81, 0xc0, 0x81, 0x81, 0xc0, 0x81, 0x82],
+                _ => &plain,
+            };
+            let mut events = channel.receive(Datagram {
+                line,
+                now: step,
+                received: step,
+                offset: 0,
+                bytes,
+            });
+            while let Some(event) = events.next() {
+                match event {
+                    ChannelEvent::Message(_) => delivered += 1,
+                    ChannelEvent::Reset { .. } => resets += 1,
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+    (delivered, resets)
+}
+
+#[test]
+fn messages_behind_a_reset_in_its_packet_allocate_nothing_once_warm() {
+    let xml = r#"<templates><template name="T" id="1"><uInt32 name="MsgSeqNum" id="34"/></template>
+        <template name="SequenceReset" id="2"><uInt32 name="MsgSeqNum" id="34"/>
+        <uInt32 name="NewSeqNo" id="36"/></template></templates>"#;
+    let decoder = Decoder::new(Program::parse(xml).unwrap());
+    let mut channel = Channel::new(decoder, ChannelConfig::new(2)).unwrap();
+    restart(&mut channel, 20);
+    let mut told = (0, 0);
+    let count = allocations(|| told = restart(&mut channel, 500));
+    assert_eq!(count, 0);
+    assert_eq!(told, (500 * 20, 500));
+}
+
 /// A sink that counts its calls.
 #[derive(Default)]
 struct Count(u64);

@@ -126,6 +126,17 @@ impl Arbiter {
         self.arbitrate(line, span(unit.sequence, unit.count), unit.bytes)
     }
 
+    /// Returns whether the unit that the line brought last is doubtful. One behind it in the same
+    /// packet cannot confirm it, and is counted as refused.
+    pub(crate) fn refuses_rest(&mut self, line: Line) -> bool {
+        let is_doubtful = self.suspect.is_some_and(|suspect| suspect.line == line);
+        if is_doubtful {
+            self.lines[line.index()].received += 1;
+            self.lines[line.index()].refused += 1;
+        }
+        is_doubtful
+    }
+
     pub(super) fn drop_suspect(&mut self) {
         if let Some(suspect) = self.suspect.take() {
             self.lines[suspect.line.index()].refused += 1;

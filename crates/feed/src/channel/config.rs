@@ -37,8 +37,12 @@ pub struct ChannelConfig {
     /// message whose number is more than 1,024 further ahead than the next one
     /// ([`Refusal::Order`]); numbers that are left out within a packet are not reported, but show
     /// in those of its messages. Otherwise a packet ends in front of a message whose number is
-    /// neither one of those before it in the packet nor the next one, except behind a SequenceReset
-    /// (see [`PacketNumbers`](crate::PacketNumbers)).
+    /// neither one of those before it in the packet nor the next one.
+    ///
+    /// In all cases, messages behind a SequenceReset in its packet are as a packet of their own if
+    /// the first of them has one of the first 1,025 numbers of the new run: they are delivered
+    /// behind [`Event::Reset`], with their own gaps. A packet ends in front of the seventeenth run,
+    /// unless `keep_dictionary` is set.
     pub as_it_comes: bool,
     /// When a packet without a number is delivered.
     pub unnumbered: Unnumbered,
@@ -204,7 +208,8 @@ pub struct Delivered<'a> {
     pub line: Line,
     /// The time at which it arrived, as in [`Datagram::received`].
     pub received: u64,
-    /// The length of its packet in bytes, with the preamble.
+    /// The length of its packet in bytes, with the preamble. A packet may end where a new run
+    /// begins in it.
     pub packet_len: usize,
     /// Whether it is the first message of its packet that is delivered.
     pub is_first: bool,
@@ -272,7 +277,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The counters of a channel.
+/// The counters of a channel. Messages of a new run behind a SequenceReset in their packet count as
+/// a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChannelStats {
     /// Packets received from each line.

@@ -3,12 +3,15 @@
 use super::Channel;
 use super::config::{BadPacket, Datagram, Delivered, Event, Fault};
 use super::packet::{Packet, PacketReader};
-use crate::arbiter::{self, Gap};
+use crate::arbiter::{self, Gap, Refusal};
 use crate::framing::{FrameErrorKind, Header, Split};
 use crate::line::Line;
-use crate::numbers::PacketNumbers;
 use fanfare_fast::Program;
 use std::ops::ControlFlow;
+
+/// Most runs of numbers in a packet, unless previous values outlive packets: each one is decoded
+/// from the front of the packet on.
+const MOST_RUNS: usize = 16;
 
 /// The packet being delivered.
 #[derive(Debug)]
@@ -19,8 +22,17 @@ pub(super) struct Delivery {
     /// Whether another line has brought the same bytes, which could not be decoded to their end.
     pub(super) is_known_bad: bool,
     is_delivering: bool,
+    /// The offset of the messages that are taken from the packet; above 0 for those of a new run.
+    pub(super) from: usize,
+    /// The offset of its messages of a new run, which are taken next, when the SequenceReset in
+    /// front of them has had its effect; 0 if there are none.
+    rest: usize,
+    /// The count of new runs in it so far, if there are any.
+    runs: usize,
     /// Whether its messages are decoded one by one, as they are delivered.
     pub(super) streams: bool,
+    /// Whether they are decoded from the copy of a packet that has waited.
+    is_own: bool,
     /// Whether the packet is passed to the arbiter at its end.
     pub(super) tells: bool,
     /// The number of all its messages.
@@ -50,7 +62,11 @@ impl Default for Delivery {
             is_end: false,
             is_known_bad: false,
             is_delivering: false,
+            from: 0,
+            rest: 0,
+            runs: 0,
             streams: false,
+            is_own: false,
             tells: false,
             preamble: None,
             at: 0,
@@ -71,7 +87,7 @@ impl Delivery {
     /// length of its preamble.
     pub(super) const fn begin(&mut self, of: &Datagram<'_>, start: usize, skip: u32) {
         self.is_delivering = true;
-        self.streams = false;
+        (self.streams, self.is_own) = (false, false);
         self.at = 0;
         self.delivered = 0;
         self.skip = skip;
@@ -84,6 +100,7 @@ impl Delivery {
     /// Discards the messages that were not taken.
     pub(super) const fn drop_rest(&mut self) {
         self.is_delivering = false;
+        (self.from, self.rest) = (0, 0);
     }
 
     /// Returns whether a packet is delivered as it is decoded.
@@ -168,8 +185,8 @@ impl Delivery {
 pub struct Events<'c, 'b> {
     channel: &'c mut Channel,
     datagram: Option<Datagram<'b>>,
-    /// The packet whose messages are decoded as they are delivered.
-    streamed: Option<Datagram<'b>>,
+    /// The packet taken last.
+    packet: Option<Datagram<'b>>,
 }
 
 /// An event that waits to be taken.
@@ -191,7 +208,7 @@ impl<'c, 'b> Events<'c, 'b> {
         Self {
             channel,
             datagram: Some(datagram),
-            streamed: None,
+            packet: None,
         }
     }
 
@@ -200,7 +217,7 @@ impl<'c, 'b> Events<'c, 'b> {
         Self {
             channel,
             datagram: None,
-            streamed: None,
+            packet: None,
         }
     }
 
@@ -250,29 +267,54 @@ impl<'c, 'b> Events<'c, 'b> {
         &mut self,
         take: &mut impl FnMut(Event<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<ControlFlow<()>, E> {
+        let is_own = self.packet.is_none() || self.channel.hand.is_own;
         let mut own = Vec::new();
-        let bytes = match &self.streamed {
-            Some(datagram) => datagram.bytes,
-            None => {
+        let bytes = match &self.packet {
+            Some(datagram) if !is_own => datagram.bytes,
+            _ => {
                 own = std::mem::take(&mut self.channel.hand.own);
                 &own
             }
         };
         let flow = self.channel.deliver_all(bytes, take);
-        if self.streamed.is_none() {
+        if is_own {
             self.channel.hand.own = own;
         }
         flow
     }
 
     /// Decodes the rest of a packet that is in order, so that the arbiter knows all its numbers.
+    #[cold]
     fn end_packet(&mut self) {
-        if let Some(datagram) = self.streamed.take() {
-            while self.channel.stream(datagram.bytes).is_some() {}
-            self.channel.count_decoding();
-            self.channel.end_stream(datagram);
+        loop {
+            if let Some(datagram) = self.streamed() {
+                while self.channel.stream(datagram.bytes).is_some() {}
+                self.channel.count_decoding();
+                self.channel.end_stream(datagram);
+            }
+            self.channel.hand.is_delivering = false;
+            let Some(datagram) = self.rest() else {
+                return self.channel.hand.drop_rest();
+            };
+            // A fault is one of the events that are lost.
+            let _ = self.channel.take(datagram);
         }
-        self.channel.hand.drop_rest();
+    }
+
+    /// Returns the packet taken last, if it is delivered as it is decoded.
+    fn streamed(&self) -> Option<Datagram<'b>> {
+        let hand = &self.channel.hand;
+        self.packet.filter(|_| hand.is_streaming() && !hand.is_own)
+    }
+
+    /// Returns the packet taken last, if messages of a new run in it are next.
+    fn rest(&mut self) -> Option<Datagram<'b>> {
+        let hand = &mut self.channel.hand;
+        hand.from = std::mem::take(&mut hand.rest);
+        if hand.from == 0 {
+            return None;
+        }
+        self.packet
     }
 
     /// Returns the index of the next message of the packet in hand, which is delivered as it is
@@ -280,7 +322,7 @@ impl<'c, 'b> Events<'c, 'b> {
     #[inline(always)]
     fn stream(&mut self) -> Option<usize> {
         let channel = &mut *self.channel;
-        if let Some(datagram) = &self.streamed {
+        if let Some(datagram) = self.packet.as_ref().filter(|_| !channel.hand.is_own) {
             return channel.stream(datagram.bytes);
         }
         // The packet has waited, and the hand has a copy of it.
@@ -324,7 +366,7 @@ impl<'c, 'b> Events<'c, 'b> {
                 if self.channel.hand.streams {
                     self.channel.count_decoding();
                 }
-                if let Some(datagram) = self.streamed.take() {
+                if let Some(datagram) = self.streamed() {
                     self.channel.end_stream(datagram);
                 }
                 self.channel.hand.is_delivering = false;
@@ -343,17 +385,12 @@ impl<'c, 'b> Events<'c, 'b> {
             }
             if let Some(datagram) = self.next_packet() {
                 match datagram {
-                    Ok(datagram) => match self.channel.number(datagram, true) {
-                        Ok(()) => {
-                            self.channel.take_in(datagram);
-                            let streams = self.channel.hand.is_streaming();
-                            self.streamed = streams.then_some(datagram);
-                        }
-                        Err(bad) => {
-                            self.channel.stats.packets[bad.line.index()] += 1;
+                    Ok(datagram) => {
+                        self.packet = Some(datagram);
+                        if let Err(bad) = self.channel.take(datagram) {
                             return Some(Step::Bad(bad));
                         }
-                    },
+                    }
                     Err(bad) => return Some(Step::Bad(bad)),
                 }
             } else if !self.channel.take_unnumbered() {
@@ -362,8 +399,12 @@ impl<'c, 'b> Events<'c, 'b> {
         }
     }
 
-    /// Cuts the next packet off the datagram.
+    /// Returns the last packet again, if messages of a new run in it are next, or cuts the next one
+    /// off the datagram.
     fn next_packet(&mut self) -> Option<Result<Datagram<'b>, BadPacket>> {
+        if let Some(datagram) = self.rest() {
+            return Some(Ok(datagram));
+        }
         let datagram = self.datagram.take()?;
         let header = self.channel.config.header;
         if header == Header::None {
@@ -410,11 +451,43 @@ const fn bad(datagram: &Datagram<'_>, kind: FrameErrorKind) -> BadPacket {
 }
 
 impl Channel {
+    /// Takes the messages of a packet from an offset on, up to those of a new run.
+    #[inline(always)]
+    fn take(&mut self, mut datagram: Datagram<'_>) -> Result<(), BadPacket> {
+        if let Err(bad) = self.number(datagram, self.hand.from == 0) {
+            self.stats.packets[bad.line.index()] += 1;
+            return Err(bad);
+        }
+        let rest = self.hand.packet.rest();
+        if rest > 0 {
+            datagram.bytes = self.split(datagram, rest);
+        }
+        self.take_in(datagram);
+        Ok(())
+    }
+
+    /// Cuts off the messages of a new run, which are next unless the packet has too many runs.
+    /// Returns the bytes in front of them.
+    #[cold]
+    fn split<'b>(&mut self, datagram: Datagram<'b>, rest: usize) -> &'b [u8] {
+        self.hand.runs = match self.hand.from {
+            0 => 1,
+            _ => self.hand.runs + 1,
+        };
+        if self.hand.runs < MOST_RUNS || self.config.keep_dictionary {
+            self.hand.rest = rest;
+        } else {
+            self.refuse(datagram, Refusal::Order);
+        }
+        let end = self.config.preamble.len() + rest;
+        datagram.bytes.get(..end).unwrap_or(datagram.bytes)
+    }
+
     /// Returns the index of the next message of the packet in hand, which has these bytes and is
     /// delivered as it is decoded; `None` at its end.
     #[inline(always)]
     fn stream(&mut self, bytes: &[u8]) -> Option<usize> {
-        let body = bytes.get(self.config.preamble.len()..).unwrap_or_default();
+        let body = self.body(bytes);
         let index = self.hand.line.index().min(self.readers.len() - 1);
         self.hand.stream(self.readers.get_mut(index)?, body)
     }
@@ -427,7 +500,7 @@ impl Channel {
         bytes: &[u8],
         take: &mut impl FnMut(Event<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<ControlFlow<()>, E> {
-        let body = bytes.get(self.config.preamble.len()..).unwrap_or_default();
+        let body = self.body(bytes);
         let index = self.hand.line.index().min(self.readers.len() - 1);
         let Self { readers, hand, .. } = self;
         let reader = &mut readers[index];
@@ -462,13 +535,17 @@ impl Channel {
         if !std::mem::take(&mut self.hand.tells) {
             return;
         }
-        let numbers = self.hand.packet.numbers();
+        let (numbers, rest) = (self.hand.packet.numbers(), self.hand.packet.rest());
         // The packet was in order by its first number, and no other packet has arrived since.
         self.arbitrate_in_hand(datagram, numbers);
-        let start = self.config.preamble.len();
-        if let (Some(recent), Some(body)) = (&mut self.recent, datagram.bytes.get(start..)) {
-            let is_whole = self.hand.packet.fault().is_none();
-            recent.keep(body, (numbers, is_whole));
+        let body = self.body(datagram.bytes);
+        if rest > 0 {
+            let front = self.split(datagram, rest);
+            // All of it was counted.
+            self.stats.delivered_bytes -= (datagram.bytes.len() - front.len()) as u64;
+        }
+        if let Some(recent) = &mut self.recent {
+            recent.keep(body, self.hand.packet.learned());
         }
     }
 
@@ -508,7 +585,8 @@ impl Channel {
             }),
             arbiter::Event::Unit(unit) => {
                 let is_kept = kept.take(unit.ticket, &mut hand.packet);
-                let is_whole = is_kept || config.keep_dictionary;
+                let is_whole = config.keep_dictionary || is_kept && hand.packet.is_decoded();
+                let from = if is_kept { hand.packet.from() } else { 0 };
                 let of = Datagram {
                     line: unit.line,
                     now: 0,
@@ -516,25 +594,20 @@ impl Channel {
                     offset: 0,
                     bytes: unit.bytes,
                 };
+                let body = unit.bytes.get(start..).unwrap_or_default();
                 hand.begin(&of, 0, unit.skip);
                 hand.preamble = (start > 0).then_some(unit.sequence);
                 if !is_whole {
                     hand.own.clear();
                     hand.own.extend_from_slice(unit.bytes);
-                    let numbers = PacketNumbers {
-                        first: Some(unit.sequence),
-                        count: unit.count,
-                        next: None,
-                    };
                     let index = unit.line.index().min(readers.len() - 1);
-                    readers[index].begin(&mut hand.packet);
+                    readers[index].begin_at(body, from, &mut hand.packet);
                     hand.packet.stream();
-                    hand.packet.expect(numbers);
-                    (hand.streams, hand.tells) = (true, false);
+                    (hand.streams, hand.is_own, hand.tells) = (true, true, false);
                     stats.decoded += 1;
                     stats.decoded_again += u64::from(start == 0);
                 }
-                stats.deliver(unit.bytes.len() - start);
+                stats.deliver(body.len().saturating_sub(from));
                 None
             }
         }
@@ -556,8 +629,7 @@ impl Channel {
             offset: 0,
             bytes: &bytes,
         };
-        let body = bytes.get(self.config.preamble.len()..);
-        self.read(line, body.unwrap_or_default());
+        self.read(line, self.body(&bytes));
         self.deliver(datagram, 0);
         true
     }

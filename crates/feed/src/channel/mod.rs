@@ -6,6 +6,12 @@
 //! decoded again later. A packet that another line has brought is recognized by its bytes, and is
 //! not decoded.
 //!
+//! Messages of a new run behind a SequenceReset (a message with NewSeqNo(36)) in its packet are
+//! taken as a packet of their own, once the SequenceReset has had its effect; so are those behind
+//! each further one. Their unit has the bytes of the packet from its front on, as they may build on
+//! the messages in front of them. While the arbiter doubts the messages in front of them, they are
+//! left out and counted as refused: the parts of one packet do not confirm each other.
+//!
 //! The caller takes all events of a call with [`Events::next`], until it returns `None`; events
 //! that are not taken are lost. [`Channel::poll_timeout`] returns when to call
 //! [`Channel::handle_timeout`].
@@ -48,7 +54,7 @@ pub use config::{
 };
 pub use events::Events;
 
-use crate::arbiter::{Arbiter, MAX_COUNT, Unit, Verdict};
+use crate::arbiter::{Arbiter, MAX_COUNT, Refusal, Unit, Verdict};
 use crate::line::Line;
 use crate::numbers::{PacketNumbers, new_numbers};
 use crate::preamble::TooShort;
@@ -56,7 +62,7 @@ use crate::recent::Recent;
 use events::Delivery;
 use fanfare_fast::{Decoder, Program};
 use kept::Kept;
-use packet::{Extent, Packet, PacketReader};
+use packet::{Extent, Learned, Packet, PacketReader};
 use std::collections::VecDeque;
 
 /// Most packets without a number that wait.
@@ -65,7 +71,11 @@ const MOST_UNNUMBERED: usize = 16;
 /// The lines of one feed, arbitrated and decoded. See the module's text.
 ///
 /// A channel allocates when it is made, and later only for packets that are longer, or wait in
-/// greater number, than any before.
+/// greater number, than any before. Of packets that wait it keeps the bytes, at most
+/// [`max_unit_bytes`](crate::ArbiterConfig::max_unit_bytes) for each of
+/// [`hold_back`](crate::ArbiterConfig::hold_back), and up to four decoded messages of those that
+/// follow a SequenceReset in their packet; with [`ChannelConfig::keep_dictionary`] it keeps all
+/// messages decoded.
 #[derive(Debug)]
 pub struct Channel {
     config: ChannelConfig,
@@ -76,8 +86,8 @@ pub struct Channel {
     /// Whether messages announce the next number.
     announces: bool,
     arbiter: Arbiter,
-    /// Packets read lately, with their numbers, and whether they could be decoded to their end.
-    recent: Option<Recent<(PacketNumbers, bool)>>,
+    /// What was learned of packets read lately.
+    recent: Option<Recent<Learned>>,
     kept: Kept,
     /// The packet that the arbiter doubts.
     suspect: Packet,
@@ -151,9 +161,8 @@ impl Channel {
         let index = line.index().min(self.readers.len() - 1);
         let packet = &mut self.hand.packet;
         let len = self.readers[index].read(stream, Extent::UpToReset, packet);
-        let is_whole = packet.fault().is_none();
         if let (Some(recent), Some(cut)) = (&mut self.recent, stream.get(..len)) {
-            recent.keep(cut, (packet.numbers(), is_whole));
+            recent.keep(cut, packet.learned());
         }
         (len, packet.numbers())
     }
@@ -228,11 +237,11 @@ impl Channel {
     fn number(&mut self, datagram: Datagram<'_>, streams: bool) -> Result<(), BadPacket> {
         let split = self.config.preamble.split(datagram.bytes);
         let (number, body) = split.map_err(|short| too_short(&datagram, short))?;
-        let numbers = match &self.recent {
-            Some(recent) => recent.find(body),
-            None => None,
+        let known = match &self.recent {
+            Some(recent) if self.hand.from == 0 => recent.find(body),
+            _ => None,
         };
-        self.hand.is_known_bad = matches!(numbers, Some((_, false)));
+        self.hand.is_known_bad = known.is_some_and(|known| !known.is_whole);
         self.hand.tells = false;
         // A dictionary that outlives packets must decode each of them when it arrives.
         let is_read = self.announces
@@ -240,8 +249,8 @@ impl Channel {
                 Some(_) => self.config.keep_dictionary,
                 None => self.is_numbered,
             };
-        if let Some((numbers, _)) = numbers {
-            self.hand.packet.clear(numbers);
+        if let Some(known) = known {
+            self.hand.packet.recall(known);
         } else if !is_read {
             self.hand.packet.clear(PacketNumbers::default());
         } else {
@@ -278,7 +287,7 @@ impl Channel {
             ..
         } = self;
         let reader = &mut readers[index];
-        reader.begin(&mut hand.packet);
+        reader.begin_at(body, hand.from, &mut hand.packet);
         if let Some(number) = number.filter(|_| self.config.keep_dictionary) {
             reader.follow(number);
         }
@@ -297,9 +306,8 @@ impl Channel {
         reader.finish(&mut hand.packet);
         self.stats.decoded += 1;
         self.stats.decoding += self.hand.packet.decoding();
-        if let Some(recent) = &mut self.recent {
-            let packet = &self.hand.packet;
-            recent.keep(body, (packet.numbers(), packet.fault().is_none()));
+        if let Some(recent) = self.recent.as_mut().filter(|_| self.hand.from == 0) {
+            recent.keep(body, self.hand.packet.learned());
         }
     }
 
@@ -313,6 +321,7 @@ impl Channel {
     }
 
     /// Determines whether the packet in hand is delivered now, waits, or is dropped.
+    #[inline(always)]
     fn take_in(&mut self, datagram: Datagram<'_>) {
         let Datagram {
             line,
@@ -321,6 +330,9 @@ impl Channel {
             bytes,
             ..
         } = datagram;
+        if self.hand.packet.from() > 0 && self.arbiter.refuses_rest(line) {
+            return;
+        }
         self.stats.packets[line.index()] += 1;
         let numbers = self.hand.packet.numbers();
         let Some(sequence) = numbers.first else {
@@ -351,27 +363,31 @@ impl Channel {
         }
         self.announce(numbers);
         if let Some(ticket) = self.arbiter.confirmed()
-            && self.suspect.is_decoded()
+            && self.is_kept(&self.suspect)
         {
             self.kept.put(ticket, &mut self.suspect);
         }
         match verdict {
             Verdict::Deliver { skip } => self.deliver(datagram, skip),
             Verdict::Held | Verdict::Suspect => self.keep(),
-            Verdict::Refused(why) => {
-                self.hand.refused = Some(BadPacket {
-                    line,
-                    offset: datagram.offset,
-                    len: bytes.len(),
-                    delivered: 0,
-                    number: None,
-                    fault: Fault::Refused(why),
-                });
-            }
+            Verdict::Refused(why) => self.refuse(datagram, why),
             // Messages are delivered in order, which consumers rely on. One that can use late ones
             // still misses these, whatever the arbiter does, and asks its replay for them.
             Verdict::Duplicate | Verdict::Late { .. } => {}
         }
+    }
+
+    /// Leaves out a packet that cannot be used.
+    #[cold]
+    fn refuse(&mut self, datagram: Datagram<'_>, why: Refusal) {
+        self.hand.refused = Some(BadPacket {
+            line: datagram.line,
+            offset: datagram.offset,
+            len: datagram.bytes.len(),
+            delivered: 0,
+            number: None,
+            fault: Fault::Refused(why),
+        });
     }
 
     fn announce(&mut self, numbers: PacketNumbers) {
@@ -402,16 +418,18 @@ impl Channel {
 
     /// Keeps the packet in hand until it is in order.
     fn keep(&mut self) {
-        if !self.config.keep_dictionary {
-            return;
-        }
         match self.arbiter.ticket() {
             None => std::mem::swap(&mut self.suspect, &mut self.hand.packet),
-            Some(ticket) if self.hand.packet.is_decoded() => {
+            Some(ticket) if self.is_kept(&self.hand.packet) => {
                 self.kept.put(ticket, &mut self.hand.packet);
             }
             Some(_) => {}
         }
+    }
+
+    /// Returns whether the bytes of a packet that waits are not enough to deliver it.
+    const fn is_kept(&self, packet: &Packet) -> bool {
+        packet.from() > 0 || self.config.keep_dictionary && packet.is_decoded()
     }
 
     /// Begins to deliver the packet in hand, which is in order.
@@ -419,11 +437,10 @@ impl Channel {
         if self.hand.packet.is_decoded() {
             return self.begin(datagram, skip);
         }
-        let numbers = self.hand.packet.numbers();
+        let (body, from) = (self.body(datagram.bytes), self.hand.packet.from());
         let index = datagram.line.index().min(self.readers.len() - 1);
-        self.readers[index].begin(&mut self.hand.packet);
+        self.readers[index].begin_at(body, from, &mut self.hand.packet);
         self.hand.packet.stream();
-        self.hand.packet.expect(numbers);
         self.begin_stream(datagram, skip);
     }
 
@@ -436,7 +453,15 @@ impl Channel {
     fn begin(&mut self, datagram: Datagram<'_>, skip: u32) {
         let start = self.config.preamble.len();
         self.hand.begin(&datagram, start, skip);
-        self.stats.deliver(datagram.bytes.len() - start);
+        let len = self.body(datagram.bytes).len();
+        let from = self.hand.packet.from();
+        self.stats.deliver(len.saturating_sub(from));
+    }
+
+    /// Returns the bytes of a packet behind its preamble.
+    #[inline(always)]
+    fn body<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+        bytes.get(self.config.preamble.len()..).unwrap_or_default()
     }
 
     fn without_number(&mut self, datagram: Datagram<'_>) {

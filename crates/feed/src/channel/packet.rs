@@ -15,6 +15,11 @@ pub(super) struct Packet {
     messages: Vec<Decoded>,
     used: usize,
     numbers: PacketNumbers,
+    /// The offset of the first message. Those before it are decoded for their previous values.
+    from: usize,
+    /// The offset at which the messages of a new run follow a SequenceReset; 0 if there are none.
+    /// The packet ends there.
+    rest: usize,
     fault: Option<Fault>,
     /// Whether a message has cleared the previous values.
     is_cleared: bool,
@@ -30,6 +35,15 @@ pub(super) struct Packet {
     /// The time its decoding took in ns, and the time at which that began.
     decoding: u64,
     begin: u64,
+}
+
+/// What is learned of a packet by reading it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Learned {
+    numbers: PacketNumbers,
+    rest: usize,
+    /// Whether it could be decoded to its end.
+    pub(super) is_whole: bool,
 }
 
 /// One message of a packet.
@@ -65,6 +79,25 @@ impl Packet {
     /// Returns the sequence numbers of the packet.
     pub(super) const fn numbers(&self) -> PacketNumbers {
         self.numbers
+    }
+
+    /// Returns what was learned by reading the packet.
+    pub(super) const fn learned(&self) -> Learned {
+        Learned {
+            numbers: self.numbers,
+            rest: self.rest,
+            is_whole: self.fault.is_none(),
+        }
+    }
+
+    /// Returns the offset of its first message, above 0 behind a SequenceReset.
+    pub(super) const fn from(&self) -> usize {
+        self.from
+    }
+
+    /// Returns the offset of the messages of a new run behind it; 0 if there are none.
+    pub(super) const fn rest(&self) -> usize {
+        self.rest
     }
 
     /// Returns the number of its messages that could be decoded and are kept.
@@ -108,6 +141,7 @@ impl Packet {
     /// Discards the messages and sets the numbers.
     pub(super) fn clear(&mut self, numbers: PacketNumbers) {
         self.used = 0;
+        (self.from, self.rest) = (0, 0);
         (self.fault, self.is_cleared) = (None, false);
         self.decoding = 0;
         self.is_decoded = false;
@@ -117,9 +151,11 @@ impl Packet {
         (self.has_contents, self.last) = (false, None);
     }
 
-    /// Sets the numbers before the messages are decoded.
-    pub(super) const fn expect(&mut self, numbers: PacketNumbers) {
-        self.numbers = numbers;
+    /// Discards the messages and sets what is known of others with the same bytes.
+    #[inline]
+    pub(super) fn recall(&mut self, learned: Learned) {
+        self.clear(learned.numbers);
+        self.rest = learned.rest;
     }
 
     /// Makes each message replace the one before from here on.
@@ -184,6 +220,8 @@ pub(super) struct PacketReader {
     lost: Option<Loss>,
     /// The number of the next packet of the line, if they do and a packet has had a number.
     next: Option<u32>,
+    /// If they do: the first message of the rest of a packet, and its length in bytes.
+    first_of_rest: (Decoded, usize),
     stopwatch: Option<Stopwatch>,
 }
 
@@ -274,6 +312,7 @@ impl PacketReader {
             },
             lost: None,
             next: None,
+            first_of_rest: Default::default(),
             stopwatch: config.stopwatch,
         }
     }
@@ -324,8 +363,10 @@ impl PacketReader {
         self.stop(packet);
         if packet.is_streamed {
             let (fault, at, decoding) = (packet.fault, packet.at, packet.decoding);
+            let (from, rest) = (packet.from, packet.rest);
             packet.clear(packet.numbers);
             (packet.fault, packet.at, packet.decoding) = (fault, at, decoding);
+            (packet.from, packet.rest) = (from, rest);
         }
     }
 
@@ -348,6 +389,37 @@ impl PacketReader {
         }
     }
 
+    /// Begins the part of a packet that has its first message at the offset `from`.
+    #[inline]
+    pub(super) fn begin_at(&mut self, bytes: &[u8], from: usize, packet: &mut Packet) {
+        self.begin(packet);
+        if from > 0 {
+            self.pass(bytes, from, packet);
+        }
+    }
+
+    /// Passes the messages in front of the offset `from`.
+    #[cold]
+    fn pass(&mut self, bytes: &[u8], from: usize, packet: &mut Packet) {
+        packet.from = from;
+        if self.keep_dictionary {
+            // They were decoded just now, and the first message behind them as well.
+            packet.at = from;
+            let (first, len) = &mut self.first_of_rest;
+            std::mem::swap(first, packet.place());
+            let (rest, len) = (bytes.get(from..).unwrap_or_default(), *len);
+            self.message(rest, Extent::Whole, packet, Some(len));
+            return;
+        }
+        while packet.at < from && packet.fault.is_none() {
+            let rest = bytes.get(packet.at..).unwrap_or_default();
+            match self.decoder.decode_record(rest, &mut packet.place().record) {
+                Ok(len) => packet.at += len,
+                Err(error) => self.fail(error, packet),
+            }
+        }
+    }
+
     /// Decodes the next message of the packet at the front of `bytes`; returns false at its end.
     #[inline(always)]
     pub(super) fn advance(&mut self, bytes: &[u8], extent: Extent, packet: &mut Packet) -> bool {
@@ -356,10 +428,10 @@ impl PacketReader {
             return false;
         };
         let Some(Stopwatch::Messages(clock)) = self.stopwatch else {
-            return self.message(rest, extent, packet);
+            return self.message(rest, extent, packet, None);
         };
         let begin = clock();
-        let goes_on = self.message(rest, extent, packet);
+        let goes_on = self.message(rest, extent, packet, None);
         let decoding = clock().saturating_sub(begin);
         packet.decoding += decoding;
         if let Some(message) = packet
@@ -380,10 +452,22 @@ impl PacketReader {
         self.advance(bytes, Extent::Whole, packet)
     }
 
+    /// Takes the next message, which is at the front of `rest`, and is decoded unless its length is
+    /// known; returns false if there is none, or the packet ends in front of it.
     #[inline]
-    fn message(&mut self, rest: &[u8], extent: Extent, packet: &mut Packet) -> bool {
+    fn message(
+        &mut self,
+        rest: &[u8],
+        extent: Extent,
+        packet: &mut Packet,
+        known: Option<usize>,
+    ) -> bool {
         let message = packet.place();
-        let len = match self.decoder.decode_record(rest, &mut message.record) {
+        let decoded = match known {
+            Some(len) => Ok(len),
+            None => self.decoder.decode_record(rest, &mut message.record),
+        };
+        let len = match decoded {
             Ok(len) => len,
             Err(error) => {
                 self.fail(error, packet);
@@ -410,6 +494,12 @@ impl PacketReader {
         if extent == Extent::UpToReset && packet.has_contents && is_reset {
             return false;
         }
+        let (own, announced) = (number.map(|n| n as u32), next.map(|n| n as u32));
+        let is_of_rest = packet.numbers.next.is_some() && packet.is_rest(own);
+        if is_of_rest && extent == Extent::Whole {
+            self.leave(len, packet);
+            return false;
+        }
         if self.keep_dictionary {
             self.build(packet, clears, (number, next));
             if let Some(loss) = self.lost {
@@ -417,14 +507,23 @@ impl PacketReader {
                 return false;
             }
         }
-        let (own, announced) = (number.map(|n| n as u32), next.map(|n| n as u32));
-        if !packet.numbers.add(own, announced, self.slack) {
+        if !is_of_rest && !packet.numbers.add(own, announced, self.slack) {
             self.refuse(packet);
             return false;
         }
         packet.took(len, is_reset, number);
         packet.is_at_end = len == rest.len();
         true
+    }
+
+    /// Leaves the message in its place for the rest of the packet. If previous values outlive the
+    /// packet, it cannot be decoded again.
+    #[cold]
+    fn leave(&mut self, len: usize, packet: &mut Packet) {
+        if self.keep_dictionary {
+            std::mem::swap(&mut self.first_of_rest.0, packet.place());
+            self.first_of_rest.1 = len;
+        }
     }
 
     /// Notes that the packet that begins has this number. Another one than the next is behind a gap
@@ -511,6 +610,15 @@ fn next_reset(bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 impl Packet {
+    /// Returns whether the next message, behind a SequenceReset, is of a new run.
+    #[cold]
+    fn is_rest(&mut self, number: Option<u32>) -> bool {
+        if self.rest == 0 && number.is_some_and(|number| self.numbers.begins(number)) {
+            self.rest = self.at;
+        }
+        self.rest > 0
+    }
+
     /// Notes that a message with this number was decoded into its place.
     #[inline]
     fn took(&mut self, len: usize, is_reset: bool, number: Option<u64>) {

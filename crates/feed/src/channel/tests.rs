@@ -1,4 +1,6 @@
 mod numbers;
+mod parts;
+mod runs;
 mod slow;
 
 use super::*;
@@ -80,28 +82,32 @@ fn datagram(line: Line, now: u64, bytes: &[u8]) -> Datagram<'_> {
 fn told(mut events: Events<'_, '_>) -> Vec<String> {
     let mut told = Vec::new();
     while let Some(event) = events.next() {
-        told.push(match event {
-            Event::Message(m) => {
-                let (number, index) = (m.number, m.index);
-                let view = m.record.view(m.program).unwrap();
-                let price = view.tag(44).and_then(|v| v.as_u64());
-                let text = view.tag(148).and_then(|v| v.as_str()).unwrap_or_default();
-                let name = view.template().name();
-                match (number, price) {
-                    (Some(n), Some(price)) => format!("{name} {n}.{index} {price}"),
-                    (Some(n), None) => format!("{name} {n}.{index} {text}"),
-                    (None, _) => name.to_owned(),
-                }
-            }
-            Event::Bad(bad) => format!("bad {} at {}", bad.fault, bad.offset),
-            Event::Gap(gap) => format!("gap {}-{}", gap.first, gap.last()),
-            Event::Recover(gap) => format!("recover {}-{}", gap.first, gap.last()),
-            Event::Reset {
-                next, announced, ..
-            } => format!("reset {next} {announced}"),
-        });
+        told.push(text(event));
     }
     told
+}
+
+fn text(event: Event<'_>) -> String {
+    match event {
+        Event::Message(m) => {
+            let (number, index) = (m.number, m.index);
+            let view = m.record.view(m.program).unwrap();
+            let price = view.tag(44).and_then(|v| v.as_u64());
+            let text = view.tag(148).and_then(|v| v.as_str()).unwrap_or_default();
+            let name = view.template().name();
+            match (number, price) {
+                (Some(n), Some(price)) => format!("{name} {n}.{index} {price}"),
+                (Some(n), None) => format!("{name} {n}.{index} {text}"),
+                (None, _) => name.to_owned(),
+            }
+        }
+        Event::Bad(bad) => format!("bad {} at {}", bad.fault, bad.offset),
+        Event::Gap(gap) => format!("gap {}-{}", gap.first, gap.last()),
+        Event::Recover(gap) => format!("recover {}-{}", gap.first, gap.last()),
+        Event::Reset {
+            next, announced, ..
+        } => format!("reset {next} {announced}"),
+    }
 }
 
 /// Receives the packets of these lines, and returns the events as texts.

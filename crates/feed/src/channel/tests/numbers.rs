@@ -142,29 +142,3 @@ fn a_reset_to_a_number_that_was_announced_once_is_not_announced_for_ever() {
     all.retain(|text| text.starts_with("reset"));
     assert_eq!(all, ["reset 1 true", "reset 1 false"]);
 }
-
-#[test]
-fn messages_may_follow_a_sequence_reset_in_its_packet() {
-    let mut channel = channel(ChannelConfig::new(2));
-    let packets = [
-        quotes(9, 50, 0),
-        [sequence_reset(10, 1), quotes(1, 51, 1)].concat(),
-        quotes(3, 52, 0),
-    ];
-    let packets = packets.iter();
-    let packets = packets.flat_map(|packet| [(Line::A, packet), (Line::B, packet)]);
-    let mut all = all_told(&mut channel, packets);
-    all.extend(told(channel.finish()));
-    // They precede the reset, so that they are of the run before for those who follow the numbers.
-    let expected = [
-        "Quote 9.0 50",
-        "SequenceReset 10.0 ",
-        "Quote 1.0 51",
-        "Quote 2.0 51",
-        "reset 1 true",
-        "gap 1-2",
-        "Quote 3.0 52",
-    ];
-    assert_eq!(all, expected);
-    assert_eq!(channel.arbiter().line(Line::B).duplicate, 3);
-}

@@ -631,6 +631,7 @@ impl Channel {
         };
         self.read(line, self.body(&bytes));
         self.deliver(datagram, 0);
+        (self.hand.own, self.hand.is_own) = (bytes, true);
         true
     }
 }

@@ -142,3 +142,15 @@ fn a_reset_to_a_number_that_was_announced_once_is_not_announced_for_ever() {
     all.retain(|text| text.starts_with("reset"));
     assert_eq!(all, ["reset 1 true", "reset 1 false"]);
 }
+
+#[test]
+fn a_packet_without_a_number_that_waits_may_have_many_messages() {
+    let mut config = ChannelConfig::new(2);
+    config.unnumbered = Unnumbered::AtTheEnd;
+    let mut channel = channel(config);
+    told(channel.receive(datagram(Line::A, 0, &quotes(1, 50, 0))));
+    for count in [1, 4, 5, 9] {
+        told(channel.receive(datagram(Line::A, 0, &DONE.repeat(count))));
+    }
+    assert_eq!(told(channel.finish()), ["Done"].repeat(1 + 4 + 5 + 9));
+}

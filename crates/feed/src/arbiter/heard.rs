@@ -1,8 +1,10 @@
 //! Lines that are new, or return after a silence: they may be behind the others or bring another
 //! run, and only the others show which.
 
+use super::jump::near;
 use super::{Arbiter, Arrival};
-use crate::line::Line;
+use crate::line::{Line, REORDER};
+use crate::serial::extend;
 
 /// How many times `restart_timeout`, or `stale_timeout` if that is longer, a line may be behind
 /// another for its duplicates to show that it brings the same run.
@@ -16,6 +18,9 @@ const DELAYED: u64 = 64;
 pub(super) struct Heard {
     /// The time at which it last brought a unit; `None` before.
     at: Option<u64>,
+    /// The time at which it last returned after it was silent for `stale_timeout`, if it went on
+    /// where it was.
+    went_on: Option<u64>,
     /// Whether it brings the run in which its highest number is. It does if, since it entered the
     /// run or was silent for `stale_timeout` and did not go on where it was, it has brought a
     /// number that was new, or one that another line had brought not long before; or if a snapshot
@@ -37,23 +42,47 @@ impl Arbiter {
         let silent = self.now - std::mem::replace(&mut self.last_heard, self.now);
         let timeout = self.config.restart_timeout;
         self.paused |= timeout > 0 && self.next != 0 && silent >= timeout;
-        let heard = &mut self.heard[line.index()];
-        let last = heard.at.replace(self.now).or(self.resumed);
-        let is_stale = |at| self.now - at >= self.config.stale_timeout;
+        let last = self.heard[line.index()].at.replace(self.now);
+        let last = last.or(self.resumed);
+        if last.is_some_and(|at| self.now - at >= self.config.stale_timeout) {
+            self.note_return(line, sequence);
+        }
+    }
+
+    /// Notes that `line`, which was silent for `stale_timeout`, returns with this number.
+    #[cold]
+    fn note_return(&mut self, line: Line, sequence: u32) {
+        let goes_on = self.goes_on(line, sequence);
+        self.heard[line.index()].went_on = goes_on.then_some(self.now);
         // The last line that brings the run stays the one by which others are judged.
-        if last.is_some_and(is_stale)
-            && self.silence_of_others(line).is_some()
-            && !self.goes_on(line, sequence)
-        {
+        if !goes_on && self.silence_of_others(line).is_some() {
             self.set_met(line, false);
         }
     }
 
-    /// Returns whether the number is the line's highest one in the newest run, or is at most
-    /// [`DELAYED`] after it: the line was only delayed.
+    /// Returns whether the line returned at this time or later, and went on where it was.
+    pub(super) fn has_gone_on_since(&self, line: Line, time: u64) -> bool {
+        let went_on = self.heard[line.index()].went_on;
+        went_on.is_some_and(|at| at >= time)
+    }
+
+    /// Returns whether a line whose highest number is `own`, in a run that was over at `over`,
+    /// brings the rest of that run: it went on where it was, not longer ago than a line may be
+    /// late, and does not pass on to the newest run.
+    pub(super) fn is_backlog(&self, line: Line, own: u64, sequence: u32, over: u64) -> bool {
+        let went_on = self.heard[line.index()].went_on;
+        let may_last = |at: u64| self.now - at.max(over) < self.most_late();
+        went_on.is_some_and(may_last)
+            && near(own, sequence, REORDER, self.config.max_jump).is_some()
+            && !self.passes_on(own, sequence)
+    }
+
+    /// Returns whether the number is the line's highest one, or is at most [`DELAYED`] after it:
+    /// the line was only delayed.
     fn goes_on(&self, line: Line, sequence: u32) -> bool {
         let own = self.tracks[line.index()].highest();
-        let own = own.filter(|own| *own >= self.epoch_start);
+        // A line between two runs may begin another one.
+        let own = own.filter(|own| *own + 1 != self.epoch_start);
         own.is_some_and(|own| u64::from(sequence.wrapping_sub(own as u32)) <= DELAYED)
     }
 
@@ -89,11 +118,21 @@ impl Arbiter {
             && !self.arrival(start).is_some_and(meets)
     }
 
-    /// Returns whether the line brings the run of the others, and that is the newest one.
+    /// Returns whether the line brings the run of the others, and is in the newest one or about to
+    /// begin it.
     pub(super) fn has_met(&self, line: Line) -> bool {
         let own = self.tracks[line.index()].highest();
-        let is_in_newest = own.is_none_or(|own| own >= self.epoch_start);
+        let is_in_newest = own.is_none_or(|own| own + 1 >= self.epoch_start);
         self.heard[line.index()].has_met && is_in_newest
+    }
+
+    /// Returns whether a line whose highest number is `own` passes with this number from the end of
+    /// the run before to the begin of the newest one, where it may lose [`DELAYED`] numbers each.
+    pub(super) fn passes_on(&self, own: u64, sequence: u32) -> bool {
+        let end = self.newest().map_or(self.old_end, |ended| ended.end);
+        let beyond = u64::from(sequence.wrapping_sub(self.epoch_start as u32));
+        let is_nearer = beyond < extend(own, sequence).abs_diff(own);
+        own + 1 + DELAYED >= end && beyond <= DELAYED && is_nearer
     }
 
     /// Notes whether the line brings the run of the others.

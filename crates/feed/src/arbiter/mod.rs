@@ -18,7 +18,8 @@
 //! it while another line brings new numbers. Once the others have been silent for
 //! `restart_timeout`, it is believed: two useless units of it that agree make a reset, unless
 //! another line brought the same numbers up to ten times as long ago, among its last 4,096. A line
-//! that goes on where it was, or that has followed the others with such a delay, makes no reset.
+//! that goes on where it was, or that has followed the others with such a delay, makes no reset. If
+//! the sequence has restarted meanwhile, it brings the rest of the run before.
 //!
 //! A restart that is not so far back looks like duplicates. It is recognized if the feed announces
 //! it ([`Arbiter::announce`]: SequenceReset messages, as snapshot channels have them at the end of
@@ -253,7 +254,7 @@ impl Arbiter {
         if self.is_stale(start) {
             let silent = self.now - self.progress;
             return if silent < self.config.stale_timeout {
-                self.refuse(line, Refusal::Stale)
+                self.refuse_stale(line, span)
             } else {
                 self.suspect(line, unit, Doubt::Stale)
             };
@@ -527,6 +528,16 @@ impl Arbiter {
     fn arrival(&self, start: u64) -> Option<&Arrival> {
         let arrival = &self.arrivals[place_of(start)];
         (arrival.start == start).then_some(arrival)
+    }
+
+    /// Refuses a unit from before the last reset. A line that goes on there is still behind.
+    #[cold]
+    fn refuse_stale(&mut self, line: Line, (start, end): (u64, u64)) -> Verdict {
+        let track = &mut self.tracks[line.index()];
+        if track.highest().is_some_and(|own| own < start) {
+            track.record(start, end, &mut self.lines[line.index()].lost);
+        }
+        self.refuse(line, Refusal::Stale)
     }
 
     fn refuse(&mut self, line: Line, why: Refusal) -> Verdict {

@@ -18,7 +18,7 @@ const SLACK: u64 = 64;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
     pub(super) begin: u64,
-    end: u64,
+    pub(super) end: u64,
     pub(super) next: u64,
     at: u64,
     /// Whether the end is not known, only that it was over when the next one arrived.
@@ -28,6 +28,11 @@ pub(super) struct Ended {
 }
 
 impl Ended {
+    /// Returns whether the feed announced the end, or as a rule announces it.
+    fn is_told(&self) -> bool {
+        self.is_announced || self.is_inferred
+    }
+
     /// Returns whether a line whose highest number is `own` is within this run.
     fn holds(&self, own: u64) -> bool {
         self.begin <= own + 1 && own + 1 < self.end
@@ -265,24 +270,33 @@ impl Arbiter {
     }
 
     /// Moves a line to the newest run if it is in one that was over long ago: it has missed the
-    /// end, or was silent then and has returned. A line that returns beyond the end of its run
-    /// while no other one is alive may show that the new run was false.
+    /// end, or was silent then and has returned, and does not bring the rest of its run. A line
+    /// that returns beyond the end of its run while no other one is alive may show that the new run
+    /// was false.
     pub(super) fn catch_up(&mut self, line: Line, sequence: u32) {
         let own = self.tracks[line.index()].highest();
         let Some(own) = own.filter(|own| own + 1 < self.epoch_start) else {
             return;
         };
-        let has_returned = self.has_returned(line);
-        let (may, over) = match self.ended_run(own) {
+        let ended = self.ended_run(own);
+        let over = ended.map_or(self.epoch_at, |ended| ended.at);
+        let has_returned = self.has_returned(line) || self.has_gone_on_since(line, over);
+        let may = match ended {
             // If bytes distinguish runs, a line may be any distance behind.
-            Some(ended) => (has_returned || !self.do_bytes_tell(), ended.at),
+            Some(_) => has_returned || !self.do_bytes_tell(),
             None => {
                 let is_over = extend(own, sequence) < self.old_end;
-                let may = has_returned && (is_over || self.is_accompanied(line));
-                (may, self.epoch_at)
+                has_returned && (is_over || self.is_accompanied(line))
             }
         };
-        if may && self.now.saturating_sub(over) >= self.config.stale_timeout {
+        // Announced cycles are short: a line that returns is near where it was in many of them.
+        let is_cycle = ended.or(self.newest()).is_some_and(Ended::is_told);
+        let is_backlog = !is_cycle && self.is_backlog(line, own, sequence, over);
+        let is_long_over = self.now.saturating_sub(over) >= self.config.stale_timeout;
+        if may && is_long_over && !is_backlog {
+            if !self.passes_on(own, sequence) {
+                self.set_met(line, false);
+            }
             self.tracks[line.index()].begin_at(self.epoch_start);
         }
     }
@@ -296,7 +310,7 @@ impl Arbiter {
         if own >= self.epoch_start {
             return;
         }
-        if start >= self.epoch_start {
+        if own + 1 < self.epoch_start && start >= self.epoch_start {
             self.set_met(line, false);
         }
         let begins = self.ended.iter().map(|ended| ended.next);

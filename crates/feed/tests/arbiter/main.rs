@@ -10,3 +10,4 @@ mod outages;
 mod properties;
 mod runs;
 mod scenes;
+mod stalls;

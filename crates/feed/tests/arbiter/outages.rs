@@ -319,6 +319,78 @@ fn a_line_that_returns_near_the_end_of_the_run_before_is_in_the_newest_one() {
     assert!(s.out == [run(1, 1..5_001), run(2, 1..5_500)].concat());
 }
 
+/// Returns a scene in which line B stalls at 2,000. Line A ends the run with 4,999, and brings
+/// 20,000 messages of a second one from `first`.
+fn stalled(first: u32) -> Scene {
+    let mut s = scene();
+    for sequence in 1..2_000 {
+        s.messages(Line::A, 1, sequence..sequence + 1);
+        s.message(Line::B, 1, sequence);
+    }
+    s.messages(Line::A, 1, 2_000..5_000);
+    s.wait(1_500);
+    s.messages(Line::A, 2, first..first + 20_000);
+    assert_eq!(s.only_reset(), first);
+    s
+}
+
+#[test]
+fn a_line_that_stalls_across_a_restart_repeats_nothing() {
+    // The second run begins far below the end of the first one, or near it; the backlog comes while
+    // the second run goes on, or in a lull of it.
+    for (first, lull) in [(1, 0), (1, 1_500), (4_900, 0), (4_900, 1_500)] {
+        let mut s = stalled(first);
+        s.wait(lull);
+        let last = first + 20_000;
+        // Some packets are lost.
+        for (run, sequences) in [(1, 2_010..3_000), (1, 4_000..4_999), (2, first..last)] {
+            s.messages(Line::B, run, sequences);
+        }
+        assert_eq!(s.message(Line::A, 2, last + 1), Verdict::Held);
+        assert_eq!(s.message(Line::B, 2, last), DELIVER);
+        assert_eq!(s.only_reset(), first);
+        assert!(s.out == [run(1, 1..5_000), run(2, first..last + 2)].concat());
+        assert_eq!((s.gaps, s.arbiter.line(Line::B).refused), (0, 0));
+    }
+}
+
+#[test]
+fn what_a_stalled_line_brings_beyond_the_end_of_a_run_that_is_over_is_refused() {
+    let mut s = stalled(1);
+    s.messages(Line::B, 1, 2_000..5_000);
+    let refused = Verdict::Refused(Refusal::Stale);
+    for sequence in 5_000..6_000 {
+        assert_eq!(s.message(Line::B, 1, sequence), refused);
+    }
+    s.messages(Line::B, 2, 1..20_001);
+    assert_eq!(s.message(Line::A, 2, 20_002), Verdict::Held);
+    assert_eq!(s.message(Line::B, 2, 20_001), DELIVER);
+    assert_eq!(s.only_reset(), 1);
+    assert!(s.out == [run(1, 1..5_000), run(2, 1..20_003)].concat());
+}
+
+#[test]
+fn a_line_that_returns_in_a_new_run_where_it_was_is_believed_after_ten_seconds() {
+    let mut s = scene();
+    for sequence in 1..500 {
+        s.messages(Line::A, 1, sequence..sequence + 1);
+        s.message(Line::B, 1, sequence);
+    }
+    s.messages(Line::A, 1, 500..5_000);
+    s.wait(1_500);
+    for sequence in 1..1_600 {
+        s.wait(10);
+        s.message(Line::A, 2, sequence);
+        if sequence >= 510 {
+            s.message(Line::B, 2, sequence);
+        }
+    }
+    assert_eq!(s.message(Line::A, 2, 1_601), Verdict::Held);
+    assert_eq!(s.message(Line::B, 2, 1_600), DELIVER);
+    assert_eq!(s.only_reset(), 1);
+    assert!(s.out == [run(1, 1..5_000), run(2, 1..1_602)].concat());
+}
+
 #[test]
 fn after_a_snapshot_a_new_line_may_be_behind() {
     let mut s = scene();
@@ -404,30 +476,87 @@ fn a_site_that_takes_over_after_heartbeats_is_heard() {
 
 /// The time from the start of a run to the start of the next one, in milliseconds. A run has
 /// messages for 18 s, and is silent for 4 s.
-const RUN: u64 = 22_000;
+pub(crate) const RUN: u64 = 22_000;
 
-/// A line in the property test, with times in ms.
+/// A line in simulations, with times in ms.
 #[derive(Debug, Clone)]
-struct Outages {
+pub(crate) struct Outages {
     /// When the line is out, and loses what is sent.
-    out: Vec<Range<u64>>,
-    delay: u64,
-    /// When the line stalls: it brings all that is sent meanwhile at the end.
-    stall: Range<u64>,
+    pub(crate) out: Vec<Range<u64>>,
+    pub(crate) delay: u64,
+    /// When the line stalls: it brings all that is sent meanwhile afterwards.
+    pub(crate) stall: Range<u64>,
+    /// How many times as fast as it was sent the line brings what was sent while it stalled.
+    pub(crate) pace: u64,
 }
 
 impl Outages {
     /// Returns when the line brings what is sent at `at`, if it does.
     fn arrival(&self, at: u64) -> Option<u64> {
         let is_out = self.out.iter().any(|out| out.contains(&at));
-        let sent = if self.stall.contains(&at) {
-            self.stall.end
-        } else {
-            at
-        };
+        let stalled = at.checked_sub(self.stall.start);
+        let sent = stalled.map_or(at, |since| at.max(self.stall.end + since / self.pace));
         (!is_out).then_some(sent + self.delay)
     }
 }
+
+/// What came out of an arbiter in a simulation.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// How many messages came again.
+    pub(crate) repeated: usize,
+    /// Messages that a line brought in time and that did not come, except those sent within 1.2 s
+    /// after the start of a run, or after a line was out or stalled, or began to be.
+    pub(crate) lost: Vec<(u32, u32)>,
+}
+
+/// Plays messages, with their times in ms and runs, into an arbiter over these lines.
+pub(crate) fn play(lines: &[Outages], sent: &[(u64, u32, u32)], step: u32) -> Outcome {
+    let mut arrivals = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        for &(at, run, sequence) in sent {
+            let arrival = line.arrival(at);
+            arrivals.extend(arrival.map(|arrival| (arrival, index, run, sequence, at)));
+        }
+    }
+    arrivals.sort_by_key(|&(at, index, .., sent_at)| (at, index, sent_at));
+    let mut s = scene();
+    for &(at, index, run, sequence, _) in &arrivals {
+        while let Some(t) = s.arbiter.poll_timeout().filter(|t| *t <= at * MS) {
+            s.until(t);
+        }
+        s.now = at * MS;
+        s.message_of(Line::new(index).unwrap(), run, sequence, step);
+    }
+    s.arbiter.flush();
+    s.drain();
+    let came: BTreeSet<_> = s.out.iter().copied().collect();
+    let changes = lines
+        .iter()
+        .flat_map(|line| line.out.iter().chain([&line.stall]));
+    let changes = changes.flat_map(|out| [out.start, out.end]);
+    let changes: Vec<u64> = changes.chain([0, RUN, 2 * RUN]).collect();
+    let must_come = |&&(at, index, .., sent_at): &&(u64, usize, u32, u32, u64)| {
+        let is_settled = changes.iter().all(|c| !(*c..*c + 1_200).contains(&sent_at));
+        is_settled && at == sent_at + lines[index].delay
+    };
+    let brought = arrivals
+        .iter()
+        .filter(must_come)
+        .map(|&(_, _, run, sequence, _)| (run, sequence));
+    Outcome {
+        repeated: s.out.len() - came.len(),
+        lost: brought.filter(|message| !came.contains(message)).collect(),
+    }
+}
+
+/// A line without outages.
+pub(crate) const ALIVE: Outages = Outages {
+    out: Vec::new(),
+    delay: 0,
+    stall: 0..0,
+    pace: u64::MAX,
+};
 
 /// Returns a line that is out up to two times, or stalls once: within a run, or up to 1 s before
 /// the next one.
@@ -441,11 +570,16 @@ fn outages() -> impl Strategy<Value = Outages> {
         3 => (prop::collection::vec(out, 0..3), Just(0..0)),
         1 => (Just(Vec::new()), stall),
     ];
-    (out, 0u64..40).prop_map(|((out, stall), delay)| Outages { out, delay, stall })
+    (out, 0u64..40).prop_map(|((out, stall), delay)| Outages {
+        out,
+        delay,
+        stall,
+        pace: u64::MAX,
+    })
 }
 
 /// Returns messages of `step` numbers each in three runs, with their times in ms: one each 10 ms.
-fn messages(starts: &[(bool, u32)], step: u32) -> Vec<(u64, u32, u32)> {
+pub(crate) fn messages(starts: &[(bool, u32)], step: u32) -> Vec<(u64, u32, u32)> {
     let mut sent = Vec::new();
     let mut last = 0..300_000;
     for (run, (is_one, start)) in (0u32..).zip(starts) {
@@ -477,37 +611,10 @@ proptest! {
     ) {
         // A line without outages goes on while another one stalls, or the feed would seem silent.
         if lines.iter().any(|line| !line.stall.is_empty()) {
-            lines.push(Outages { out: Vec::new(), delay: 0, stall: 0..0 });
+            lines.push(ALIVE);
         }
-        let sent = messages(&starts, step);
-        let mut arrivals = Vec::new();
-        for (index, line) in lines.iter().enumerate() {
-            for &(at, run, sequence) in &sent {
-                let arrival = line.arrival(at).map(|arrival| (arrival, index, run, sequence, at));
-                arrivals.extend(arrival);
-            }
-        }
-        arrivals.sort_unstable();
-        let mut s = scene();
-        for &(at, index, run, sequence, _) in &arrivals {
-            while let Some(t) = s.arbiter.poll_timeout().filter(|t| *t <= at * MS) {
-                s.until(t);
-            }
-            s.now = at * MS;
-            s.message_of(Line::new(index).unwrap(), run, sequence, step);
-        }
-        s.arbiter.flush();
-        s.drain();
-        let came: BTreeSet<_> = s.out.iter().copied().collect();
-        prop_assert_eq!(came.len(), s.out.len(), "nothing comes twice");
-        let changes = lines.iter().flat_map(|line| line.out.iter().chain([&line.stall]));
-        let changes = changes.flat_map(|out| [out.start, out.end]);
-        let changes: Vec<u64> = changes.chain([0, RUN, 2 * RUN]).collect();
-        for &(at, index, run, sequence, sent_at) in &arrivals {
-            let settled = changes.iter().all(|c| !(*c..*c + 1_200).contains(&sent_at));
-            let is_in_time = at == sent_at + lines[index].delay;
-            let must_come = settled && is_in_time;
-            prop_assert!(!must_come || came.contains(&(run, sequence)), "{run} {sequence} at {at}");
-        }
+        let outcome = play(&lines, &messages(&starts, step), step);
+        prop_assert_eq!(outcome.repeated, 0, "nothing comes twice");
+        prop_assert!(outcome.lost.is_empty(), "{:?}", outcome.lost);
     }
 }

@@ -98,7 +98,7 @@ fn with_dictionary() -> (Decoder, Vec<u8>, Arc<Dictionary>) {
 }
 
 #[library_benchmark]
-#[bench::order(args = (with_dictionary()), config = limit(2_747_497), teardown = is_all)]
+#[bench::order(args = (with_dictionary()), config = limit(2_862_510), teardown = is_all)]
 fn fix_validate((mut decoder, bytes, known): (Decoder, Vec<u8>, Arc<Dictionary>)) -> u64 {
     let mut valid = 0;
     for _ in 0..TIMES {
@@ -338,7 +338,7 @@ fn is_gapless(arbiter: Arbiter) {
 }
 
 #[library_benchmark]
-#[bench::two_lines(args = (two_lines()), config = limit(1_246_931), teardown = is_gapless)]
+#[bench::two_lines(args = (two_lines()), config = limit(1_336_010), teardown = is_gapless)]
 fn feed_arbitrate(mut arbiter: Arbiter) -> Arbiter {
     let bytes = [7; 200];
     for i in 0..TIMES as u32 {

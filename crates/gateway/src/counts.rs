@@ -58,7 +58,8 @@ counts! {
     /// The counters of a host of sessions.
     SessionCounts:
     logons = "logons", "sessions that logged on";
-    ended = "ended", "sessions that ended";
+    ended = "ended", "sessions that ended, of those that logged on";
+    failed = "failed_logons", "sessions that ended before they were logged on";
     connections = "connections", now: "current connections with a session";
     rejects = "rejects", "messages that counterparties rejected (3 and j)";
 }

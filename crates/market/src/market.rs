@@ -157,6 +157,14 @@ impl Market {
         Some(self.recovery.position(instrument.0)? as u32)
     }
 
+    /// Returns whether the book of an instrument contains messages of the channel that have not
+    /// arrived: those of a snapshot that is ahead of them. Returns `false` if the feed numbers by
+    /// instrument.
+    pub fn is_ahead(&self, instrument: InstrumentId) -> bool {
+        let position = self.recovery.position(instrument.0);
+        !self.is_numbered && position.is_some_and(|own| own >= self.recovery.next())
+    }
+
     /// Returns the book of an instrument, or `None` if it has never had a level or an order. It is
     /// reliable if [`Self::state`] is [`State::Live`]. A live instrument without a book has an
     /// empty one.

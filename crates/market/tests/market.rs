@@ -361,6 +361,28 @@ fn without_numbers_of_instruments_pictures_say_what_they_contain() {
 }
 
 #[test]
+fn a_book_is_ahead_until_the_messages_that_its_snapshot_contains_have_arrived() {
+    let (mut market, mut log) = (market(Numbering::Channel), Log::default());
+    assert!(!market.is_ahead(RIU3));
+    changes(&mut market, &mut log, 50, &[level(0, entry::OFFER, 1, 80)]);
+    snapshot(&mut market, &mut log, 52, &picture(0, 70));
+    for sequence in [51, 52] {
+        assert!(market.is_ahead(RIU3));
+        let change = level(0, entry::OFFER, 1, 81);
+        changes(&mut market, &mut log, sequence, &[change]);
+    }
+    assert!(!market.is_ahead(RIU3));
+    assert!(
+        market
+            .book(RIU3)
+            .unwrap()
+            .depth(Side::Offer)
+            .next()
+            .is_none()
+    );
+}
+
+#[test]
 fn instruments_beyond_the_limit_are_counted() {
     let mut market = market(Numbering::Instrument);
     let beyond = Event {

@@ -14,6 +14,14 @@ const MAX_DOMAIN_ID: u32 = 232;
 /// The shortest lease: a busy machine may hold up a thread for longer than any below this.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
+/// Cyclone's lease where none is set.
+const USUAL_LEASE: Duration = Duration::from_secs(10);
+
+/// The bounds of the interval at which a participant announces itself. A host without participants
+/// is sent a datagram for each of 100 ports in each interval.
+const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
+const LONGEST_INTERVAL: Duration = Duration::from_secs(8);
+
 /// The longest datagram on loopback, whose packets of up to 65,535 bytes are never fragmented.
 /// Batching fills it with four times as many samples as Cyclone's default of 14,720 bytes, which is
 /// chosen for networks, where a datagram is sent in fragments and is lost with any of them.
@@ -179,15 +187,32 @@ impl DomainConfig {
         Ok(())
     }
 
+    /// Returns the interval at which this participant announces itself. Cyclone's default depends
+    /// on the lease, too, but for participants that it has lost, and peers where it has found none,
+    /// it is 30 s: after a cut of the network that is longer than the lease, both ends would take
+    /// that long to discover each other again.
+    fn interval(&self) -> Duration {
+        let lease = self.lease.unwrap_or(USUAL_LEASE);
+        (lease / 5 * 4).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL)
+    }
+
     fn write_discovery(&self, xml: &mut String, multicast: bool, peers: &[Peer]) {
         let lease = self.lease.map(|time| {
             let ms = time.as_millis();
             format!("<LeaseDuration>{ms}ms</LeaseDuration>")
         });
         let lease = lease.unwrap_or_default();
+        // Over TCP Cyclone's own interval stays: an attempt to connect may block its timers.
+        let interval = match self.transport {
+            Transport::Tcp => String::new(),
+            Transport::Udp | Transport::Multicast => {
+                let ms = self.interval().as_millis();
+                format!("<SPDPInterval>{ms}ms</SPDPInterval>")
+            }
+        };
         let _ = write!(
             xml,
-            "<Discovery><ExternalDomainId>{}</ExternalDomainId>{lease}\
+            "<Discovery><ExternalDomainId>{}</ExternalDomainId>{lease}{interval}\
              <ParticipantIndex>{}</ParticipantIndex><Peers AddLocalhost=\"{}\">",
             self.id,
             if multicast { "none" } else { "auto" },
@@ -262,6 +287,35 @@ mod tests {
         };
         let xml = config.to_xml().unwrap();
         assert_eq!(xml.matches("<MaxMessageSize>").count(), 1, "{xml}");
+    }
+
+    #[test]
+    fn announcements_follow_the_lease_but_not_over_tcp() {
+        let interval = |transport, lease: Option<u64>| {
+            let config = DomainConfig {
+                transport,
+                lease: lease.map(Duration::from_millis),
+                ..DomainConfig::new(0)
+            };
+            let xml = config.to_xml().unwrap();
+            let (_, behind) = xml.split_once("<SPDPInterval>")?;
+            behind
+                .split_once("</")
+                .map(|(interval, _)| interval.to_owned())
+        };
+        for (lease, expected) in [
+            (None, "8000ms"),
+            (Some(100), "1000ms"),
+            (Some(500), "1000ms"),
+            (Some(5_000), "4000ms"),
+            (Some(60_000), "8000ms"),
+            (Some(u64::MAX), "8000ms"),
+        ] {
+            for transport in [Transport::Udp, Transport::Multicast] {
+                assert_eq!(interval(transport, lease).as_deref(), Some(expected));
+            }
+            assert_eq!(interval(Transport::Tcp, lease), None);
+        }
     }
 
     #[test]

@@ -143,6 +143,15 @@ impl Config {
         let user = folder.parent().unwrap_or(&folder);
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700);
+        let made = builder.create(user);
+        made.map_err(|e| shared("make the folder", user, &e))?;
+        // Another user may have made it first, to listen, or as a link, to have the domain's folder
+        // made elsewhere.
+        let owner = fs::symlink_metadata(user).map_err(|e| shared("look at", user, &e))?;
+        if owner.uid() != sys::user() || !owner.is_dir() || owner.mode() & 0o077 != 0 {
+            let why = io::Error::other("other users can access it");
+            return Err(shared("use", user, &why));
+        }
         let mut made = builder.create(&folder);
         for _ in 0..TRIES {
             // The folder existed, and was then removed by the last other process.
@@ -153,12 +162,6 @@ impl Config {
             made = builder.create(&folder);
         }
         made.map_err(|e| shared("make the folder", &folder, &e))?;
-        // Another user may have made it first, to listen.
-        let owner = fs::symlink_metadata(user).map_err(|e| shared("look at", user, &e))?;
-        if owner.uid() != sys::user() || !owner.is_dir() || owner.mode() & 0o077 != 0 {
-            let why = io::Error::other("other users can access it");
-            return Err(shared("use", user, &why));
-        }
         Ok(folder)
     }
 }

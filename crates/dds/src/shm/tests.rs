@@ -60,6 +60,19 @@ fn look(receiver: &mut Receiver) {
 }
 
 #[test]
+fn a_folder_that_is_a_link_is_refused_and_nothing_is_made_behind_it() {
+    let place = Place::new("link");
+    let elsewhere = place.0.join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let user = place.0.join(format!("fanfare-{}", sys::user()));
+    std::os::unix::fs::symlink(&elsewhere, user).unwrap();
+    let opened = Sender::open(&place.config(0), "feed", &topics(false));
+    let why = opened.unwrap_err().to_string();
+    assert!(why.contains("other users can access it"), "{why}");
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+#[test]
 fn samples_of_all_lengths_arrive_whole_and_in_order_over_many_laps() {
     let place = Place::new("lengths");
     let config = place.config(1);

@@ -180,6 +180,15 @@ fn who_is_not_let_in_is_told_why() {
 }
 
 #[test]
+fn a_logon_without_an_answer_is_told_with_what_may_be_wrong() {
+    let server = acceptor("stranger", "");
+    let settings = settings(&[server.address], "") + "[SESSION]\nBeginString=FIX.4.2\n";
+    let mut started = start_with("stranger", &settings, &["--stay"]);
+    let expected = "FIX.4.2:TW->ISLD: the connection was closed before the answer to our Logon";
+    started.running.tells(expected);
+}
+
+#[test]
 fn faults_in_the_input_are_told_with_their_line() {
     let server = acceptor("input", "");
     let nonsense = format!("{ORDERS}hello\n");

@@ -482,6 +482,12 @@ impl Head {
     }
 }
 
+/// Returns the length that the message at the front of `bytes` has by its BodyLength(9), or `None`
+/// if it has no such field or the length exceeds the address space.
+pub(crate) fn announced_len(bytes: &[u8]) -> Option<usize> {
+    Head::parse(bytes).ok()??.exact_end()
+}
+
 /// Returns the offset of the first separator, or `None` if it is not at most `max`.
 #[inline]
 fn separator(bytes: &[u8], max: usize) -> Option<usize> {

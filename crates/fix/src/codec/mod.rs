@@ -40,6 +40,7 @@ pub(crate) use announced::Announced;
 pub use decode::{DecodeError, Decoder, Next};
 pub use encode::Encoder;
 pub(crate) use encode::Front;
+pub(crate) use frame::announced_len;
 pub use frame::{Frame, FrameFinder, Garbled, Sought};
 pub use group::{Group, GroupSpec};
 pub use groups::Groups;

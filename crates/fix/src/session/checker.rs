@@ -7,7 +7,7 @@ use super::config::Config;
 use super::event::SendError;
 use super::identity::ApplVerId;
 use super::validate::{Context, Fault, RejectReason, Validator};
-use crate::codec::{Decoder, Encoder};
+use crate::codec::{Decoder, Encoder, FrameFinder};
 
 /// A check of each application message between its encoding and the store.
 #[derive(Debug)]
@@ -18,7 +18,8 @@ pub(super) struct Checker {
 
 impl Checker {
     pub(super) fn new(validator: Arc<dyn Validator>, config: &Config) -> Self {
-        let finder = crate::codec::FrameFinder::new(config.max_send);
+        // The store decides how long a message may be.
+        let finder = FrameFinder::new(usize::MAX);
         Self {
             validator,
             decoder: Decoder::knowing(finder, &config.data_fields),
@@ -108,6 +109,17 @@ mod tests {
             assert_eq!(session.store().next_sender(), 1, "no number is used");
         }
         let order = format!("11=1|55=X|54=1|{time}|38=1|40=1|");
+        assert_eq!(send(&mut session, "D", &order), Ok(1));
+    }
+
+    #[test]
+    fn a_message_longer_than_the_reserved_room_is_checked_as_others_are() {
+        let mut config = config(Version::Fix44, dict::Version::Fix44, Switches::default());
+        config.max_send = 512;
+        let mut session = Session::initiator(config, MemoryStore::default());
+        let order = "11=1|55=X|54=1|60=20260202-02:40:00|38=1|40=1|58=";
+        // The first chunk of the store has twice the room.
+        let order = format!("{order}{}|", "x".repeat(600));
         assert_eq!(send(&mut session, "D", &order), Ok(1));
     }
 

@@ -126,14 +126,19 @@ pub struct Config {
     /// `schedule` they are accepted only within its hours, after the first connection has begun
     /// them, and the end of the hours discards those that were not sent: `Event::WaitingDiscarded`.
     pub queue_offline: bool,
-    /// The size of the largest message that is received, in bytes.
+    /// The size of the largest message that is received, in bytes. A longer one ends the session,
+    /// with a Logout(5) that states its length and the limit, as it would be as long if it were
+    /// requested again. The limit is that of the [`Scratch`](super::Scratch), which is made with
+    /// the largest `max_message` of its sessions.
     pub max_message: usize,
     /// The length of the longest CompID, SubID or LocationID that is accepted in a header, in
     /// bytes. Those of the session itself may be longer. A Logon(A) with a longer one ends the
     /// connection without an answer, any other message is rejected.
     pub max_header_field: usize,
-    /// The size of the largest message that is sent, in bytes: the room that is reserved in the
-    /// store.
+    /// The room that is reserved in the store for each message of the application, in bytes: a
+    /// message of this size fits. A longer one is sent if the store happens to have more room at
+    /// that place, and is otherwise refused with `SendError::Encode`. Messages with a shared body
+    /// may have any size that the store takes.
     pub max_send: usize,
     /// The limit on the application messages sent in a stretch of time, and on those that wait.
     /// `None` is no limit.

@@ -164,6 +164,14 @@ pub enum DisconnectReason {
         /// The number received.
         received: u64,
     },
+    /// A message was longer than `Config::max_message`.
+    #[error("a message of {len} bytes is longer than the limit of {limit} bytes")]
+    MessageTooLong {
+        /// The length of the message by its BodyLength(9), in bytes.
+        len: usize,
+        /// The most bytes of a message.
+        limit: usize,
+    },
     /// The BeginString(8) was not that of the session.
     #[error("incorrect BeginString")]
     BeginString,
@@ -245,7 +253,8 @@ pub enum SendError {
     /// The logon is not complete, or the logout has begun.
     #[error("not logged on")]
     NotLoggedOn,
-    /// The message does not fit into `Config::max_send`, or a value cannot be encoded.
+    /// The message does not fit into the room that the store has for it, which is at least
+    /// `Config::max_send`, or a value cannot be encoded.
     #[error("cannot encode: {0}")]
     Encode(EncodeError),
     /// The message has a fault by `Config::outgoing_validator`.

@@ -7,7 +7,9 @@ use super::now::Now;
 use super::store::MessageStore;
 use super::validate::{Context, Fault, RejectReason, Validator};
 use super::{Session, State};
-use crate::codec::{DecodeError, Decoder, FrameFinder, Garbled, Message, Next, Sought};
+use crate::codec::{
+    DecodeError, Decoder, FrameFinder, Garbled, Message, Next, Sought, announced_len,
+};
 use crate::{msg_type, tag};
 use std::sync::Arc;
 
@@ -209,7 +211,12 @@ impl<S: MessageStore> Session<S> {
                 }
             }
             Next::Partial { skipped, .. } => Step::of(skipped),
-            Next::Garbled { why, end, .. } => self.garbled(now, DecodeError::Garbled(why), end),
+            Next::Garbled { skipped, why, end } => {
+                if why == Garbled::TooLong {
+                    self.end_too_long(now, bytes.get(skipped..end).unwrap_or_default());
+                }
+                self.garbled(now, DecodeError::Garbled(why), end)
+            }
             Next::Malformed { error, end, .. } => self.garbled(now, error, end),
         }
     }
@@ -241,6 +248,21 @@ impl<S: MessageStore> Session<S> {
         Step {
             consumed: end,
             event: Some(Event::Garbled(why)),
+        }
+    }
+
+    /// Logs the counterparty out because of a message that is too long, of which `start` is as much
+    /// as is read. If it were skipped, it would be requested again and be as long. Does nothing if
+    /// the bytes announce no such length.
+    #[cold]
+    fn end_too_long(&mut self, now: Now, start: &[u8]) {
+        let limit = start.len();
+        if self.state == State::LoggedOn
+            && let Some(len) = announced_len(start)
+            && len > limit
+        {
+            let reason = DisconnectReason::MessageTooLong { len, limit };
+            self.final_logout(now, reason.to_string().as_bytes(), reason);
         }
     }
 
@@ -559,6 +581,30 @@ mod tests {
         let short = wire("8=FIX.4.4|9=5|35=A|10=000|");
         let told = told(&mut session, &mut scratch, &short);
         assert!(told.contains("GarbledBeforeLogon"), "{told}");
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_ends_the_session_and_other_bytes_do_not() {
+        let (mut session, mut scratch) = (connected(&[]), Scratch::new(200));
+        let logon = message("A", 1, "98=0|108=30|");
+        assert_eq!(told(&mut session, &mut scratch, &logon), "logged on");
+        let text = "x".repeat(140);
+        for skipped in ["9=100|35=D|58=", "9=x|35=D|58=", "9=999999|35=D|10=000|"] {
+            let bytes = format!("8=FIX.4.4|{skipped}{text}{text}").replace('|', "\x01");
+            let told = told(&mut session, &mut scratch, bytes.as_bytes());
+            assert_eq!(told, "garbled", "{skipped}");
+            assert!(session.is_logged_on());
+        }
+        let long = message("D", 2, &format!("58={text}|"));
+        let told = told(&mut session, &mut scratch, &long);
+        let len = long.len();
+        let end = format!("Disconnect(MessageTooLong {{ len: {len}, limit: 200 }})");
+        assert_eq!(told, format!("garbled, {end}"));
+        let sent = String::from_utf8_lossy(session.poll_transmit()).replace('\x01', "|");
+        let reason = format!("a message of {len} bytes is longer than the limit of 200 bytes");
+        assert!(sent.contains("|35=5|"), "{sent}");
+        assert!(sent.contains(&format!("|58={reason}|")), "{sent}");
+        assert_eq!(session.store().next_target(), 2);
     }
 
     #[test]

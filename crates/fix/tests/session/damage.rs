@@ -184,14 +184,24 @@ fn lengths_and_sizes_that_cannot_be() {
             });
         }
         let long = "x".repeat(MAX_MESSAGE);
-        survive(version, "too long", |bytes| {
-            *bytes = framed(begin_string, &format!("35=D|34=2|49=PEER|56=US|58={long}"));
-        });
         survive(version, "no end", |bytes| {
             *bytes = format!("8={begin_string}\x019=400\x0135=D\x0134=2\x0158={long}").into_bytes();
         });
         survive(version, "noise", |bytes| {
             *bytes = vec![0xff; 4 * MAX_MESSAGE];
         });
+    }
+}
+
+/// It would be as long if it were sent again.
+#[test]
+fn a_message_that_is_too_long_ends_the_session() {
+    for version in Version::ALL {
+        let mut line = Line::new(version);
+        let long = line.message("35=D|34=2", &format!("58={}", "x".repeat(MAX_MESSAGE)));
+        line.give(&long);
+        let (len, limit) = (long.len(), MAX_MESSAGE);
+        let why = format!("a message of {len} bytes is longer than the limit of {limit} bytes");
+        assert_eq!(line.ended, Some(why), "{version}");
     }
 }

@@ -178,6 +178,9 @@ fn request<'a>(fields: &Fields<'a>, ends: bool) -> Result<Request<'a>, String> {
             Some(each.collect::<Vec<_>>())
         }
     };
+    if symbols.as_ref().is_some_and(Vec::is_empty) {
+        return Err("`symbols` is missing".to_owned());
+    }
     if let Some(count) = symbols.as_ref().map(Vec::len).filter(|len| *len > SYMBOLS) {
         return Err(format!("`symbols` must be at most {SYMBOLS}, not {count}"));
     }
@@ -271,6 +274,7 @@ mod tests {
                 "not `continuous`",
             ),
             ("schema=mbo", "`symbols` is missing"),
+            ("schema=mbo|symbols=,", "`symbols` is missing"),
             ("schema=trades|symbols=A|snapshot=1", "needs schema mbo"),
             (
                 "schema=mbo|symbols=A|snapshot=1|start=0",

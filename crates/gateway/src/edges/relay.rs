@@ -215,7 +215,11 @@ impl Relay {
             *place = word.to_le_bytes();
         }
         self.room.splice(0..0, head);
-        if state.is_some_and(fanfare_market::state::has_book) {
+        // The edge would apply the messages in between again. They change nothing here, so the
+        // snapshot is made again without them.
+        if market.is_ahead(id) {
+            self.pictures.change(now.mono, id.0);
+        } else if state.is_some_and(fanfare_market::state::has_book) {
             self.picture(follower, id);
             self.room
                 .extend(self.events.iter().flat_map(Event::to_bytes));

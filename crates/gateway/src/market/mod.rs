@@ -177,6 +177,7 @@ impl MarketFeed {
         ring: &mut EventRing,
     ) -> Result<usize, AgentError> {
         self.utc_nanos = now.utc.nanos();
+        self.introduce(now, ring);
         self.remap(now, ring);
         let mut work = self.answers(now, ring);
         if changes == 0 || now.mono.saturating_sub(self.looked) >= BETWEEN_LOOKS {
@@ -209,6 +210,15 @@ impl MarketFeed {
             relay.turn(now, &mut self.follower);
         }
         Ok(work)
+    }
+
+    /// Writes the instruments of a file and of the log to the ring, which are known before the feed
+    /// brings anything.
+    #[inline]
+    fn introduce(&mut self, now: Now, ring: &mut EventRing) {
+        if self.follower.instruments().len() > self.outlet.known() as usize {
+            self.pass_on(now.mono, ring);
+        }
     }
 
     /// Adopts a new mapping, if a reload has stored one.

@@ -79,6 +79,9 @@ impl Reports {
         if left_out.is_some() {
             self.logged_on -= 1;
             self.counts.connections.set(self.logged_on);
+            self.counts.ended.increment(1);
+        } else {
+            self.counts.failed.increment(1);
         }
         let session = peer.session();
         let store = session.store();
@@ -87,7 +90,6 @@ impl Reports {
             ..Numbers::new(store.next_sender(), store.next_target())
         };
         self.registry.keep(peer.id(), numbers);
-        self.counts.ended.increment(1);
         let broken = self.broken.take().filter(|(key, _)| *key == peer.key());
         let end = end.or(broken.map(|(_, end)| end));
         let end = end.unwrap_or(PeerEnd::Session(reason));

@@ -86,12 +86,18 @@ impl Seats {
         }
     }
 
-    /// Records that a session has ended.
+    /// Records that a session has ended. The Logon of one that was not logged on was refused.
     pub(crate) fn ended(&mut self, peer: &Peer<'_>, why: &dyn Display) {
         let place = self.seats.get_mut(peer.key().index());
+        let Records {
+            port,
+            roster,
+            audit,
+        } = &self.records;
         if let Some(Taken { seat, .. }) = place.and_then(Option::take) {
-            let Records { port, audit, .. } = &self.records;
             audit.ended(port.name(), &seat.id, &seat.user, seat.peer, why);
+        } else if let Some(seat) = roster.seat(*port, peer.id()) {
+            audit.refused(port.name(), &seat.id, &seat.user, seat.peer, why);
         }
     }
 

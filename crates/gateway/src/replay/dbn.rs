@@ -6,6 +6,7 @@ use super::piece::Piece;
 use fanfare_history::{FeedInfo, Run};
 use fanfare_market::book::ConfigError;
 use fanfare_market::{BookConfig, Event, Flags, InstrumentId, Instruments, Kind};
+use std::io;
 use std::path::Path;
 
 /// The most instruments of a file.
@@ -35,6 +36,7 @@ pub(super) fn run(path: &Path) -> Result<Run, ReplayError> {
 /// Returns the books of a file: by order, or by price.
 pub(crate) fn book_of(path: &Path) -> Result<BookConfig, ReplayError> {
     let cannot = |error| ReplayError::Dbn(path.display().to_string(), error);
+    check_kind(path).map_err(cannot)?;
     let mut file = DbnFile::open(path, 1).map_err(cannot)?;
     let (mut table, mut has_orders) = (Instruments::new(INSTRUMENTS), None);
     for _ in 0..LOOKED {
@@ -56,6 +58,14 @@ pub(crate) fn book_of(path: &Path) -> Result<BookConfig, ReplayError> {
         }
     }
     book(has_orders == Some(true)).map_err(|_| ReplayError::Books)
+}
+
+/// Refuses a pipe and the like, because the file is read more than once.
+fn check_kind(path: &Path) -> Result<(), DbnFileError> {
+    match std::fs::metadata(path)?.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::other("it is not a regular file").into()),
+    }
 }
 
 fn book(has_orders: bool) -> Result<BookConfig, ConfigError> {
@@ -177,5 +187,16 @@ impl DbnPlay {
             known.write(&mut self.room);
             piece.instrument(&self.room);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_twice_is_refused() {
+        let error = book_of(Path::new("/dev/null")).unwrap_err();
+        assert_eq!(error.to_string(), "/dev/null: it is not a regular file");
     }
 }

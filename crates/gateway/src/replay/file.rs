@@ -18,9 +18,13 @@ pub enum DbnFileError {
     /// The file is damaged, truncated, or of another version. Positions count decompressed bytes.
     #[error(transparent)]
     Dbn(#[from] FromDbnError),
-    /// An error of the system, or damage found by zstd.
+    /// The file cannot be opened.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// An error of the system, or damage found by zstd, in the metadata or record that begin at
+    /// this byte.
+    #[error("byte {0}: {1}")]
+    Unreadable(u64, io::Error),
 }
 
 /// A reader of a file of DBN.
@@ -30,6 +34,8 @@ pub struct DbnFile {
     bytes: Vec<u8>,
     at: usize,
     has_ended: bool,
+    /// The error that follows the bytes.
+    fault: Option<io::Error>,
 }
 
 impl std::fmt::Debug for DbnFile {
@@ -63,6 +69,7 @@ impl DbnFile {
             bytes: Vec::new(),
             at: 0,
             has_ended: false,
+            fault: None,
         })
     }
 
@@ -78,21 +85,25 @@ impl DbnFile {
                 return Ok(true);
             }
             if self.has_ended {
-                let rest = self.bytes.get(self.at..).unwrap_or(&[]);
-                self.from.finish(rest)?;
-                return Ok(false);
+                let ended = self.from.finish(rest);
+                if let Some(why) = self.fault.take() {
+                    return Err(DbnFileError::Unreadable(self.from.position(), why));
+                }
+                return ended.map(|()| false).map_err(DbnFileError::Dbn);
             }
-            self.fill()?;
+            self.fill();
         }
     }
 
-    fn fill(&mut self) -> io::Result<()> {
+    fn fill(&mut self) {
         self.bytes.drain(..self.at);
         self.at = 0;
-        let read = Read::by_ref(&mut self.input).take(PIECE as u64);
-        let read = { read }.read_to_end(&mut self.bytes)?;
-        self.has_ended = read == 0;
-        Ok(())
+        let mut next = Read::by_ref(&mut self.input).take(PIECE as u64);
+        match next.read_to_end(&mut self.bytes) {
+            Ok(read) => self.has_ended = read == 0,
+            // The bytes before it are read first.
+            Err(error) => (self.has_ended, self.fault) = (true, Some(error)),
+        }
     }
 
     /// Returns the events of the last call of [`Self::read`].
@@ -112,6 +123,7 @@ mod tests {
     use fanfare_market::dbn::{DbnConfig, Schemas, ToDbn};
     use fanfare_market::{Kind, Price};
     use fanfare_peers::Scratch;
+    use std::io::Write;
 
     #[test]
     fn files_are_read_packed_or_not_and_cut_ones_up_to_there() {
@@ -132,9 +144,14 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let packed = zstd::encode_all(&bytes[..], 3).unwrap();
         let whole = [("plain", bytes.clone()), ("packed", packed.clone())];
+        let mut stream = zstd::Encoder::new(Vec::new(), 3).unwrap();
+        let flushed = &bytes[..bytes.len() - 4_900 * 48];
+        stream.write_all(flushed).unwrap();
+        stream.flush().unwrap();
         let cut = [
             ("cut", bytes[..bytes.len() - 1].to_vec()),
             ("packed-cut", packed[..packed.len() / 2].to_vec()),
+            ("packed-flushed", stream.get_ref().clone()),
         ];
         for (name, content) in whole.into_iter().chain(cut) {
             let path = folder.join(name);
@@ -157,6 +174,11 @@ mod tests {
                     assert!(outcome.unwrap_err().to_string().starts_with(&told));
                 }
                 "packed-cut" => assert!(outcome.is_err() && sizes.len() < 5_000),
+                "packed-flushed" => {
+                    let at = format!("byte {}: ", flushed.len());
+                    assert!(outcome.unwrap_err().to_string().starts_with(&at));
+                    assert_eq!(sizes.len(), 100);
+                }
                 _ => assert!(!outcome.unwrap() && sizes.len() == 5_000, "{name}"),
             }
         }

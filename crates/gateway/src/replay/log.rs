@@ -350,6 +350,10 @@ impl Player {
                     self.dbn(play)?;
                 }
             }
+            if self.next == self.part.first + self.part.shift {
+                // Without events, no pass would take time.
+                break;
+            }
         }
         Ok(())
     }
@@ -488,6 +492,7 @@ mod tests {
     use super::*;
     use crate::test_log::{feed, instrument, named};
     use fanfare_history::{Moment, Writer, WriterConfig};
+    use fanfare_market::dbn::{DbnConfig, Schemas, ToDbn};
     use fanfare_market::event::entry;
     use fanfare_market::instruments::Definition;
     use fanfare_market::{BookConfig, Price, Side, View};
@@ -550,6 +555,24 @@ mod tests {
             }));
         }
         assert_eq!(seen, [(Some(1), true), (Some(2), false), (Some(3), false)]);
+    }
+
+    #[test]
+    fn a_file_without_events_is_read_once() {
+        let path = Scratch::new("no-events.dbn");
+        let to_dbn = ToDbn::new(DbnConfig::new(Schemas::MIXED)).unwrap();
+        let mut bytes = Vec::new();
+        to_dbn.metadata("TEST", 0, &mut bytes);
+        path.write(bytes);
+        let (sender, pieces) = piece::channel();
+        let part = OpenReplay::of_file(&path, ALONE, Turns(3));
+        part.start(sender, Waker::detached().unwrap()).unwrap();
+        let is_again = |step: &Step| match step {
+            Step::Piece(piece) => piece.marks.contains(&Mark::Again),
+            Step::Done => false,
+            Step::Failed(why) => panic!("{why}"),
+        };
+        assert!(!pieces.iter().any(|step| is_again(&step)));
     }
 
     #[test]

@@ -25,6 +25,16 @@ pub(crate) struct Spec {
     pub(crate) checksum_every: u32,
 }
 
+/// The MDEntryTypes(269) of levels.
+const SIDES: EntryTypes = EntryTypes::NONE.with(entry::BID).with(entry::OFFER);
+
+impl Spec {
+    /// Returns whether a class holds events between two updates: trades, statistics, orders.
+    fn may_hold(self) -> bool {
+        self.by_order || self.entries.and(SIDES) != self.entries
+    }
+}
+
 /// A subscription's part in a class: one instrument of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link {
@@ -116,7 +126,7 @@ impl Class {
                 true => 1,
                 false => spec.depth,
             }),
-            held: Vec::with_capacity(HELD),
+            held: Vec::with_capacity(if spec.may_hold() { HELD } else { 0 }),
             left_out: 0,
             updates: 0,
             is_due: false,
@@ -227,7 +237,7 @@ impl Class {
     }
 
     /// Writes a snapshot to `out`: a Clear with the number of the last entry, the state sent to the
-    /// class so far, and the last trade and statistics.
+    /// class so far, and the last trade and statistics but those of the next update.
     pub(crate) fn picture(&self, seen: &Seen, out: &mut Vec<Event>) {
         out.clear();
         out.push(Event {
@@ -245,9 +255,11 @@ impl Class {
                 false => self.ladder.picture(side, out),
             }
         }
+        // The next update has what is held.
+        let is_held = |kind: u8| self.held.iter().any(|own| own.entry == kind);
+        let is_wanted = |kind: u8| self.spec.entries.has(kind) && !is_held(kind);
         let values = seen.last.iter();
-        let wanted = values.filter(|event| self.spec.entries.has(event.entry));
-        out.extend(wanted);
+        out.extend(values.filter(|event| is_wanted(event.entry)));
         for event in out.iter_mut().skip(from) {
             event.instrument = self.instrument;
             // FIX.5.0SP2 has RptSeq(83) in each entry of a snapshot.
@@ -301,5 +313,27 @@ fn of_order(event: &Event, seen: &Seen) -> Event {
             },
             ..*event
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_of_levels_alone_reserves_no_memory_for_other_events() {
+        let reserved = |entries: &[u8], by_order| {
+            let spec = Spec {
+                depth: 1,
+                entries: entries.iter().copied().collect(),
+                by_order,
+                pictures: false,
+                interval: 0,
+                checksum_every: 0,
+            };
+            Class::new(InstrumentId(0), spec).held.capacity()
+        };
+        assert_eq!((reserved(b"", false), reserved(b"01", false)), (0, 0));
+        assert!(reserved(b"012", false) > 0 && reserved(b"01", true) > 0);
     }
 }

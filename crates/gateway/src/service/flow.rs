@@ -27,7 +27,8 @@ impl Core {
             }
             _ => event,
         };
-        let is_known = event.flags.has(Flags::SNAPSHOT) && self.has_value(event);
+        let is_shown = event.flags.has(Flags::SNAPSHOT) || event.kind == Kind::Status;
+        let is_known = is_shown && self.has_value(event);
         self.view.apply(event);
         if event.kind == Kind::Status {
             self.keep_status(event);
@@ -41,7 +42,7 @@ impl Core {
         match event.kind {
             // The trade happened before, and is in the snapshot.
             Kind::Trade if event.flags.has(Flags::SNAPSHOT) => {}
-            // It is shown again for a reader that lost it.
+            // It is shown again for a reader that lost it, or the feed repeats the status.
             Kind::Statistic | Kind::Status if is_known => {}
             Kind::Trade | Kind::Statistic | Kind::Order => self.hold(event),
             Kind::State => self.state(event, directory),
@@ -79,12 +80,14 @@ impl Core {
         let Some(seen) = self.view.get(event.instrument) else {
             return false;
         };
-        let known = match event.kind {
-            Kind::Status => seen.own.status.as_ref(),
-            Kind::Statistic => seen.last.iter().find(|own| own.entry == event.entry),
-            _ => None,
-        };
-        known.is_some_and(|known| known.repeats(event))
+        match event.kind {
+            Kind::Status => seen.own.status.is_some_and(|known| known.id == event.id),
+            Kind::Statistic => {
+                let last = seen.last.iter().find(|own| own.entry == event.entry);
+                last.is_some_and(|known| known.repeats(event))
+            }
+            _ => false,
+        }
     }
 
     fn has_picture(&self, instrument: InstrumentId) -> bool {

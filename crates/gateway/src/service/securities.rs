@@ -17,7 +17,7 @@ use fanfare_fix::codec::{FieldWriter, Message};
 use fanfare_fix::session::{BusinessReason, RejectReason, SendError};
 use fanfare_market::instruments::{Directory, Lookup};
 use fanfare_market::to_fix::WriteError;
-use fanfare_market::{Event, Flags, InstrumentId, Kind};
+use fanfare_market::{Event, InstrumentId, Kind};
 
 /// The most concurrent lists of one session.
 const MOST_LISTS: usize = 16;
@@ -332,8 +332,8 @@ impl Core {
         }
         let mut known = self.sessions.iter_mut();
         match known.find(|own| own.source == event.source) {
-            // It is shown again for a reader that lost it.
-            Some(own) if event.flags.has(Flags::SNAPSHOT) && own.repeats(event) => return,
+            // The feed repeats it, or it is shown again for a reader that lost it.
+            Some(own) if own.id == event.id => return,
             Some(own) => *own = *event,
             None => self.sessions.push(*event),
         }

@@ -299,7 +299,7 @@ impl Core {
             entries: wanted.entries,
             by_order: wanted.by_order,
             pictures: wanted.pictures && wanted.changes,
-            interval: wanted.interval,
+            interval: if wanted.changes { wanted.interval } else { 0 },
             checksum_every: wanted.checksum_every,
         };
         let lead = lead(262, id);

@@ -445,6 +445,32 @@ fn a_trade_that_fits_into_no_message_is_announced_before_the_snapshot() {
 }
 
 #[test]
+fn a_snapshot_has_no_trade_that_the_next_update_brings() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    let last = Event {
+        flags: Flags::LAST,
+        ..trade()
+    };
+    let mut begins = [in_state(State::Live), clear(), level(3), last];
+    take(&mut ring, &mut service, &mut begins);
+    let spec = Spec {
+        interval: 1_000,
+        ..EVERYTHING
+    };
+    subscribe(&mut service, spec);
+    let mut has_trade = |events: &mut [Event]| {
+        take(&mut ring, &mut service, events);
+        let Service { events, core, .. } = &mut service;
+        core.pictures.clear();
+        let body = core.picture(0, VERSION, events.directory()).unwrap();
+        let (_, body) = core.bodies.get(body).unwrap();
+        String::from_utf8_lossy(body.fields()).contains("269=2\x01")
+    };
+    assert!(has_trade(&mut []));
+    assert!(!has_trade(&mut [last]), "the next update has it");
+}
+
+#[test]
 fn trades_of_a_book_of_orders_that_is_cleared_come_before_the_snapshot() {
     let within = Event {
         flags: Flags::NONE,
@@ -719,6 +745,30 @@ fn a_request_for_the_status_of_the_session_is_sent_each_change() {
     take(&mut ring, &mut service, &mut [status(3)]);
     let client = service.core.client_mut(session).unwrap();
     assert_eq!(client.untold.pop_first(), Some(Untold::Session(1)));
+    let again = Event {
+        ts_event: 9,
+        ..status(3)
+    };
+    take(&mut ring, &mut service, &mut [again]);
+    let client = service.core.client_mut(session).unwrap();
+    assert!(client.untold.is_empty(), "the feed repeats it");
+}
+
+#[test]
+fn a_status_that_the_feed_repeats_is_no_news() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    let session = log_on(&mut service);
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    join_served(&mut service, session, EVERYTHING);
+    let mut sent = |id, ts_event| {
+        let status = Event {
+            kind: Kind::Status,
+            ts_event,
+            ..order(Action::New, id, 0, 0)
+        };
+        take(&mut ring, &mut service, &mut [status]).len()
+    };
+    assert_eq!([sent(17, 1), sent(17, 2), sent(2, 3)], [1, 0, 1]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::users::PORTS;
 use crate::{eventually, stop};
 use fanfare_fast::generate::Generator;
 use fanfare_gateway::Gateway;
+use fanfare_peers::Scratch;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
@@ -303,6 +304,24 @@ fn a_request_for_snapshots_of_nothing_is_refused_and_leaves_its_id_free() {
         assert!(refused.contains("|262=a|281=0|"), "{symbol}: {refused}");
     }
     stop(market.gateway);
+}
+
+#[test]
+fn instruments_of_a_file_are_known_before_the_feed_brings_anything() {
+    let file = Scratch::new("known.csv");
+    file.write("symbol,id,source\nRIU3,49634118,8\n");
+    let book = format!("[feed.book]\ninstruments = \"{}\"\n", file.display());
+    let text = feed("one", group(195), group(196)).replace("[feed.book]\n", &book);
+    let gateway = gateway(&text, 1 << 22);
+    eventually("the instrument", || gateway.count("instruments") == 1);
+    let mut client = Client::log_on(gateway.consumers(), "C");
+    client.send("V", &of("RIU3", "a", 1, 1));
+    let state = client.receive().unwrap();
+    assert!(
+        state.contains("|55=RIU3|") && state.contains("|58=state=recovering"),
+        "{state}"
+    );
+    stop(gateway);
 }
 
 #[test]

@@ -105,6 +105,29 @@ fn a_user_gets_in_with_the_right_password_and_nobody_learns_which_part_was_wrong
 }
 
 #[test]
+fn a_logon_that_its_session_refuses_is_audited_and_ends_no_session() {
+    let audit = Scratch::new("refusal");
+    let gateway = start(&format!("audit = \"{}\"\n{PORTS}", audit.display()));
+    let mut first = Client::log_on(gateway.consumers(), "C");
+    first.send("5", "");
+    let answer = first.receive().unwrap();
+    assert_eq!(value(&answer, 35), Some("5"), "{answer}");
+    drop(first);
+    eventually("the end", || gateway.count("ended") == 1);
+    let mut low = Client::connect(gateway.consumers(), "C");
+    low.send("A", "98=0|108=0|");
+    let refused = low.receive().unwrap();
+    assert!(refused.contains("|58=MsgSeqNum too low"), "{refused}");
+    eventually("the refusal", || gateway.count("failed_logons") == 1);
+    assert_eq!((gateway.count("logons"), gateway.count("ended")), (1, 1));
+    stop(gateway);
+    let text = audit.text();
+    let session = "\"session\":\"FIX.4.4:PLANT->C\",\"peer\"";
+    let line = format!("\"event\":\"refusal\",\"port\":\"consumers\",{session}");
+    assert!(text.contains(&line), "{text}");
+}
+
+#[test]
 fn a_thousand_wrong_passwords_are_slowed_down_told_and_audited_and_hold_up_nobody() {
     fanfare_engine::limits::raise_open_files(8192).unwrap();
     let audit = Scratch::new("thousand");

@@ -178,6 +178,8 @@ impl ToDbn {
         let schemas = self.config.schemas;
         let levels = schemas.levels();
         let book = self.books.get(event.instrument).map(Book::kind);
+        // A book begins with a Clear and a State, in front of the change that creates it.
+        let book = book.or_else(|| self.feed(event).map(|config| config.kind()));
         match (book, schemas.has(Schema::Mbo), levels) {
             (_, true, 0) => Some(BookRecord::Mbo),
             (Some(BookKind::Orders), true, _) => Some(BookRecord::Mbo),
@@ -249,11 +251,16 @@ impl ToDbn {
         true
     }
 
+    /// Returns the books of an event's feed, if they are known.
+    fn feed(&self, event: &Event) -> Option<BookConfig> {
+        let place = usize::from(event.source).checked_sub(1)?;
+        self.feeds.get(place).copied()
+    }
+
     /// Returns the books of an event's feed, if they are known and have events of its kind.
     fn of_feed(&self, event: &Event) -> Option<BookConfig> {
-        let place = usize::from(event.source).checked_sub(1)?;
         let by_order = event.kind == Kind::Order;
-        let config = self.feeds.get(place).copied();
+        let config = self.feed(event);
         config.filter(|config| (config.kind() == BookKind::Orders) == by_order)
     }
 

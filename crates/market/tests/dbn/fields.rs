@@ -488,6 +488,30 @@ fn books_have_a_limit() {
 }
 
 #[test]
+fn books_of_known_feeds_begin_with_their_clear_in_a_mixed_stream_too() {
+    let config = schemas(&[Schema::Mbo, Schema::Mbp10]);
+    let clear = Event {
+        kind: Kind::Clear,
+        ..event(1)
+    };
+    let mut stream = Stream::new(config, table(1));
+    assert_eq!(stream.write(&clear), 0, "its kind is not known");
+    let books = [BookConfig::by_order(5, 10), BookConfig::by_price(5)];
+    for (books, expected) in books.into_iter().zip([(1, 0), (0, 1)]) {
+        let feeds = vec![books.unwrap(); 3];
+        let mut stream = Stream::new(config, table(1));
+        stream.to_dbn = ToDbn::new(config).unwrap().with_books(feeds);
+        assert_eq!(stream.write(&clear), 2);
+        let (mut orders, mut levels) = (0, 0);
+        stream.read(|record| {
+            orders += usize::from(record.has::<MboMsg>());
+            levels += usize::from(record.has::<Mbp10Msg>());
+        });
+        assert_eq!((orders, levels), expected);
+    }
+}
+
+#[test]
 fn schemas_have_names() {
     for schema in Schema::ALL {
         assert_eq!(schema.name().parse(), Ok(schema));

@@ -29,7 +29,10 @@ fn read(bytes: &[u8]) -> (Read, Vec<Event>, Result<(), FromDbnError>) {
                 at += len;
                 all.extend_from_slice(from.events());
             }
-            Err(error) => break Err(error),
+            Err(error) => {
+                all.extend_from_slice(from.events());
+                break Err(error);
+            }
         }
     };
     let version = from.version();
@@ -311,6 +314,17 @@ fn an_end_that_is_written_again_defines_nothing() {
 /// Returns a stream of a version with these records, and the symbol of instrument 5482 in its
 /// metadata, which the crate `dbn` reads too.
 fn of_version(version: u8, records: &[&[u8]]) -> Vec<u8> {
+    let symbols = [("ESH1", 20_261_101, 20_261_130, "5482")];
+    let bytes = with_symbols(version, &symbols, records);
+    let decoder = dbn::decode::DbnDecoder::new(&bytes[..]).unwrap();
+    let metadata = dbn::decode::DbnMetadata::metadata(&decoder);
+    assert_eq!(metadata.mappings[0].raw_symbol, "ESH1");
+    bytes
+}
+
+/// Returns a stream of a version with these records, and in its metadata symbols with the first
+/// day, the day behind the last one, and the number.
+fn with_symbols(version: u8, symbols: &[(&str, u32, u32, &str)], records: &[&[u8]]) -> Vec<u8> {
     let room = if version == 1 { 22 } else { 71 };
     let text = |text: &str, room: usize| {
         let mut bytes = text.as_bytes().to_vec();
@@ -330,12 +344,14 @@ fn of_version(version: u8, records: &[&[u8]]) -> Vec<u8> {
     }
     body.resize(100, 0);
     body.extend([0; 16]);
-    body.extend(1u32.to_le_bytes());
-    body.extend(text("ESH1", room));
-    for number in [1, 20_261_101, 20_261_130u32] {
-        body.extend(number.to_le_bytes());
+    body.extend((symbols.len() as u32).to_le_bytes());
+    for &(symbol, from, to, number) in symbols {
+        body.extend(text(symbol, room));
+        for part in [1, from, to] {
+            body.extend(part.to_le_bytes());
+        }
+        body.extend(text(number, room));
     }
-    body.extend(text("5482", room));
     let mut bytes = b"DBN".to_vec();
     bytes.push(version);
     bytes.extend((body.len() as u32).to_le_bytes());
@@ -343,10 +359,45 @@ fn of_version(version: u8, records: &[&[u8]]) -> Vec<u8> {
     for record in records {
         bytes.extend_from_slice(record);
     }
-    let decoder = dbn::decode::DbnDecoder::new(&bytes[..]).unwrap();
-    let metadata = dbn::decode::DbnMetadata::metadata(&decoder);
-    assert_eq!(metadata.mappings[0].raw_symbol, "ESH1");
     bytes
+}
+
+#[test]
+fn a_number_is_the_instrument_of_its_day() {
+    let symbols = [
+        ("AA", 20_261_101, 20_261_102, "1"),
+        ("AA", 20_261_102, 20_261_103, "2"),
+        ("BB", 20_261_101, 20_261_102, "2"),
+        ("BB", 20_261_102, 20_261_103, "1"),
+    ];
+    let (first, day) = (1_793_491_200_000_000_000, 86_400_000_000_000);
+    // The sizes of AA are 10, those of BB 20.
+    let records = [
+        (1, first, 10),
+        (2, first + day - 1, 20),
+        (1, first + day, 20),
+        (2, first + 2 * day - 1, 10),
+        // No symbol is of this day, and the numbers stay what they are.
+        (2, first + 2 * day, 10),
+    ];
+    let records = records.map(|(number, ts_recv, size)| {
+        let mut trade = dbn::MboMsg::default();
+        (trade.hd.instrument_id, trade.action) = (number, b'T' as _);
+        (trade.ts_recv, trade.size) = (ts_recv, size);
+        RecordRef::from(&trade).as_ref().to_vec()
+    });
+    let records: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+    let (from, events, outcome) = read(&with_symbols(3, &symbols, &records));
+    assert_eq!(outcome, Ok(()));
+    let trades = events.iter().filter(|event| event.kind == Kind::Trade);
+    let trades: Vec<_> = trades
+        .map(|trade| {
+            let known = from.table.get(trade.instrument).unwrap();
+            (known.definition.name.symbol, trade.size)
+        })
+        .collect();
+    let (aa, bb) = ((&b"AA"[..], 10), (&b"BB"[..], 20));
+    assert_eq!(trades, [aa, bb, bb, aa, aa]);
 }
 
 /// Returns a definition and a value of a version.
@@ -600,6 +651,11 @@ fn what_is_damaged_is_told_with_its_byte() {
     );
     assert_eq!(with(metadata, 100), short);
     assert!(with(metadata, 0).contains("found 0"));
+    // The event of the record in front of the damage, which might have ended its message.
+    let mut damaged = bytes.clone();
+    damaged[metadata + 520] = 0;
+    let (_, events, outcome) = read(&damaged);
+    assert!(outcome.is_err() && events.len() == 1, "{events:?}");
     assert!(with(7, 0xff).contains("the length is out of range"));
     let mut rng = Rng::with_seed(1);
     for _ in 0..20_000 {

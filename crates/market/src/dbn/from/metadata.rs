@@ -2,6 +2,7 @@
 
 use super::bytes::Bytes;
 use super::{NEWEST, Wrong};
+use fanfare_wire::UtcTimestamp;
 
 /// The bytes of a symbol of version 1, with its NUL.
 pub(super) const SYMBOL_V1: usize = 22;
@@ -19,8 +20,18 @@ const BY_SYMBOL: u8 = 1;
 #[derive(Debug)]
 pub(super) struct Metadata {
     pub(super) version: u8,
-    /// The symbols by `instrument_id`.
-    pub(super) symbols: Vec<(u32, Vec<u8>)>,
+    /// The symbols of numbers.
+    pub(super) symbols: Vec<Named>,
+}
+
+/// The symbol of an `instrument_id` from a day on, and before another one.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) number: u32,
+    pub(super) symbol: Vec<u8>,
+    /// The midnights that begin these days, in nanoseconds since 1970.
+    pub(super) from: u64,
+    pub(super) to: u64,
 }
 
 impl Metadata {
@@ -54,7 +65,7 @@ impl Metadata {
 }
 
 /// Returns the symbols of the mappings, in either direction.
-fn symbols(version: u8, body: Bytes<'_>) -> Option<Vec<(u32, Vec<u8>)>> {
+fn symbols(version: u8, body: Bytes<'_>) -> Option<Vec<Named>> {
     // Version 1 has the number of records before the symbologies.
     let (stypes, room) = match version {
         1 => (50, SYMBOL_V1),
@@ -73,14 +84,19 @@ fn symbols(version: u8, body: Bytes<'_>) -> Option<Vec<(u32, Vec<u8>)>> {
     for _ in 0..rest.count()? {
         let from = rest.text(room)?;
         for _ in 0..rest.count()? {
-            rest.skip(8)?;
+            let days = Bytes(rest.skip(8)?);
             let to = rest.text(room)?;
             let pair = match (stype_in, stype_out) {
                 (_, BY_NUMBER) => number(to).zip(Some(from)),
                 (BY_NUMBER, BY_SYMBOL) => number(from).zip(Some(to)),
                 _ => None,
             };
-            all.extend(pair.map(|(number, symbol)| (number, symbol.to_vec())));
+            all.extend(pair.map(|(number, symbol)| Named {
+                number,
+                symbol: symbol.to_vec(),
+                from: midnight(days.u32(0)).unwrap_or(0),
+                to: midnight(days.u32(4)).unwrap_or(u64::MAX),
+            }));
         }
     }
     Some(all)
@@ -88,6 +104,12 @@ fn symbols(version: u8, body: Bytes<'_>) -> Option<Vec<(u32, Vec<u8>)>> {
 
 fn number(text: &[u8]) -> Option<u32> {
     str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Returns the beginning of a day that is written as YYYYMMDD, in nanoseconds since 1970.
+fn midnight(day: u32) -> Option<u64> {
+    let time = UtcTimestamp::midnight(day / 10_000, day / 100 % 100, day % 100)?;
+    u64::try_from(time.nanos()).ok()
 }
 
 /// A sequence of lists.

@@ -8,6 +8,7 @@
 
 mod book;
 mod bytes;
+mod dated;
 mod definition;
 mod metadata;
 
@@ -20,6 +21,7 @@ use crate::instruments::{Change, Instruments, Name, Refused, SecurityId};
 use crate::price::Price;
 use crate::state;
 use core::fmt;
+use dated::{ByDay, Dated};
 use fanfare_feed::recovery::{Lack, State};
 use metadata::Metadata;
 use std::collections::HashMap;
@@ -125,6 +127,7 @@ pub struct FromDbn {
     at: u64,
     /// The instruments by `instrument_id`.
     numbers: HashMap<u32, InstrumentId>,
+    days: ByDay,
     seen: Vec<Seen>,
     /// The last event, which is held back because a record without a change may end its message.
     held: Option<Event>,
@@ -151,6 +154,7 @@ impl FromDbn {
             metadata: None,
             at: 0,
             numbers: HashMap::new(),
+            days: ByDay::default(),
             seen: Vec::new(),
             held: None,
             new: Vec::new(),
@@ -171,6 +175,11 @@ impl FromDbn {
         self.counts
     }
 
+    /// Returns the position of the next record, or of the metadata, in bytes from 0.
+    pub const fn position(&self) -> u64 {
+        self.at
+    }
+
     /// Returns the version of the stream, once its metadata have been read.
     pub fn version(&self) -> Option<u8> {
         self.metadata.as_ref().map(|metadata| metadata.version)
@@ -180,7 +189,8 @@ impl FromDbn {
     /// incomplete. Instruments are added to `table`, which must be the same for all calls.
     ///
     /// # Errors
-    /// Returns a [`FromDbnError`], after which nothing more can be read.
+    /// Returns a [`FromDbnError`], after which nothing more can be read. The last event before it
+    /// is available.
     pub fn read(
         &mut self,
         table: &mut Instruments,
@@ -192,9 +202,16 @@ impl FromDbn {
             None => self.begin(table, bytes),
             Some(_) => self.record(table, bytes),
         };
-        let read = read.map_err(|why| FromDbnError { at, why })?;
-        self.at += read.unwrap_or(0) as u64;
-        Ok(read)
+        match read {
+            Ok(read) => {
+                self.at += read.unwrap_or(0) as u64;
+                Ok(read)
+            }
+            Err(why) => {
+                self.pass_held();
+                Err(FromDbnError { at, why })
+            }
+        }
     }
 
     /// Ends the stream, of which `rest` was not read.
@@ -217,9 +234,18 @@ impl FromDbn {
         let Some((metadata, len)) = Metadata::read(bytes)? else {
             return Ok(None);
         };
-        for (number, symbol) in &metadata.symbols {
-            self.name(table, *number, symbol)?;
+        let mut all = Vec::new();
+        for named in &metadata.symbols {
+            self.name(table, named.number, &named.symbol)?;
+            let instrument = self.numbers.get(&named.number);
+            all.extend(instrument.map(|instrument| Dated {
+                number: named.number,
+                instrument: *instrument,
+                from: named.from,
+                to: named.to,
+            }));
         }
+        self.days = ByDay::new(all);
         self.metadata = Some(metadata);
         Ok(Some(len))
     }
@@ -246,6 +272,7 @@ impl FromDbn {
             instrument: record.u32(4),
             ts_event: record.u64(8),
         };
+        self.days.apply(time(head, record), &mut self.numbers);
         self.new.clear();
         self.take(table, head, record)?;
         self.pass(head, record);
@@ -614,6 +641,21 @@ impl Tick {
             ts_recv: record.u64(32),
             sequence: record.u32(44),
         })
+    }
+}
+
+/// Returns the time of arrival of a record of an instrument, or else of its event, or
+/// [`Event::NO_TIME`] for others.
+fn time(head: Head, record: Bytes<'_>) -> u64 {
+    let received = match head.rtype {
+        rtype::MBO => record.u64(40),
+        0x00 | 0x01 | 0x0a | 0xc3 | 0xc4 => record.u64(32),
+        rtype::STATUS | rtype::STATISTICS | rtype::DEFINITION => record.u64(16),
+        _ => return Event::NO_TIME,
+    };
+    match received {
+        Event::NO_TIME => head.ts_event,
+        time => time,
     }
 }
 

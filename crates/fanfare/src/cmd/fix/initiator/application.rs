@@ -66,6 +66,10 @@ struct Counts {
     left_out: u64,
 }
 
+/// The end of a connection without an answer to the Logon, as acceptors end those of strangers.
+const UNANSWERED: &str = "the connection was closed before the answer to our Logon: the \
+    counterparty may not know the BeginString or the CompIDs, or require TLS";
+
 /// Messages sent in one duty cycle.
 const BATCH: usize = 256;
 
@@ -107,11 +111,11 @@ impl Application {
         self.sessions.push(Hosted { id, key, is_up });
     }
 
-    fn set_up(&mut self, key: SessionKey, is_up: bool) {
+    /// Notes whether a session is logged on, and returns whether it was.
+    fn set_up(&mut self, key: SessionKey, is_up: bool) -> bool {
         let mut sessions = self.sessions.iter_mut();
-        if let Some(session) = sessions.find(|session| session.key == key) {
-            session.is_up = is_up;
-        }
+        let session = sessions.find(|session| session.key == key);
+        session.is_some_and(|session| std::mem::replace(&mut session.is_up, is_up))
     }
 
     /// Ends the run and prints its totals.
@@ -307,11 +311,17 @@ impl Handler for Application {
     }
 
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
-        self.set_up(peer.key(), false);
-        let ended = format!("{}: {reason}", peer.id());
+        let was_up = self.set_up(peer.key(), false);
+        let refused = self.refused.take();
+        let ended = match reason {
+            DisconnectReason::ConnectionLost if !was_up && refused.is_none() => {
+                format!("{}: {UNANSWERED}", peer.id())
+            }
+            _ => format!("{}: {reason}", peer.id()),
+        };
         logs::session(level_of(&reason), peer.id(), &ended);
         // A handshake of TLS that fails is reported by both.
-        self.trouble = match self.refused.take() {
+        self.trouble = match refused {
             Some(refused) => format!("{refused}; {ended}"),
             None => ended,
         };

@@ -124,6 +124,10 @@ deb:
 	$(CARGO) deb --no-build --locked --package fanfare
 	@dpkg-deb -f target/debian/*.deb Depends | grep -q libpcap \
 		|| { echo "deb: the package does not depend on the libraries of the program" >&2; exit 1; }
+	@for script in postinst prerm postrm; do \
+		dpkg-deb -I target/debian/*.deb $$script | grep -q 'fanfare-gateway\.service' \
+			|| { echo "deb: $$script of the package does not know the service" >&2; exit 1; }; \
+	done
 
 test-kafka:
 	@scripts/setup.sh checks

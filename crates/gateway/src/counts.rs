@@ -79,6 +79,7 @@ counts! {
     dropped = "dropped", "messages left out because a consumer's queue was full";
     skipped = "skipped", "updates of subscriptions skipped because a consumer's queue was full";
     slow = "slow_consumers", "consumers disconnected because their queue was full";
+    lapped = "events_lapped", "market events overwritten before the worker read them";
 }
 
 counts! {

@@ -302,6 +302,8 @@ impl Reader {
                 Some(Kind::Part) => take_number(bytes, &mut self.part),
                 Some(Kind::Watermark) => take_number(bytes, &mut self.watermark),
                 Some(Kind::Lost) => self.take_lost(u64_at(bytes, 8), &mut each),
+                // It belongs to the next event, and may have another name from there on.
+                Some(Kind::Instrument) if self.is_ahead() => false,
                 Some(Kind::Instrument) => {
                     self.directory.take(bytes);
                     instrument(bytes);
@@ -330,6 +332,11 @@ impl Reader {
             count += 1;
         }
         Ok(count)
+    }
+
+    /// Returns whether a moment is read up to its end: what follows is not known in it.
+    fn is_ahead(&self) -> bool {
+        self.border == Border::Keep && self.next >= self.end
     }
 
     /// Takes lost events up to the last one, and those that are missing before them; returns false
@@ -459,7 +466,8 @@ impl Reader {
     }
 
     /// Adds the instruments that were passed over in front of the current block from the next
-    /// checkpoint of the run, and calls `each` with them.
+    /// checkpoint of the run, and calls `each` with them. A checkpoint right in front of the block
+    /// has the names of all of them.
     fn recall(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), LogError> {
         let Some(first) = self.recalls.take() else {
             return Ok(());
@@ -471,8 +479,11 @@ impl Reader {
         if run.is_none_or(|run| run.number != self.segment.header.run) {
             return Ok(());
         }
+        let is_here = known
+            .as_ref()
+            .is_some_and(|known| known.number.saturating_add(1) == first);
         for (number, bytes) in known.iter().flat_map(|known| known.directory.iter()) {
-            if self.directory.instrument(number).is_none() {
+            if is_here || self.directory.instrument(number).is_none() {
                 self.directory.take(bytes);
                 each(bytes);
             }

@@ -372,6 +372,35 @@ fn books_behind_the_last_event_of_a_run_are_those_of_that_run() {
 }
 
 #[test]
+fn a_moment_has_the_names_of_that_moment() {
+    for is_committed in [false, true] {
+        let folder = Folder::new();
+        let (mut writer, _) = open(&folder.0);
+        let mut source = Source::new(21, 1);
+        // The second name comes with the first event of the second message.
+        for name in [3_u32, 4] {
+            let mut bytes = instrument(name);
+            bytes[..4].copy_from_slice(&3_u32.to_le_bytes());
+            writer.instrument(&bytes).unwrap();
+            if is_committed {
+                writer.commit().unwrap();
+            }
+            let events: Vec<_> = source.message().iter().map(Event::to_bytes).collect();
+            writer.events(&events).unwrap();
+        }
+        writer.commit().unwrap();
+        let log = Log::open(&folder.0).unwrap();
+        let second = Source::new(21, 1).message().len() as u64 + 1;
+        for (number, name) in [(second - 1, b"SYM3"), (second, b"SYM4")] {
+            let mut found = log.as_of(At::Number(number)).unwrap();
+            assert_eq!(symbol(&found, 3).as_deref(), Some(&name[..]));
+            while found.follow(usize::MAX).unwrap() > 0 {}
+            assert_eq!(symbol(&found, 3).as_deref(), Some(&b"SYM4"[..]));
+        }
+    }
+}
+
+#[test]
 fn the_end_of_a_log_is_that_of_the_run_that_has_begun() {
     let folder = Folder::new();
     let (mut writer, _) = open(&folder.0);

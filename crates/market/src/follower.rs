@@ -10,7 +10,7 @@ mod parts;
 use crate::event::{Event, InstrumentId};
 use crate::fragments::{FragmentStats, Fragments};
 use crate::instruments::Instruments;
-use crate::mapping::{FastMapper, FixMapper};
+use crate::mapping::{Counts, FastMapper, FixMapper};
 use crate::market::Market;
 use crate::relay::Steps;
 use fanfare_fast::Record;
@@ -120,6 +120,22 @@ impl Follower {
     /// Returns the mapping, with its counts and the last message's faults.
     pub const fn mapper(&self) -> &FastMapper {
         &self.mapper
+    }
+
+    /// Returns the mapping for responses of the replay in FIX, with its counts and the last
+    /// message's faults. Returns `None` without [`Self::with_fix`].
+    pub const fn fix_mapper(&self) -> Option<&FixMapper> {
+        self.fix.as_ref()
+    }
+
+    /// Returns the counts of the feed's messages and of the replay's responses in FIX together.
+    #[inline]
+    pub fn counts(&self) -> Counts {
+        let counts = self.mapper.counts();
+        match &self.fix {
+            Some(fix) => counts.plus(fix.counts()),
+            None => counts,
+        }
     }
 
     /// Returns the counters.

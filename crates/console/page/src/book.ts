@@ -201,14 +201,13 @@ export class BookPart {
       book.security_id && book.symbol && book.security_id !== book.symbol
         ? `  ${book.security_id}`
         : "";
-    fill(this.#title, book.symbol + id + book.feed, () => [
-      book.symbol || book.security_id,
-      h("small", {}, `${id} ${book.feed}`),
-    ]);
+    const name = nameOf(book);
+    fill(this.#title, name + id + book.feed, () => [name, h("small", {}, `${id} ${book.feed}`)]);
     this.#showOthers(own ? 1 : books.books.length);
     const key = `${book.state} ${JSON.stringify(book.lacks)} ${book.rpt_seq} ${book.trading}`;
     fill(this.#state, key, () => [stateMark(book.state), `: ${explained(book)}`]);
-    fill(this.#ladder, JSON.stringify([book.bids, book.offers, book.levels]), () => [ladder(book)]);
+    const levels = JSON.stringify([name, book.bids, book.offers, book.levels]);
+    fill(this.#ladder, levels, () => [ladder(book)]);
     fill(this.#trades, today() + JSON.stringify(book.trades), () => trades(book));
     fill(this.#values, JSON.stringify(book.values), () => values(book));
   }
@@ -247,6 +246,11 @@ function explained(book: Book): string {
 }
 
 /** Bids and offers beside each other, best in the first row. */
+/** The name under which an instrument is shown: one without Symbol(55) has its SecurityID(48). */
+function nameOf(book: Book): string {
+  return book.symbol || book.security_id;
+}
+
 function ladder(book: Book): HTMLElement {
   if (book.bids.length === 0 && book.offers.length === 0) {
     return empty("The book is empty.");
@@ -272,7 +276,7 @@ function ladder(book: Book): HTMLElement {
     h(
       "table",
       { class: "levels" },
-      h("caption", { class: "hidden" }, `Book of ${book.symbol}`),
+      h("caption", { class: "hidden" }, `Book of ${nameOf(book)}`),
       h(
         "thead",
         {},

@@ -62,7 +62,7 @@ const RULES: Rule[] = [
     view: "notices",
   },
   {
-    counters: ["no_room"],
+    counters: ["no_room", "events_lapped"],
     severity: "act",
     what: ["message was left out for all consumers", "messages were left out for all consumers"],
     means: "The workers are behind the feed.",

@@ -74,7 +74,8 @@ pub struct DomainConfig {
     /// 1 s unless set. Writers are closed one after the other.
     pub linger: Duration,
     /// Further elements for Cyclone DDS's `<Domain>`, as XML, for options without a field here.
-    /// They replace the `MaxMessageSize` and `MultipleReceiveThreads` set for loopback.
+    /// They replace the `SPDPInterval`, and the `MaxMessageSize` and `MultipleReceiveThreads` set
+    /// for loopback.
     pub extra_xml: String,
 }
 
@@ -204,11 +205,11 @@ impl DomainConfig {
         let lease = lease.unwrap_or_default();
         // Over TCP Cyclone's own interval stays: an attempt to connect may block its timers.
         let interval = match self.transport {
-            Transport::Tcp => String::new(),
-            Transport::Udp | Transport::Multicast => {
+            Transport::Udp | Transport::Multicast if !self.extra_xml.contains("<SPDPInterval") => {
                 let ms = self.interval().as_millis();
                 format!("<SPDPInterval>{ms}ms</SPDPInterval>")
             }
+            _ => String::new(),
         };
         let _ = write!(
             xml,
@@ -316,6 +317,17 @@ mod tests {
             }
             assert_eq!(interval(Transport::Tcp, lease), None);
         }
+    }
+
+    #[test]
+    fn an_interval_of_further_elements_is_the_only_one() {
+        let own = "<Discovery><SPDPInterval>5s</SPDPInterval></Discovery>";
+        let config = DomainConfig {
+            extra_xml: own.to_owned(),
+            ..DomainConfig::new(0)
+        };
+        let xml = config.to_xml().unwrap();
+        assert_eq!(xml.matches("<SPDPInterval>").count(), 1, "{xml}");
     }
 
     #[test]

@@ -118,6 +118,11 @@ struct Request<'a> {
     /// MsgSeqNum(34) of the next message to be sent.
     next: u64,
     is_logged_on: bool,
+    /// The time from which the response is awaited: that of the last message of the range, of as
+    /// many as were requested. Nothing else extends it, such as Heartbeat(0).
+    since: Instant,
+    /// The messages that may still extend it.
+    extensions: u32,
     /// Whether Logout(5) was sent.
     is_logged_out: bool,
     /// The messages received last, which have this number. The next number, or the end of the
@@ -148,6 +153,8 @@ impl<'a> Request<'a> {
         Ok(Self {
             caller,
             source,
+            since: Instant::now(),
+            extensions: range.end.saturating_sub(range.start),
             range,
             stream,
             next: 1,
@@ -167,7 +174,6 @@ impl<'a> Request<'a> {
     }
 
     fn receive(&mut self, reader: &mut Reader) -> Result<(), String> {
-        let mut last = Instant::now();
         loop {
             while let Some(packet) = reader.deframer.next_packet().map_err(text)? {
                 let mut rest = packet.bytes;
@@ -186,17 +192,14 @@ impl<'a> Request<'a> {
             }
             match self.stream.read(reader.deframer.space()) {
                 Ok(0) => return Err("the replay closed the connection".into()),
-                Ok(len) => {
-                    reader.deframer.filled(len);
-                    last = Instant::now();
-                }
+                Ok(len) => reader.deframer.filled(len),
                 Err(error) if is_a_pause(&error) => {}
                 Err(error) => return Err(format!("the replay's connection: {error}")),
             }
             if self.caller.stop.is_raised() {
                 return Err("stopped".into());
             }
-            if last.elapsed() >= self.source.timeout {
+            if self.since.elapsed() >= self.source.timeout {
                 return Err("the replay does not answer".into());
             }
         }
@@ -206,7 +209,7 @@ impl<'a> Request<'a> {
     fn is_over(&mut self, part: Part, record: Record) -> Result<bool, String> {
         match part {
             Part::Logon if !self.is_logged_on => {
-                self.is_logged_on = true;
+                (self.is_logged_on, self.since) = (true, Instant::now());
                 self.ask()?;
             }
             Part::Logon | Part::Other => {}
@@ -237,6 +240,9 @@ impl<'a> Request<'a> {
             self.excessive = Some(number);
             self.records = Vec::new();
             return Ok(());
+        }
+        if number != self.number && self.extensions > 0 {
+            (self.extensions, self.since) = (self.extensions - 1, Instant::now());
         }
         self.number = number;
         self.records.push(record);

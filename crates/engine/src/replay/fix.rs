@@ -41,8 +41,10 @@ struct Request {
     range: Range<u32>,
     /// MsgSeqNum(34) of the request, once it is sent.
     sent: Option<u64>,
-    /// The time at which the request fails, unless a part arrives.
+    /// The time at which the request fails, unless a message of the range arrives.
     deadline: u64,
+    /// The messages that may still extend it.
+    extensions: u32,
 }
 
 /// The answers that requests of this session have not had yet, the newest included. An answer
@@ -216,8 +218,8 @@ impl Asker {
 
     /// Passes on a message of the range under way. The last one ends the response: a service of
     /// FIX.5.0SP1 has no report for that.
-    fn take(&mut self, message: &Message<'_>) {
-        let Some(request) = &self.under_way else {
+    fn take(&mut self, now: u64, message: &Message<'_>) {
+        let Some(request) = &mut self.under_way else {
             return;
         };
         let range = request.range.clone();
@@ -226,6 +228,11 @@ impl Asker {
         let Some(number) = number.filter(|number| range.contains(number)) else {
             return;
         };
+        // Nothing else extends the time, such as News(B), nor more messages than were requested.
+        if request.extensions > 0 {
+            request.extensions -= 1;
+            request.deadline = now.saturating_add(self.timeout);
+        }
         let message = message.bytes().into();
         self.answer(Answer::Fix { number, message });
         if number == range.end - 1 {
@@ -249,14 +256,11 @@ impl Handler for Asker {
         if msg_type == b"BY" && !ends_response(message) {
             return;
         }
-        if let Some(request) = &mut self.under_way {
-            request.deadline = peer.now().mono.saturating_add(self.timeout);
-        }
         match msg_type {
             b"BX" => self.acknowledged(message),
             b"BY" => self.reported(message),
             b"j" => self.rejected(message, refusal("refused the request", message)),
-            _ => self.take(message),
+            _ => self.take(peer.now().mono, message),
         }
     }
 
@@ -292,6 +296,7 @@ impl Handler for Asker {
             && let Some(range) = self.caller.try_next()
         {
             self.under_way = Some(Request {
+                extensions: range.end.saturating_sub(range.start),
                 range,
                 sent: None,
                 deadline: now.saturating_add(self.timeout),

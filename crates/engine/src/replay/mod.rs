@@ -93,7 +93,7 @@ pub struct ReplaySource {
     pub password: Option<String>,
     /// ApplID(1180) or RefApplID(1355): the channel of the messages.
     pub appl_id: Option<String>,
-    /// The timeout of the connection, and of each further byte of a response.
+    /// The timeout of the connection, and of each further message that was requested.
     pub timeout: Duration,
 }
 

@@ -499,6 +499,43 @@ impl Stage {
 }
 
 #[test]
+fn what_was_not_requested_extends_no_time_in_fast() {
+    let replayer = fast(
+        |mut stream| {
+            read(&mut stream);
+            write(&mut stream, &[LOGON]);
+            let nine = [3, 0, 0, 0, 0xc0, 0x83, 0x89];
+            while stream.write_all(&nine).is_ok() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        },
+        Duration::from_millis(300),
+    );
+    assert!(replayer.request(5..7));
+    let (numbers, why) = answer(&replayer);
+    assert_eq!(
+        (numbers.len(), why.as_deref()),
+        (0, Some("the replay does not answer"))
+    );
+}
+
+#[test]
+fn what_was_not_requested_extends_no_time() {
+    let mut stage = Stage::new();
+    stage.ask(5..8);
+    stage.now.mono += 15 * SECOND;
+    stage.say("B", "148=news|33=1|58=none|");
+    stage.say_numbers(9..10);
+    let (start, before) = (Instant::now(), stage.now.mono);
+    while stage.now.mono < before + SECOND {
+        stage.turn(start);
+    }
+    stage.now.mono += 5 * SECOND;
+    let silent = "the replay does not answer".to_owned();
+    assert_eq!(stage.answer(), (vec![], Some(silent)));
+}
+
+#[test]
 fn the_late_report_of_a_response_ends_no_later_one() {
     for is_named in [false, true] {
         let id = |number: u32| match is_named {

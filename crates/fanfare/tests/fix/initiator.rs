@@ -182,7 +182,9 @@ fn who_is_not_let_in_is_told_why() {
 #[test]
 fn a_logon_without_an_answer_is_told_with_what_may_be_wrong() {
     let server = acceptor("stranger", "");
-    let settings = settings(&[server.address], "") + "[SESSION]\nBeginString=FIX.4.2\n";
+    // Also behind a host that refuses connections.
+    let hosts = [nobody(), server.address];
+    let settings = settings(&hosts, "") + "[SESSION]\nBeginString=FIX.4.2\n";
     let mut started = start_with("stranger", &settings, &["--stay"]);
     let expected = "FIX.4.2:TW->ISLD: the connection was closed before the answer to our Logon";
     started.running.tells(expected);

@@ -247,3 +247,24 @@ fn a_log_that_was_exported_is_read_back() {
         2,
     );
 }
+
+#[test]
+fn each_book_begins_with_its_clear_when_the_events_of_dbn_become_dbn_again() {
+    use crate::common::log::{live, write};
+    let folder = Folder::new("market-again-dbn");
+    let [log, file, again] = ["log", "day.dbn", "again.dbn"].map(|name| folder.file(name));
+    write(Path::new(&log), &live(60));
+    let export = ["history", "export", &log, "--format", "dbn", "-o", &file];
+    run(&export).succeeded();
+    let from_file = ["market", "events", "--dbn", &file];
+    run(&[&from_file[..], &["--format", "dbn", "-o", &again]].concat()).succeeded();
+    let cleared = lines(&run(&from_file).succeeded().out);
+    let cleared = cleared.iter().filter(|line| line["kind"] == "clear");
+    let mut records = 0;
+    read(&folder.read("again.dbn"), |record| {
+        let mbp = record.get::<Mbp10Msg>();
+        records += usize::from(mbp.is_some_and(|mbp| mbp.action as u8 == b'R'));
+    });
+    assert!(records > 0);
+    assert_eq!(cleared.count(), records);
+}

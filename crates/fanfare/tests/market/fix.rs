@@ -162,8 +162,8 @@ fn a_log_becomes_dbn_with_a_whole_book() {
             others.push("trade".to_owned());
         }
     }
-    // The bid of the snapshot, its offer, and the second bid; before them nothing to clear.
-    assert_eq!(books, [1, 1, 2]);
+    // The clear of the snapshot, its bid, its offer, and the second bid.
+    assert_eq!(books, [0, 1, 1, 2]);
     assert_eq!(
         others,
         ["RIU3", "trade", "status 8 of 0", "status 12 of 0", "SIU3"]

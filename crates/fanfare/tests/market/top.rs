@@ -4,7 +4,7 @@
 use crate::common::gateway::port;
 use crate::common::{Folder, Running, eventually, fails, fanfare, groups, run, told};
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 #[test]
 fn a_gateway_is_seen_in_frames_of_text_and_in_a_terminal() {
@@ -60,6 +60,7 @@ fn a_gateway_is_seen_in_frames_of_text_and_in_a_terminal() {
     for key in ["q", "\u{3}"] {
         in_a_terminal(&socket, key);
     }
+    without_its_terminal(&folder, &socket);
     sessions.kill();
     gateway.interrupt();
     gateway.end().succeeded();
@@ -67,16 +68,44 @@ fn a_gateway_is_seen_in_frames_of_text_and_in_a_terminal() {
 
 /// Runs it in a terminal until a key ends it, and checks that the terminal is restored.
 fn in_a_terminal(socket: &str, key: &str) {
+    let (mut child, mut seen) = begin_in_a_terminal(socket, "");
+    let (mut keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    keys.write_all(key.as_bytes()).unwrap();
+    screen.read_to_end(&mut seen).unwrap();
+    assert!(child.wait().unwrap().success());
+    let seen = String::from_utf8_lossy(&seen);
+    let (begun, ended) = (seen.find("\u{1b}[?1049h"), seen.rfind("\u{1b}[?1049l"));
+    assert!(begun.is_some() && begun < ended, "{seen}");
+}
+
+/// Closes the terminal, as the end of its window does; the program ends with it.
+fn without_its_terminal(folder: &Folder, socket: &str) {
+    let file = folder.file("pid");
+    let (mut child, _) = begin_in_a_terminal(socket, &format!("echo $$ >'{file}';"));
+    let id = std::fs::read_to_string(&file).unwrap();
+    let stat = format!("/proc/{}/stat", id.trim());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // A process that has ended may wait for its new parent.
+    eventually("the end without a terminal", || {
+        let stat = std::fs::read_to_string(&stat).ok();
+        stat.is_none_or(|stat| stat.contains(") Z "))
+    });
+}
+
+/// Starts it in a terminal, behind other commands of a shell, and returns the terminal's process
+/// and the output up to the first frame.
+fn begin_in_a_terminal(socket: &str, before: &str) -> (Child, Vec<u8>) {
     let program = env!("CARGO_BIN_EXE_fanfare");
     let mut script = Command::new("script");
     script.args([
         "-qec",
-        &format!("stty rows 30 cols 100; exec '{program}' top -s '{socket}'"),
+        &format!("{before} stty rows 30 cols 100; exec '{program}' top -s '{socket}'"),
         "/dev/null",
     ]);
     let script = script.env("TERM", "xterm").stdin(Stdio::piped());
     let mut child = script.stdout(Stdio::piped()).spawn().unwrap();
-    let (mut keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let screen = child.stdout.as_mut().unwrap();
     let mut seen = Vec::new();
     while !String::from_utf8_lossy(&seen).contains("sessions,") {
         let mut part = [0; 4096];
@@ -84,10 +113,5 @@ fn in_a_terminal(socket: &str, key: &str) {
         assert!(read > 0, "{}", String::from_utf8_lossy(&seen));
         seen.extend_from_slice(&part[..read]);
     }
-    keys.write_all(key.as_bytes()).unwrap();
-    screen.read_to_end(&mut seen).unwrap();
-    assert!(child.wait().unwrap().success());
-    let seen = String::from_utf8_lossy(&seen);
-    let (begun, ended) = (seen.find("\u{1b}[?1049h"), seen.rfind("\u{1b}[?1049l"));
-    assert!(begun.is_some() && begun < ended, "{seen}");
+    (child, seen)
 }

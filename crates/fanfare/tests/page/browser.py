@@ -297,6 +297,18 @@ def signed_in_again(watched):
     expect(book).to_have_attribute("data-asked", asked)
 
 
+def another(watched):
+    """The book of another instrument, also of one without Symbol(55), is under its own name."""
+    page = watched.page
+    for one in api("instruments")["instruments"][:2]:
+        name = one["symbol"] or one["security_id"]
+        watched.view("instruments")
+        page.get_by_role("link", name=name, exact=True).click()
+        expect(page.locator(".book h2")).to_contain_text(name)
+    watched.view(f"instruments?symbol={GIVEN['symbol']}")
+    expect(page.locator(".book h2")).to_contain_text(GIVEN["symbol"])
+
+
 def now_again(watched):
     page = watched.page
     page.get_by_role("button", name="Back to now").click()
@@ -503,6 +515,7 @@ def main():
         seen = as_of(wide)
         signed_in_again(wide)
         now_again(wide)
+        another(wide)
         unknown(wide)
         tab(wide)
         told(wide)

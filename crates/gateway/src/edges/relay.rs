@@ -4,9 +4,11 @@ use super::sample::BookKind;
 use crate::counts::RelayCounts;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
+use fanfare_feed::recovery::State;
 use fanfare_fix::session::Now;
 use fanfare_market::relay::{Pictures, Step};
-use fanfare_market::{Event, Flags, Follower, InstrumentId, Instruments, Kind, LastValues};
+use fanfare_market::state::{has_book, to_event};
+use fanfare_market::{Event, Flags, Follower, InstrumentId, Instruments, Kind, LastValues, Market};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -202,8 +204,7 @@ impl Relay {
         instrument.write(&mut self.room);
         let definition = u32::try_from(self.room.len()).unwrap_or(u32::MAX);
         let market = follower.market();
-        let state = market.state(id);
-        let code = state.map_or(0, |state| fanfare_market::state::to_event(state).id);
+        let code = market.state(id).map_or(0, |state| to_event(state).id);
         let last = follower.last_number();
         let mut head = [0; HEAD];
         let words = [
@@ -215,14 +216,14 @@ impl Relay {
             *place = word.to_le_bytes();
         }
         self.room.splice(0..0, head);
-        // The edge would apply the messages in between again. They change nothing here, so the
-        // snapshot is made again without them.
-        if market.is_ahead(id) {
-            self.pictures.change(now.mono, id.0);
-        } else if state.is_some_and(fanfare_market::state::has_book) {
-            self.picture(follower, id);
-            self.room
-                .extend(self.events.iter().flat_map(Event::to_bytes));
+        match shown(market, id) {
+            Shown::Book => {
+                self.picture(follower, id);
+                self.room
+                    .extend(self.events.iter().flat_map(Event::to_bytes));
+            }
+            Shown::Later => self.pictures.change(now.mono, id.0),
+            Shown::Nothing => {}
         }
         self.put(PICTURE);
     }
@@ -246,11 +247,74 @@ impl Relay {
     }
 }
 
+/// The part of a book that its snapshot has.
+#[derive(Debug, PartialEq, Eq)]
+enum Shown {
+    Book,
+    /// Nothing yet. The snapshot is to be made again.
+    Later,
+    /// Nothing before the next change of the state.
+    Nothing,
+}
+
+/// Returns the part of its book that the snapshot of an instrument has.
+fn shown(market: &Market, id: InstrumentId) -> Shown {
+    let state = market.state(id);
+    if !state.is_some_and(has_book) {
+        return Shown::Nothing;
+    }
+    // With a book that is ahead, the edge would apply the messages in between again. They change
+    // nothing here when they arrive. While the lines are silent, none does.
+    match (market.is_ahead(id), state) {
+        (false, _) => Shown::Book,
+        (true, Some(State::Live)) => Shown::Later,
+        (true, _) => Shown::Nothing,
+    }
+}
+
 /// Returns the kind of the books of a feed.
 pub(super) fn book_kind(book: &crate::market::config::FeedBook) -> BookKind {
     BookKind {
         kind: book.kind as u8,
         numbers: book.numbers as u8,
         depth: book.depth,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_feed::recovery::{Numbering, RecoveryConfig};
+    use fanfare_market::{BookConfig, MarketConfig};
+
+    #[test]
+    fn a_book_that_is_ahead_is_shown_again_only_while_messages_may_arrive() {
+        let config = MarketConfig {
+            book: BookConfig::by_price(5).unwrap(),
+            recovery: RecoveryConfig::new(Numbering::Channel),
+            has_natural_refresh: false,
+            source: 1,
+        };
+        let (mut market, id) = (Market::new(config, 1), InstrumentId(0));
+        let clear = [Event {
+            instrument: id,
+            flags: Flags::SNAPSHOT,
+            ..Event::EMPTY
+        }];
+        let snapshot = |market: &mut Market| {
+            market.snapshot((0, 0), Some(12), &clear, &mut |_| {});
+            shown(market, id)
+        };
+        assert_eq!(snapshot(&mut market), Shown::Nothing, "nothing has arrived");
+        market.see(10, &mut |_| {});
+        assert_eq!(snapshot(&mut market), Shown::Later);
+        for (is_silent, expected) in [(true, Shown::Nothing), (false, Shown::Later)] {
+            market.silence(is_silent, &mut |_| {});
+            assert_eq!(shown(&market, id), expected);
+        }
+        market.see(12, &mut |_| {});
+        assert_eq!(shown(&market, id), Shown::Book);
+        market.silence(true, &mut |_| {});
+        assert_eq!(shown(&market, id), Shown::Book);
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Ingress {
     /// The sizes in which reads are offered, of which the first that fits into the rings is used.
     reads: [usize; 2],
     logged_on: Vec<SessionKey>,
+    /// A buffer for the body of a message whose mark is in its header.
+    body: Vec<u8>,
     /// The writing end of the raw log, if configured.
     log: Option<RawInlet>,
     stages: Option<SourceStages>,
@@ -52,6 +54,7 @@ impl Ingress {
             all,
             reads: [READ.max(least), least],
             logged_on: Vec::new(),
+            body: Vec::with_capacity(message_bytes),
             log,
             stages,
         }
@@ -59,7 +62,7 @@ impl Ingress {
 
     fn take(&mut self, message: &Message<'_>, now: Now) {
         self.counts.received.increment(1);
-        if !self.all && message.get(FANOUT_ID).is_none() {
+        if !self.all && message.get(FANOUT_ID).is_none_or(<[u8]>::is_empty) {
             return;
         }
         let key = self
@@ -71,7 +74,7 @@ impl Ingress {
             symbol: key.flatten().unwrap_or_default(),
             ..Stamp::default()
         };
-        let put = record::shared(message).map(|body| {
+        let put = record::shared(message, &mut self.body).map(|body| {
             let stages = &mut self.stages;
             self.source_rings.put_measured(stages, now, &body, stamp)
         });

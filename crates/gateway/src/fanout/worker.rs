@@ -179,6 +179,7 @@ impl Worker {
         let counts = &self.measures.counts;
         counts.deliveries.increment(turn.sent as u64);
         counts.skipped.increment(turn.skipped);
+        counts.lapped.increment(turn.lapped);
         for (key, why) in turn.ends {
             if let Some(mut peer) = peers.get(key) {
                 self.log_out(&mut peer, why);

@@ -47,7 +47,7 @@ pub enum MarketNotice {
     Value(String),
     /// The mapping or a limit leaves out entries: their number, and the reason.
     LeftOut(String),
-    /// The file of the feed was read to its end, or is damaged.
+    /// The file of the feed was read to its end, is damaged, or has no event for the next hour.
     File(String),
     /// The number of gateways that publish the feed has changed.
     Plants(usize),

@@ -63,12 +63,20 @@ pub(crate) struct MarketFeed {
     channel: Arc<str>,
     /// The time of the turn, in nanoseconds since 1970.
     utc_nanos: i64,
-    /// The number of values so far that no event can hold.
-    faults: u64,
+    faults: Faults,
     /// The count in the last notice of entries left out.
     left_out: u64,
     limit: Limit,
     notices: Notices,
+}
+
+/// The number of values so far that no event can hold.
+#[derive(Default)]
+struct Faults {
+    /// Of messages of the feed, and of responses of a replay in FAST.
+    of_feed: u64,
+    /// With those of responses in FIX.
+    total: u64,
 }
 
 /// The state that all feeds of a plant share.
@@ -144,7 +152,7 @@ impl MarketFeed {
             relay,
             channel,
             utc_nanos: 0,
-            faults: 0,
+            faults: Faults::default(),
             left_out: 0,
             limit: Limit::default(),
             notices: plan.notices.clone(),
@@ -256,40 +264,47 @@ impl MarketFeed {
 
     /// Processes responses of the replay.
     fn answers(&mut self, now: Now, ring: &mut EventRing) -> usize {
-        let Some((replayer, decoder)) = &mut self.replay else {
-            return 0;
-        };
-        let received = now.utc.nanos().unsigned_abs();
         let mut taken = 0;
         while taken < ANSWERS
+            && let Some((replayer, _)) = &self.replay
             && let Some(answer) = replayer.poll()
         {
             taken += 1;
-            let (follower, brought) = (&mut self.follower, &mut self.outlet.brought);
-            let send = &mut |event: &Event| brought.take(event);
-            match answer {
-                Answer::Fast { number, records } => {
-                    follower.replayed(now.mono, number, received, &records, send);
-                }
-                Answer::Fix { number, message } => {
-                    // A message that cannot be decoded stays missing.
-                    if let Ok(message) = decoder.decode(&message) {
-                        follower.replayed_fix(now.mono, number, received, &message, send);
-                    }
-                }
-                Answer::Done => follower.replay_done(),
-                Answer::Refused(why) => {
-                    follower.replay_refused(now.mono);
-                    let (channel, what) = (Arc::clone(&self.channel), MarketNotice::Replay(why));
-                    let notice = FeedNotice::Market { channel, what };
-                    self.notices.send(Notice::Feed(notice));
-                }
-            }
+            self.answer(now, answer);
+            // The mapping has the faults of the last message alone.
+            self.look_for_faults();
         }
         if taken > 0 {
             self.pass_on(now.mono, ring);
         }
         taken
+    }
+
+    /// Processes a part of a response of the replay.
+    fn answer(&mut self, now: Now, answer: Answer) {
+        let received = now.utc.nanos().unsigned_abs();
+        let (follower, brought) = (&mut self.follower, &mut self.outlet.brought);
+        let send = &mut |event: &Event| brought.take(event);
+        match answer {
+            Answer::Fast { number, records } => {
+                follower.replayed(now.mono, number, received, &records, send);
+            }
+            Answer::Fix { number, message } => {
+                // A message that cannot be decoded stays missing.
+                if let Some((_, decoder)) = &mut self.replay
+                    && let Ok(message) = decoder.decode(&message)
+                {
+                    follower.replayed_fix(now.mono, number, received, &message, send);
+                }
+            }
+            Answer::Done => follower.replay_done(),
+            Answer::Refused(why) => {
+                follower.replay_refused(now.mono);
+                let (channel, what) = (Arc::clone(&self.channel), MarketNotice::Replay(why));
+                let notice = FeedNotice::Market { channel, what };
+                self.notices.send(Notice::Feed(notice));
+            }
+        }
     }
 
     /// Shows the next instruments again, after a reader has lost events, each in a message of its
@@ -320,30 +335,48 @@ impl MarketFeed {
             relay.see(now, &self.outlet.brought.events);
         }
         self.outlet.pass_on(self.follower.instruments(), ring);
-        if self.follower.mapper().counts().faults != self.faults {
+        self.look_for_faults();
+    }
+
+    /// Sends notices of new values that no event can hold.
+    #[inline]
+    fn look_for_faults(&mut self) {
+        if self.follower.counts().faults != self.faults.total {
             self.describe_faults();
         }
     }
 
-    /// Sends notices of values that no event can hold.
     #[cold]
     fn describe_faults(&mut self) {
-        let mapper = self.follower.mapper();
-        self.faults = mapper.counts().faults;
-        for fault in mapper.faults() {
+        let (mapper, table) = (self.follower.mapper(), self.follower.instruments());
+        let mut tell = |describe: &dyn Fn() -> String| {
             if self.limit.lets(self.utc_nanos) {
-                let what = mapper.describe(fault, self.follower.instruments());
-                let (channel, what) = (Arc::clone(&self.channel), MarketNotice::Value(what));
+                let (channel, what) = (Arc::clone(&self.channel), MarketNotice::Value(describe()));
                 let notice = FeedNotice::Market { channel, what };
                 self.notices.send(Notice::Feed(notice));
             }
+        };
+        // The other mapping still has the faults of an earlier message.
+        let of_feed = mapper.counts().faults;
+        if of_feed != self.faults.of_feed {
+            for fault in mapper.faults() {
+                tell(&|| mapper.describe(fault, table));
+            }
+        } else if let Some(mapper) = self.follower.fix_mapper() {
+            for fault in mapper.faults() {
+                tell(&|| mapper.describe(fault, table));
+            }
         }
+        self.faults = Faults {
+            of_feed,
+            total: self.follower.counts().faults,
+        };
     }
 
     /// Sends a notice of entries left out by the mapping and the limits: of the first, and whenever
     /// the count has doubled.
     fn describe_left_out(&mut self) {
-        let (counts, market) = (self.follower.mapper().counts(), self.follower.market());
+        let (counts, market) = (self.follower.counts(), self.follower.market());
         let left_out = [
             (counts.no_rule, "that no rule of the mapping fits"),
             (counts.without_instrument, "without an instrument"),
@@ -384,14 +417,14 @@ impl MarketFeed {
         self.outlet.set_counts();
         let market = self.follower.market();
         let (counts, recovery) = (&self.outlet.counts, market.recovery_stats());
-        let mapper = self.follower.mapper().counts();
+        let mapped = self.follower.counts();
         counts.instruments.set(self.outlet.known().into());
         let fragments = self.follower.fragment_stats();
         let in_parts = fragments.discarded + fragments.no_room + fragments.without_beginning;
         let bad = self.follower.stats().bad_pictures + in_parts;
         counts.bad_pictures.increment(bad - self.bad_pictures);
         self.bad_pictures = bad;
-        let left_out = mapper.no_rule + mapper.without_instrument + mapper.unknown_instrument;
+        let left_out = mapped.no_rule + mapped.without_instrument + mapped.unknown_instrument;
         counts.left_out.set(left_out);
         let drops = self.meters.iter().map(LineMeters::drops);
         counts.picture_drops.set(drops.sum());
@@ -403,7 +436,7 @@ impl MarketFeed {
         counts.recovered.set(recovery.recovered);
         counts.taken.set(recovery.snapshots_taken);
         counts.dropped.set(recovery.dropped);
-        counts.errors.set(mapper.faults);
+        counts.errors.set(mapped.faults);
         if let Some(replay) = self.follower.replay_stats() {
             counts.requests.set(replay.requests);
             counts.given_up.set(replay.given_up);

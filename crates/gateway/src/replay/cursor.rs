@@ -15,6 +15,9 @@ const PATIENCE: u64 = 5_000_000_000;
 /// The interval at which such an outlet is polled, in nanoseconds.
 const LOOK: u64 = 200_000;
 
+/// An hour in nanoseconds. A longer pause is reported: the time of a message may be wrong.
+const HOUR: u64 = 3_600_000_000_000;
+
 /// A position in the pieces that the thread reads.
 pub(super) struct Cursor {
     pieces: Receiver<Step>,
@@ -24,6 +27,8 @@ pub(super) struct Cursor {
     pace: Pace,
     /// The time at which the next message is due, or `None` at the end.
     pub(super) due: Option<u64>,
+    /// The due time of the last message before which a long pause was reported.
+    told: Option<u64>,
     /// The time since which the slowest outlet is waited for.
     full_since: Option<u64>,
     is_over: bool,
@@ -47,8 +52,17 @@ pub(super) enum Next<'a> {
     Restart(u64),
     /// A watermark of the log.
     Watermark(u64),
+    /// The next message is due in this many nanoseconds, more than an hour. It comes once for each
+    /// such pause.
+    Pause(u64),
     /// The replay is over, with the reason if that is before the end.
     Over(Option<String>),
+}
+
+/// Returns the text of the notice of a long pause.
+pub(super) fn pause(nanos: u64) -> String {
+    let plural = if nanos / HOUR == 1 { "" } else { "s" };
+    format!("its next event is due in {} hour{plural}", nanos / HOUR)
 }
 
 impl Cursor {
@@ -59,6 +73,7 @@ impl Cursor {
             at: At::default(),
             pace: Pace::new(speed),
             due: None,
+            told: None,
             full_since: None,
             is_over: false,
         }
@@ -98,7 +113,11 @@ impl Cursor {
             let due = self.pace.due(time, now);
             if due > now {
                 self.due = Some(due);
-                return None;
+                let is_long = due - now > HOUR && self.told != Some(due);
+                return is_long.then(|| {
+                    self.told = Some(due);
+                    Next::Pause(due - now)
+                });
             }
         }
         self.at.mark += 1;
@@ -136,5 +155,43 @@ impl Cursor {
         };
         self.is_over = !matches!(step, Step::Piece(_));
         Some(step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::piece;
+
+    #[test]
+    fn a_long_pause_is_reported_once() {
+        let (sender, pieces) = piece::channel();
+        let mut cursor = Cursor::new(pieces, Speed::Thousandths(1_000));
+        let times = [1, 1 + HOUR, 2 + 3 * HOUR];
+        let marks = times.map(|time| Mark::Message {
+            time,
+            events: 0,
+            continues: false,
+        });
+        let piece = Piece {
+            marks: marks.to_vec(),
+            ..Piece::default()
+        };
+        assert!(sender.send(Step::Piece(piece)).is_ok());
+        assert!(matches!(cursor.next(5), Some(Next::Message(..))));
+        assert!(cursor.next(5).is_none(), "an hour");
+        assert!(matches!(cursor.next(5 + HOUR), Some(Next::Message(..))));
+        let Some(Next::Pause(pause)) = cursor.next(5 + HOUR) else {
+            panic!("no pause");
+        };
+        assert_eq!(pause, 2 * HOUR + 1);
+        assert!(cursor.next(5 + HOUR).is_none());
+        assert_eq!(cursor.due, Some(6 + 3 * HOUR));
+    }
+
+    #[test]
+    fn a_pause_is_told_in_hours() {
+        assert_eq!(pause(HOUR + 1), "its next event is due in 1 hour");
+        assert_eq!(pause(3 * HOUR - 1), "its next event is due in 2 hours");
     }
 }

@@ -1,7 +1,8 @@
 //! A file of DBN, which may be compressed by zstd.
 
+use fanfare_market::book::BookKind;
 use fanfare_market::dbn::{FromDbn, FromDbnCounts, FromDbnError};
-use fanfare_market::{Event, Instruments};
+use fanfare_market::{Event, InstrumentId, Instruments};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -109,6 +110,11 @@ impl DbnFile {
     /// Returns the events of the last call of [`Self::read`].
     pub fn events(&self) -> &[Event] {
         self.from.events()
+    }
+
+    /// Returns the kind of an instrument's book, once a record of it was read.
+    pub fn book_kind(&self, instrument: InstrumentId) -> Option<BookKind> {
+        self.from.book_kind(instrument)
     }
 
     /// Returns the counts so far.

@@ -1,7 +1,7 @@
 //! A file of DBN as one feed among others: its events have the current time of arrival, and the
 //! plant's own numbers.
 
-use super::cursor::{Cursor, Next};
+use super::cursor::{Cursor, Next, pause};
 use super::dbn::DbnPlace;
 use super::feed_config::FileFeed;
 use super::log::{OpenReplay, empty, mark_shown};
@@ -93,6 +93,7 @@ impl FileMarket {
                 Some(Next::Restart(_)) => self.begin_again(received, ring),
                 // Its events arrive now.
                 Some(Next::Watermark(_)) => {}
+                Some(Next::Pause(nanos)) => self.tell(pause(nanos)),
                 Some(Next::Over(why)) => self.end(why, received, ring),
             }
             work += 1;
@@ -121,7 +122,10 @@ impl FileMarket {
             self.put_to_all(&to_event(State::Stale), received, ring);
         }
         let events = self.outlet.counts.events.value();
-        let what = why.unwrap_or_else(|| format!("the file has ended, {events} events"));
+        self.tell(why.unwrap_or_else(|| format!("the file has ended, {events} events")));
+    }
+
+    fn tell(&self, what: String) {
         let channel = Arc::clone(&self.channel);
         let what = MarketNotice::File(what);
         let notice = FeedNotice::Market { channel, what };

@@ -2,7 +2,7 @@
 //! ring.
 
 use super::config::Replay;
-use super::cursor::{Cursor, Next};
+use super::cursor::{Cursor, Next, pause};
 use super::log::OpenReplay;
 use super::piece;
 use crate::gateway::plan::Plan;
@@ -81,6 +81,10 @@ impl ReplaySource {
                     ring.put_watermark(time);
                     None
                 }
+                Some(Next::Pause(nanos)) => {
+                    self.tell(pause(nanos));
+                    None
+                }
                 Some(Next::Over(None)) => {
                     let events = self.outlet.counts.events.value();
                     Some(format!("has ended, {events} events"))
@@ -89,8 +93,7 @@ impl ReplaySource {
             };
             if let Some(what) = what {
                 ring.end_message();
-                let log = self.log.clone();
-                self.notices.send(Notice::Replay { log, what });
+                self.tell(what);
             }
             work += 1;
         }
@@ -99,6 +102,11 @@ impl ReplaySource {
             self.count();
         }
         work
+    }
+
+    fn tell(&self, what: String) {
+        let log = self.log.clone();
+        self.notices.send(Notice::Replay { log, what });
     }
 
     /// Marks all instruments to be shown again, for an outlet that has lost some. Books are shown

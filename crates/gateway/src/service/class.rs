@@ -237,7 +237,7 @@ impl Class {
     }
 
     /// Writes a snapshot to `out`: a Clear with the number of the last entry, the state sent to the
-    /// class so far, and the last trade and statistics but those of the next update.
+    /// class so far, and the last trade and statistics but those that the next update changes.
     pub(crate) fn picture(&self, seen: &Seen, out: &mut Vec<Event>) {
         out.clear();
         out.push(Event {
@@ -255,8 +255,9 @@ impl Class {
                 false => self.ladder.picture(side, out),
             }
         }
-        // The next update has what is held.
-        let is_held = |kind: u8| self.held.iter().any(|own| own.entry == kind);
+        // The next update has what is held. One that is a snapshot has all values.
+        let held: &[Event] = if self.spec.pictures { &[] } else { &self.held };
+        let is_held = |kind: u8| held.iter().any(|own| own.entry == kind);
         let is_wanted = |kind: u8| self.spec.entries.has(kind) && !is_held(kind);
         let values = seen.last.iter();
         out.extend(values.filter(|event| is_wanted(event.entry)));
@@ -320,20 +321,40 @@ fn of_order(event: &Event, seen: &Seen) -> Event {
 mod tests {
     use super::*;
 
+    fn class(entries: &[u8], by_order: bool, pictures: bool) -> Class {
+        let spec = Spec {
+            depth: if by_order { 0 } else { 1 },
+            entries: entries.iter().copied().collect(),
+            by_order,
+            pictures,
+            interval: 0,
+            checksum_every: 0,
+        };
+        Class::new(InstrumentId(0), spec)
+    }
+
     #[test]
     fn a_class_of_levels_alone_reserves_no_memory_for_other_events() {
-        let reserved = |entries: &[u8], by_order| {
-            let spec = Spec {
-                depth: 1,
-                entries: entries.iter().copied().collect(),
-                by_order,
-                pictures: false,
-                interval: 0,
-                checksum_every: 0,
-            };
-            Class::new(InstrumentId(0), spec).held.capacity()
-        };
+        let reserved = |entries: &[u8], by_order| class(entries, by_order, false).held.capacity();
         assert_eq!((reserved(b"", false), reserved(b"01", false)), (0, 0));
         assert!(reserved(b"012", false) > 0 && reserved(b"01", true) > 0);
+    }
+
+    #[test]
+    fn a_snapshot_has_the_last_trade_where_updates_are_snapshots_too() {
+        let trade = Event {
+            kind: Kind::Trade,
+            entry: entry::TRADE,
+            ..Event::EMPTY
+        };
+        for (pictures, expected) in [(false, 0), (true, 1)] {
+            let (mut class, mut seen) = (class(b"2", false, pictures), Seen::default());
+            seen.last.take(&trade);
+            class.hold(&trade, &seen);
+            let mut out = Vec::new();
+            class.picture(&seen, &mut out);
+            let trades = out.iter().filter(|event| event.kind == Kind::Trade);
+            assert_eq!(trades.count(), expected, "{pictures}");
+        }
     }
 }

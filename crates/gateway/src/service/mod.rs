@@ -91,9 +91,10 @@ pub(crate) struct Turn {
     pub(crate) skipped: u64,
     /// The sessions that are to end, with the reason.
     pub(crate) ends: Vec<(SessionKey, PeerEnd)>,
-    /// The events that were overwritten before the worker read them, of which every session must be
-    /// notified.
+    /// The events that are missing, of which every session must be notified.
     pub(crate) lost: Option<Hole>,
+    /// The number of those that were overwritten before the worker read them.
+    pub(crate) lapped: u64,
 }
 
 /// The state of the service without the source of the events.
@@ -261,6 +262,8 @@ impl Service {
             turn.work += 1;
         }
         turn.work += core.read(events, peers.now().utc.nanos(), &mut turn.lost);
+        let lapped = turn.lost.as_ref().filter(|_| events.take_overtaken());
+        turn.lapped = lapped.map_or(0, |lost| lost.count);
         let added = events.take_added();
         // Books of a message that was read in part are neither sent nor compared.
         core.is_within = events.is_within_message();

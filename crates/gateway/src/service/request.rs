@@ -129,6 +129,7 @@ pub(crate) mod reason {
 }
 
 const MISSING: RejectReason = RejectReason::RequiredTagMissing;
+const EMPTY: RejectReason = RejectReason::TagWithoutValue;
 const INCORRECT: RejectReason = RejectReason::ValueIncorrect;
 const FORMAT: RejectReason = RejectReason::DataFormat;
 const COUNT: RejectReason = RejectReason::NumInGroup;
@@ -175,9 +176,10 @@ pub(crate) fn gone() -> Fault {
 /// Returns an ID that a response repeats.
 pub(crate) fn id<'m>(message: &Message<'m>, tag: u32) -> Result<&'m [u8], Fault> {
     let id = message.get(tag).ok_or(Fault::Reject(MISSING, tag))?;
-    match id.len() <= LONGEST_ID {
-        true => Ok(id),
-        false => Err(Fault::Reject(INCORRECT, tag)),
+    match id.len() {
+        0 => Err(Fault::Reject(EMPTY, tag)),
+        1..=LONGEST_ID => Ok(id),
+        _ => Err(Fault::Reject(INCORRECT, tag)),
     }
 }
 
@@ -385,6 +387,7 @@ mod tests {
         let long_prefix = format!("262=r|263=1|264=1|267=1|269=0|146=1|55={prefix}*|");
         for (body, expected) in [
             ("263=1|264=1|", Fault::Reject(MISSING, 262)),
+            ("262=|263=2|", Fault::Reject(EMPTY, 262)),
             (&*long, Fault::Reject(INCORRECT, 262)),
             ("262=r|264=1|", Fault::Reject(MISSING, 263)),
             ("262=r|263=1|265=1|", Fault::Reject(MISSING, 264)),

@@ -28,7 +28,7 @@ const ASK: Duration = Duration::from_secs(10);
 /// The state of an instrument besides its book.
 #[derive(Debug, Default)]
 pub(super) struct Own {
-    /// The plant's number of its last event, the time of its arrival, and RptSeq(83).
+    /// The plant's number of its last event, the time of its arrival, and the last RptSeq(83).
     pub(super) number: u64,
     pub(super) received: u64,
     pub(super) rpt_seq: u32,
@@ -141,7 +141,7 @@ impl Market {
                 tell(&changes.changes, "lapped", render::object(fields));
             }
             Delivery::Restart => {
-                view.restart();
+                restart(view);
                 tell(&changes.changes, "restart", Map::new());
             }
         });
@@ -172,8 +172,13 @@ fn take(view: &mut View<Own>, event: &Event) -> Option<Option<State>> {
     if !matches!(event.ts_recv, 0 | Event::NO_TIME) {
         own.received = own.received.max(event.ts_recv);
     }
-    if event.rpt_seq != 0 && event.kind != Kind::State {
-        own.rpt_seq = event.rpt_seq;
+    match event.kind {
+        // The book begins again, at the number of its snapshot, or at none.
+        Kind::Clear => own.rpt_seq = event.rpt_seq,
+        // The number of a state is that of a missing change.
+        Kind::State => {}
+        // Trades that a snapshot contains are passed on after it.
+        _ => own.rpt_seq = own.rpt_seq.max(event.rpt_seq),
     }
     if event.kind == Kind::Trade && !event.flags.has(Flags::SNAPSHOT) {
         own.trade(event);
@@ -187,6 +192,17 @@ fn take(view: &mut View<Own>, event: &Event) -> Option<Option<State>> {
     own.is_told = true;
     let name = render::state_name;
     (before.map(name) != Some(name(seen.state))).then_some(before)
+}
+
+/// Records a restart of the plant: books and numbers are unknown until later events show them.
+fn restart(view: &mut View<Own>) {
+    view.restart();
+    let all: Vec<_> = view.numbers().collect();
+    for instrument in all {
+        if let Some(seen) = view.get_mut(instrument) {
+            seen.own.rpt_seq = 0;
+        }
+    }
 }
 
 impl Told {
@@ -326,6 +342,38 @@ mod tests {
         let shown: Vec<_> = seen.own.trades.iter().map(|own| own.size).collect();
         assert_eq!(shown, [7, 8]);
         assert_eq!(seen.last.iter().next().map(|own| own.size), Some(7));
+    }
+
+    #[test]
+    fn the_number_of_the_last_change_goes_back_only_where_the_book_begins_again() {
+        let mut ring = EventRing::new(1 << 20, 1, Waker::detached().unwrap(), 1);
+        let (mut market, begun) = (market(&mut ring, &Changes::default()), Instant::now());
+        let event = |kind, rpt_seq| Event {
+            kind,
+            rpt_seq,
+            source: 1,
+            entry: b'2',
+            flags: Flags::LAST,
+            ..Event::EMPTY
+        };
+        for (kind, rpt_seq, expected) in [
+            (Kind::Trade, 7, 7),
+            (Kind::Clear, 20, 20),
+            (Kind::Trade, 8, 20),
+            (Kind::Trade, 0, 20),
+            (Kind::State, 30, 20),
+            (Kind::Trade, 21, 21),
+            (Kind::Clear, 0, 0),
+            (Kind::Trade, 1, 1),
+        ] {
+            ring.put(&mut [event(kind, rpt_seq)]);
+            while market.read(begun) {}
+            let seen = market.view.get(InstrumentId(0)).unwrap();
+            assert_eq!(seen.own.rpt_seq, expected, "{kind:?} {rpt_seq}");
+        }
+        ring.put_restart(5);
+        while market.read(begun) {}
+        assert_eq!(market.view.get(InstrumentId(0)).unwrap().own.rpt_seq, 0);
     }
 
     #[test]

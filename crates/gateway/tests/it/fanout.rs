@@ -77,11 +77,14 @@ fn a_body_too_long_for_one_packet_arrives_whole() {
 fn a_consumer_that_comes_late_gets_what_comes_after() {
     let gateway = start(|_| {});
     let mut producer = Client::log_on(gateway.producers(), "P");
+    // An empty mark is none.
+    producer.send("W", "20001=|55=A|");
     producer.send("W", "20001=P-1|55=A|");
     eventually("the first", || gateway.count("marked") == 1);
     let mut consumer = Client::log_on(gateway.consumers(), "C");
     producer.send("W", "20001=P-2|55=A|");
     assert_eq!(value(&consumer.receive().unwrap(), 20001), Some("P-2"));
+    eventually("the second", || gateway.count("marked") == 2);
     stop(gateway);
 }
 

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::{At, Keeper, KeeperConfig, Log, LogError, Mended, Start, Writer};
 use fanfare_market::instruments::Lookup;
-use fanfare_market::{Delivery, Event};
+use fanfare_market::{Delivery, Event, InstrumentId};
 use std::path::{Path, PathBuf};
 
 #[test]
@@ -574,6 +574,40 @@ fn instruments_in_damaged_bytes_are_known_from_the_next_checkpoint() {
     }
     assert!(events >= 5_000);
     assert_eq!(told, 10);
+}
+
+#[test]
+fn a_name_from_a_missing_segment_is_known_from_the_checkpoint_behind_it() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut source = Source::new(31, 1);
+    for name in [3_u32, 4] {
+        let mut bytes = instrument(name);
+        bytes[..4].copy_from_slice(&3_u32.to_le_bytes());
+        writer.instrument(&bytes).unwrap();
+        append(&mut writer, &mut source, 100);
+        writer.roll().unwrap();
+    }
+    let last = source.number - 1;
+    append(&mut writer, &mut source, 100);
+    keep(&folder.0, OFTEN);
+    let log = Log::open(&folder.0).unwrap();
+    assert!(log.checkpoints().unwrap().contains(&last));
+    std::fs::remove_file(&log.segments().unwrap()[1].path).unwrap();
+    let mut reader = log.reader(Start::First).unwrap();
+    let mut symbols = Vec::new();
+    let mut is_read = true;
+    while is_read {
+        let each = |delivery: Delivery<'_>| {
+            if let Delivery::Event(_, known) = delivery {
+                let known = known.instrument(InstrumentId(3)).unwrap();
+                symbols.push(known.definition.name.symbol.to_vec());
+            }
+        };
+        is_read = reader.read(usize::MAX, each).unwrap() > 0;
+    }
+    symbols.dedup();
+    assert_eq!(symbols, [b"SYM3", b"SYM4"]);
 }
 
 #[test]

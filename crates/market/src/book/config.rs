@@ -15,9 +15,10 @@ pub enum BookKind {
 
 /// The kind of a book, its limits, and the rules that differ between venues.
 ///
-/// A book allocates all of its memory when it is created. With at most `L` levels a side and `M`
-/// orders it has, in bytes beside its own 400 or so, where `w(L)` = L + L/2 + 8 and `t(n)` = 5 p +
-/// 16 with the power of two p from 16 n / 7 on (from 8 levels or orders on):
+/// A book allocates all of its memory when it is created, unless it may have more than 100,000
+/// orders: then it has room for 16,384 at first, and grows. With at most `L` levels a side and
+/// room for `M` orders it has, in bytes beside its own 400 or so, where `w(L)` = L + L/2 + 8 and
+/// `t(n)` = 5 p + 16 with the power of two p from 16 n / 7 on (from 8 levels or orders on):
 ///
 /// | kind | bytes | L = 20 | L = 1,000 |
 /// |---|---|---|---|

@@ -4,9 +4,9 @@ use hashbrown::HashTable;
 
 /// A map from numbers to places, where each place knows its number.
 ///
-/// Its capacity is twice the limit, so that it is at most half full. Removing a number then leaves
-/// a tombstone only very rarely, and when tombstones have used the table up, it is rehashed in
-/// place. It never allocates after its creation.
+/// Its capacity is twice the numbers that it is made for, so that it is at most half full.
+/// Removing a number then leaves a tombstone only very rarely, and when tombstones have used the
+/// table up, it is rehashed in place. It allocates after its creation only if it has more numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Ids {
     places: HashTable<u32>,
@@ -17,7 +17,7 @@ pub(super) struct Ids {
 pub(super) struct Vacant(u64);
 
 impl Ids {
-    /// Returns an empty table for `most` numbers.
+    /// Returns an empty table with room for `most` numbers.
     pub(super) fn new(most: usize) -> Self {
         Self {
             places: HashTable::with_capacity(2 * most),
@@ -40,8 +40,8 @@ impl Ids {
         found.copied().ok_or(Vacant(hash))
     }
 
-    /// Inserts a place whose number [`Ids::find`] has found to be absent. The table must be below
-    /// its limit. `id` returns the number of each place.
+    /// Inserts a place whose number [`Ids::find`] has found to be absent. `id` returns the number
+    /// of each place.
     #[inline]
     pub(super) fn insert(&mut self, vacant: Vacant, place: u32, id: impl Fn(u32) -> u64) {
         let hash = |&place: &u32| Self::hash(id(place));

@@ -26,6 +26,11 @@ struct Node {
     side: u32,
 }
 
+/// The most orders of a book that allocates all of its memory at its creation, and the orders for
+/// which others then have room.
+const ALL_RESERVED: usize = 100_000;
+const RESERVED: usize = 1 << 14;
+
 /// The orders of both sides.
 #[derive(Clone, Debug)]
 pub(super) struct Orders {
@@ -46,10 +51,14 @@ impl Orders {
     pub(super) fn new(config: &BookConfig) -> Self {
         let (most_levels, most_orders) = (config.levels as usize, config.orders as usize);
         let most_nodes = 2 * most_levels + most_orders;
-        let mut nodes = Vec::with_capacity(most_nodes);
+        let reserved = match most_orders {
+            ..=ALL_RESERVED => most_orders,
+            _ => RESERVED,
+        };
+        let mut nodes = Vec::with_capacity(2 * most_levels + reserved);
         nodes.resize(2 * most_levels, Node::default());
         Self {
-            ids: Ids::new(most_orders),
+            ids: Ids::new(reserved),
             nodes,
             free_order: NIL,
             free_level: NIL,

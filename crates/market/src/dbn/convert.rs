@@ -223,6 +223,15 @@ impl ToDbn {
         }
     }
 
+    /// Creates the book of an instrument for a level or an order that is to come, if it has none.
+    /// The records of its beginning are of its kind then, also where the books of the feed are
+    /// unknown.
+    pub fn open_book(&mut self, change: &Event, table: &dyn Lookup) {
+        if self.config.schemas.has_books() {
+            self.has_book(change, table);
+        }
+    }
+
     /// Creates the book of an instrument, if it has none and memory allows. Returns whether it has
     /// one.
     fn has_book(&mut self, event: &Event, table: &dyn Lookup) -> bool {

@@ -81,9 +81,9 @@ impl Trust {
         self.has_lost |= self.is_whole.is_none();
     }
 
-    /// Records that the book begins again.
+    /// Records that the book begins again, as in a stream without an event so far.
     pub(super) const fn restart(&mut self) {
-        self.has_lost = false;
+        (self.has_lost, self.is_told, self.is_whole) = (false, false, None);
     }
 
     /// Returns whether the reader's book may be wrong.
@@ -159,7 +159,21 @@ mod tests {
         assert!(!seen(&mut begun, Kind::Level, 2, none, 0));
         assert!(seen(&mut new, Kind::Level, 1, none, 0));
         new.restart();
-        assert!(!seen(&mut new, Kind::Level, 2, none, 0));
+        assert!(!seen(&mut new, Kind::Level, 1, none, 0));
+    }
+
+    #[test]
+    fn a_snapshot_after_a_restart_is_whole_before_its_state() {
+        let picture = Flags::SNAPSHOT;
+        let (mut again, mut new) = (Trust::default(), Trust::default());
+        again.see(&state::to_event(State::Recovering(Lack::Picture)), 0);
+        again.restart();
+        for trust in [&mut again, &mut new] {
+            assert!(!seen(trust, Kind::Clear, 9, picture, 0));
+            assert!(!seen(trust, Kind::Level, 9, picture, 0));
+            trust.see(&state::to_event(State::Live), 0);
+            assert!(!seen(trust, Kind::Level, 10, Flags::NONE, 0));
+        }
     }
 
     #[test]

@@ -122,6 +122,24 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Returns the sums of the counters of two mappers.
+    #[inline]
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            messages: self.messages + other.messages,
+            events: self.events + other.events,
+            unmapped: self.unmapped + other.unmapped,
+            no_rule: self.no_rule + other.no_rule,
+            ignored: self.ignored + other.ignored,
+            without_instrument: self.without_instrument + other.without_instrument,
+            unknown_instrument: self.unknown_instrument + other.unknown_instrument,
+            table_full: self.table_full + other.table_full,
+            same_definition: self.same_definition + other.same_definition,
+            faults: self.faults + other.faults,
+            withheld: self.withheld + other.withheld,
+        }
+    }
+
     /// Returns all counters with their names.
     pub const fn all(&self) -> [(&'static str, u64); 11] {
         [

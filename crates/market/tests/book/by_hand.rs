@@ -291,3 +291,21 @@ fn limits_that_no_book_can_have_are_refused() {
     let error = BookConfig::by_order(10, 1 << 25).unwrap_err();
     assert_eq!(error.to_string(), "a book must have 1 to 16777216 orders");
 }
+
+#[test]
+fn a_book_that_may_have_very_many_orders_grows_with_them() {
+    let all_at_once = Book::new(&BookConfig::by_order(10, 100_000).unwrap()).memory();
+    let mut book = Book::new(&BookConfig::by_order(10, 1_000_000).unwrap());
+    let at_first = book.memory();
+    assert!(4 * at_first < all_at_once, "{at_first} of {all_at_once}");
+    for id in 1..=120_000 {
+        book.apply(&order(Action::New, id, 10, 1)).unwrap();
+    }
+    assert_eq!(bids(&book), [(10, 120_000)]);
+    assert!(book.memory() > all_at_once);
+    for id in (1..=120_000).filter(|id| id % 1_000 != 0) {
+        book.apply(&order(Action::Delete, id, 10, 1)).unwrap();
+    }
+    let left: Vec<_> = (1..=120).map(|number| (1_000 * number, 1)).collect();
+    assert_eq!(queue(&book, 10), left);
+}

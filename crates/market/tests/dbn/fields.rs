@@ -512,6 +512,39 @@ fn books_of_known_feeds_begin_with_their_clear_in_a_mixed_stream_too() {
 }
 
 #[test]
+fn a_book_that_is_open_begins_with_its_clear_in_a_mixed_stream() {
+    let clear = Event {
+        kind: Kind::Clear,
+        ..event(1)
+    };
+    let mut stream = Stream::new(schemas(&[Schema::Mbo, Schema::Mbp10]), table(2));
+    let level = Event {
+        kind: Kind::Level,
+        instrument: InstrumentId(1),
+        ..clear
+    };
+    for change in [order(2, Action::New, 1, 5), level] {
+        stream.to_dbn.open_book(&change, &stream.table);
+        let instrument = change.instrument;
+        assert_eq!(
+            stream.write(&Event {
+                instrument,
+                ..clear
+            }),
+            2
+        );
+    }
+    let mut cleared = Vec::new();
+    stream.read(|record| {
+        let orders = record.get::<MboMsg>().map(|mbo| mbo.action as u8);
+        let levels = record.get::<Mbp10Msg>().map(|mbp| mbp.action as u8);
+        cleared.extend(orders.map(|action| (b'O', action)));
+        cleared.extend(levels.map(|action| (b'L', action)));
+    });
+    assert_eq!(cleared, [(b'O', b'R'), (b'L', b'R')]);
+}
+
+#[test]
 fn schemas_have_names() {
     for schema in Schema::ALL {
         assert_eq!(schema.name().parse(), Ok(schema));

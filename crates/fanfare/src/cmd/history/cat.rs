@@ -80,12 +80,15 @@ impl Printer<'_> {
                     false => text(event, known.as_ref(), &mut self.line),
                 }
             }
-            Delivery::Lost { first, last } => match self.is_json {
-                true => json::lost(first, last, &mut self.line),
-                false => self.line = format!("events {first} to {last} are missing"),
-            },
+            Delivery::Lost { first, last } => {
+                self.chosen.forget();
+                match self.is_json {
+                    true => json::lost(first, last, &mut self.line),
+                    false => self.line = format!("events {first} to {last} are missing"),
+                }
+            }
             Delivery::Restart => {
-                self.chosen.restart();
+                self.chosen.forget();
                 self.line = match self.is_json {
                     true => json::RESTART.to_owned(),
                     false => "the plant was started again".to_owned(),

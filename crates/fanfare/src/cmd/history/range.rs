@@ -163,20 +163,22 @@ impl Choice {
 }
 
 impl Chosen<'_> {
-    /// Handles a restart: instruments may have other numbers from here on.
-    pub(super) fn restart(&mut self) {
+    /// Forgets the matches, where the plant was started again or events are missing: instruments
+    /// may have other numbers or names from here on.
+    pub(super) fn forget(&mut self) {
         self.known.clear();
     }
 
     pub(super) fn wants(&mut self, event: &Event, table: &Directory) -> bool {
+        // A definition may have another name, also if definitions are not selected.
+        if event.kind == Kind::Definition {
+            self.known.remove(&event.instrument.0);
+        }
         if !self.choice.kind.is_empty() && !self.choice.kind.contains(&event.kind) {
             return false;
         }
         if self.choice.symbol.is_empty() {
             return true;
-        }
-        if event.kind == Kind::Definition {
-            self.known.remove(&event.instrument.0);
         }
         if let Some(wanted) = self.known.get(&event.instrument.0) {
             return *wanted;
@@ -242,8 +244,52 @@ pub(super) fn find(table: &Directory, wanted: &str) -> Result<Vec<InstrumentId>>
 mod tests {
     use super::*;
     use fanfare_history::{Writer, WriterConfig};
+    use fanfare_market::instruments::Definition;
 
     const SECOND: u64 = 1_000_000_000;
+
+    /// Gives instrument 7 of the table this symbol.
+    fn name(table: &mut Directory, symbol: &[u8]) {
+        let known = Instrument {
+            instrument: InstrumentId(7),
+            definition: Definition {
+                name: Name {
+                    symbol,
+                    ..Name::default()
+                },
+                ..Definition::default()
+            },
+            revision: 0,
+            status: 0,
+        };
+        let mut bytes = Vec::new();
+        known.write(&mut bytes);
+        table.take(&bytes);
+    }
+
+    #[test]
+    fn a_selection_of_trades_follows_the_names_of_instruments() {
+        let choice = Choice {
+            symbol: vec!["NEW".to_owned()],
+            kind: vec![Kind::Trade],
+        };
+        let mut chosen = choice.begin();
+        let event = |kind| Event {
+            kind,
+            instrument: InstrumentId(7),
+            ..Event::EMPTY
+        };
+        let mut table = Directory::new();
+        name(&mut table, b"OLD");
+        assert!(!chosen.wants(&event(Kind::Trade), &table));
+        name(&mut table, b"NEW");
+        assert!(!chosen.wants(&event(Kind::Definition), &table), "its kind");
+        assert!(chosen.wants(&event(Kind::Trade), &table));
+        // The definition is among missing events.
+        name(&mut table, b"OLD");
+        chosen.forget();
+        assert!(!chosen.wants(&event(Kind::Trade), &table));
+    }
 
     #[test]
     fn a_fixed_range_does_not_move_as_the_log_grows() {

@@ -7,7 +7,9 @@ use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
 use fanfare_gateway::DbnFile;
 use fanfare_instruments::figures::Figures;
+use fanfare_market::book::BookKind;
 use fanfare_market::dbn::{DbnCounts, FromDbnCounts};
+use fanfare_market::event::{Event, Kind};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -25,6 +27,11 @@ pub(super) fn play(
     let damage = loop {
         let more = file.read(&mut printer.table);
         events += file.events().len() as u64;
+        for event in file.events() {
+            if let Some(kind) = file.book_kind(event.instrument) {
+                printer.open_book(&change(event, kind));
+            }
+        }
         printer.events(file.events(), None)?;
         match more {
             Ok(true) if !stop.is_raised() && !printer.is_full() => {}
@@ -39,6 +46,19 @@ pub(super) fn play(
     let is_ok = damage.is_none() && printer.dbn().is_none_or(|dbn| dbn.lost == 0);
     report(&printer, (file.counts(), events), is_ok, json);
     Ok(exit_code(is_ok))
+}
+
+/// Returns a change of the book that an event's instrument has.
+fn change(event: &Event, book: BookKind) -> Event {
+    let kind = match book {
+        BookKind::Orders => Kind::Order,
+        BookKind::Levels | BookKind::Prices => Kind::Level,
+    };
+    Event {
+        kind,
+        level: 0,
+        ..*event
+    }
 }
 
 fn report(printer: &Printer, (counts, events): (FromDbnCounts, u64), is_ok: bool, json: bool) {

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use fanfare_market::Instruments;
 use fanfare_market::dbn::{DbnConfig, DbnCounts, Schema, Schemas, ToDbn};
-use fanfare_market::event::{Event, InstrumentId};
+use fanfare_market::event::{Event, InstrumentId, Kind};
 use fanfare_market::instruments::Name;
 use fanfare_market::json;
 use fanfare_wire::text::Escaped;
@@ -153,12 +153,31 @@ impl Printer {
     /// Writes the events of a message, and to stderr the values that DBN cannot represent.
     /// `message` is MsgSeqNum(34).
     pub(super) fn events(&mut self, events: &[Event], message: Option<u64>) -> io::Result<()> {
-        for event in events {
+        for (at, event) in events.iter().enumerate() {
             self.number += 1;
             let number = self.number;
+            let is_change = |own: &&Event| {
+                own.instrument == event.instrument && matches!(own.kind, Kind::Level | Kind::Order)
+            };
+            if event.kind == Kind::Clear
+                && let Some(change) = events.iter().skip(at).find(is_change)
+            {
+                self.open_book(change);
+            }
             self.event(&Event { number, ..*event }, message)?;
         }
         Ok(())
+    }
+
+    /// Opens the book of an instrument for a change that is to come, so that DBN has the beginning
+    /// of the book.
+    pub(super) fn open_book(&mut self, change: &Event) {
+        if !self.is_wanted(change.instrument) {
+            return;
+        }
+        if let Form::Dbn(dbn) = &mut self.form {
+            dbn.to_dbn.open_book(change, &self.table);
+        }
     }
 
     fn event(&mut self, event: &Event, message: Option<u64>) -> io::Result<()> {

@@ -74,9 +74,14 @@ pub(super) fn report(config: &Config, counters: &Counters) {
 
 /// Prints the updates and the messages that were left out, if there were any.
 fn report_left_out(counters: &Counters) {
-    let [skipped, unroutable] = ["skipped", "unroutable"].map(|name| total(counters, name));
+    let names = ["skipped", "events_lapped", "unroutable"];
+    let [skipped, lapped, unroutable] = names.map(|name| total(counters, name));
     if skipped > 0 {
         say!("{} of subscriptions skipped", counted(skipped, "update"));
+    }
+    if lapped > 0 {
+        let events = counted(lapped, "market event");
+        say!("{events} overwritten before workers read them");
     }
     if unroutable > 0 {
         let messages = counted(unroutable, "marked message");

@@ -95,9 +95,20 @@ pub(super) fn wait(until: Instant, stop: &Stop) -> bool {
     false
 }
 
+/// Returns the hours of a pause of at least one: a time of the files may be wrong.
+pub(super) fn hours(pause: Duration) -> Option<u64> {
+    Some(pause.as_secs() / 3_600).filter(|hours| *hours > 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pause_of_hours_is_long() {
+        let pauses = [3_599, 3_600, 7_300].map(Duration::from_secs);
+        assert_eq!(pauses.map(hours), [None, Some(1), Some(2)]);
+    }
 
     #[test]
     fn a_speed_is_a_number_above_zero() {

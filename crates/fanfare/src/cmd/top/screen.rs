@@ -6,17 +6,20 @@ use super::{Args, draw};
 use crate::print::say;
 use crate::usage::misuse;
 use anyhow::{Context, Result, bail};
-use fanfare_engine::stop::{Reload, Stop};
+use fanfare_engine::stop::Stop;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The time to wait for a key before signals are polled.
 const LOOK: Duration = Duration::from_millis(100);
+/// The time that the screen has for its end.
+const GRACE: Duration = Duration::from_secs(1);
 /// Columns and lines of a frame without a terminal.
 const SIZE: (u16, u16) = (100, 40);
 
@@ -36,14 +39,30 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         bail!("stdin and stdout must be a terminal; --once prints one frame as text");
     }
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
-    let hangup = Reload::on_hangup().context("cannot catch SIGHUP")?;
+    end_with_terminal(stop.clone()).context("cannot start a thread")?;
     // This also restores the terminal in a panic.
     let mut terminal = ratatui::try_init().context("the terminal")?;
-    let ended = watch(&mut terminal, &mut view, &mut source, (stop, hangup));
+    let ended = watch(&mut terminal, &mut view, &mut source, &stop);
     let restored = ratatui::try_restore();
     ended?;
     restored.context("the terminal")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Starts a thread that ends the process when a signal has come or the terminal is gone, and the
+/// screen has not ended it: at a terminal that is gone, `event::poll` reads forever.
+fn end_with_terminal(stop: Stop) -> std::io::Result<()> {
+    let watch = move || {
+        while !stop.is_raised() && std::io::stdin().is_terminal() {
+            thread::sleep(LOOK);
+        }
+        stop.raise();
+        thread::sleep(GRACE);
+        let _ = ratatui::try_restore();
+        std::process::exit(0);
+    };
+    let name = "terminal".to_owned();
+    thread::Builder::new().name(name).spawn(watch).map(drop)
 }
 
 /// Renders one frame as lines of text.
@@ -68,13 +87,13 @@ fn watch(
     terminal: &mut ratatui::DefaultTerminal,
     view: &mut View,
     source: &mut Source,
-    (stop, mut hangup): (Stop, Reload),
+    stop: &Stop,
 ) -> Result<()> {
     let mut due = Instant::now() + view.interval();
     loop {
         terminal.draw(|frame| draw::draw(frame, view))?;
         while !event::poll(LOOK)? {
-            if stop.is_raised() || hangup.is_due() {
+            if stop.is_raised() {
                 return Ok(());
             }
             if Instant::now() >= due {

@@ -42,6 +42,8 @@ pub(crate) struct RecordReader {
     asks_itself: bool,
     /// Whether it was overtaken, and has not requested them since.
     lacks_some: bool,
+    /// Whether it was overtaken, and its owner has not been told since.
+    was_overtaken: bool,
     /// Whether the last events continue in a record that was not read.
     is_within: bool,
 }
@@ -73,6 +75,7 @@ impl RecordReader {
             read,
             asks_itself: true,
             lacks_some: false,
+            was_overtaken: false,
             is_within: false,
         }
     }
@@ -118,7 +121,7 @@ impl RecordReader {
             self.read.store(self.ring.position(), Ordering::Relaxed);
         }
         if batch.lost > 0 {
-            self.lacks_some = true;
+            (self.lacks_some, self.was_overtaken) = (true, true);
             if self.asks_itself {
                 self.ask();
             }
@@ -246,6 +249,12 @@ impl EventReader {
     /// Returns whether it was overtaken and has not requested all instruments since.
     pub(crate) const fn lacks_some(&self) -> bool {
         self.records.lacks_some
+    }
+
+    /// Returns whether it was overtaken since the last call. A log that is replayed may lack
+    /// events, too.
+    pub(crate) const fn take_overtaken(&mut self) -> bool {
+        std::mem::replace(&mut self.records.was_overtaken, false)
     }
 
     /// Requests all instruments, snapshots and states again.

@@ -55,6 +55,7 @@ fn a_message_of_several_records_is_read_to_its_end_and_has_one_end() {
     let lost = [-(last + 1), -999];
     let expected: Vec<_> = lost.into_iter().chain(1_000..=1_256).chain([0]).collect();
     assert_eq!(read(&mut reader, 1), (2, expected));
+    assert!(!reader.take_overtaken(), "they were never written");
 }
 
 #[test]
@@ -117,6 +118,7 @@ fn a_reader_that_is_overtaken_within_a_message_goes_on_with_the_next() {
     ring.put(&mut message(1));
     let (_, seen) = read(&mut reader, usize::MAX);
     assert_eq!(seen, [-2, -2, 3, 0]);
+    assert!(reader.take_overtaken() && !reader.take_overtaken());
     assert!(!reader.is_within_message());
 }
 

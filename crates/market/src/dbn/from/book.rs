@@ -2,6 +2,7 @@
 
 use super::bytes::Bytes;
 use super::{Tick, size};
+use crate::book::BookKind;
 use crate::event::{Action, Event, Kind, entry};
 use crate::price::Price;
 use std::collections::HashMap;
@@ -22,6 +23,8 @@ pub(super) struct Seen {
     pub(super) is_closed: bool,
     /// Whether its book is known from the beginning, which is a Clear.
     pub(super) has_begun: bool,
+    /// The kind of its book, by the last record of one.
+    pub(super) kind: Option<BookKind>,
     /// The levels of the last record: bids and offers.
     levels: [Vec<Level>; 2],
     orders: HashMap<u64, Order>,

@@ -16,6 +16,7 @@ use self::book::{OfBook, Seen};
 use self::bytes::Bytes;
 use super::codes;
 use super::wire::{flag, rtype};
+use crate::book::BookKind;
 use crate::event::{Action, Event, Flags, InstrumentId, Kind, entry};
 use crate::instruments::{Change, Instruments, Name, Refused, SecurityId};
 use crate::price::Price;
@@ -168,6 +169,11 @@ impl FromDbn {
     /// 1 on.
     pub fn events(&self) -> &[Event] {
         &self.out
+    }
+
+    /// Returns the kind of an instrument's book, once a record of it was read.
+    pub fn book_kind(&self, instrument: InstrumentId) -> Option<BookKind> {
+        self.seen.get(instrument.0 as usize)?.kind
     }
 
     /// Returns the counters of what was read so far.
@@ -417,9 +423,15 @@ impl FromDbn {
             out: &mut self.new,
         };
         match head.rtype {
-            rtype::MBO => of_book.order(seen),
+            rtype::MBO => {
+                seen.kind = Some(BookKind::Orders);
+                of_book.order(seen);
+            }
             0 => {}
-            _ => of_book.levels(seen, record),
+            _ => {
+                seen.kind = Some(BookKind::Prices);
+                of_book.levels(seen, record);
+            }
         }
         // The last event of the record ends the message, if the record does.
         if let Some((_, before)) = self.new.split_last_mut() {

@@ -113,3 +113,23 @@ fn a_replay_in_fix_brings_the_definitions_and_statuses_of_a_packet_that_came_in_
         assert_eq!((kinds, feed.missing()), (vec![kind], vec![(2, 3)]));
     }
 }
+
+#[test]
+fn values_of_a_replay_in_fix_that_no_event_can_hold_are_counted() {
+    let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument).with_fix();
+    feed.bring(Line::A, &message(1, &[bid(0, FIRST, 1, 50)]));
+    feed.bring(Line::A, &message(3, &[bid(1, FIRST, 3, 50)]));
+    assert_eq!(feed.follower.poll_request(0), Some(2..3));
+    let body = "268=1|279=1|269=0|48=1|1023=1|270=1x|271=5|83=2|";
+    feed.replay_message(2, "X", body);
+    assert!(!feed.is_live(FIRST));
+    let fix = feed.follower.fix_mapper().unwrap();
+    let instruments = feed.follower.instruments();
+    let [fault] = fix.faults() else {
+        panic!("{:?}", fix.faults());
+    };
+    let why = fix.describe(fault, instruments);
+    assert!(why.contains("270"), "{why}");
+    assert_eq!(feed.follower.mapper().counts().faults, 0);
+    assert_eq!(feed.follower.counts().faults, 1);
+}

@@ -16,6 +16,7 @@ use fanfare_fix::session::{
     AppMessage, DisconnectReason, Event, Now, SECOND, SendError, SessionId, StoreError,
 };
 use fanfare_wire::UtcTimestamp;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
@@ -45,7 +46,7 @@ pub(super) struct Application {
     counts: Counts,
     /// Why the last connection ended, or was not made.
     trouble: String,
-    /// Why the last connection was not made, until one ends.
+    /// Why the handshake of TLS failed, until the end of its connection.
     refused: Option<String>,
     failure: Option<anyhow::Error>,
 }
@@ -301,7 +302,6 @@ impl Handler for Application {
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
         self.set_up(peer.key(), true);
-        self.refused = None;
         self.busy_at = Some(peer.now().mono);
         logs::session(
             LogLevel::Info,
@@ -352,6 +352,13 @@ impl Handler for Application {
         let refused = format!("{address}: {why}");
         logs::refused(&refused);
         self.trouble.clone_from(&refused);
-        self.refused = Some(refused);
+        let is_tls = matches!(
+            why,
+            Refusal::Transport {
+                kind: ErrorKind::InvalidData,
+                ..
+            }
+        );
+        self.refused = is_tls.then_some(refused);
     }
 }

@@ -177,11 +177,12 @@ impl Export<'_> {
                 }
             }
             Delivery::Lost { first, last } => {
+                self.chosen.forget();
                 self.lost += last - first + 1;
                 self.sink.lost(first, last)?;
             }
             Delivery::Restart => {
-                self.chosen.restart();
+                self.chosen.forget();
                 self.sink.restart()?;
             }
             Delivery::End(_) | Delivery::Watermark(_) => {}

@@ -353,9 +353,9 @@ async fn act(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    // A field that is not read would make the command one for more sessions than meant.
+    // A field that is ignored may widen the command to more sessions than are meant.
     if query.is_some_and(|query| !query.is_empty()) {
-        let why = "the path takes no query: the fields of the command are those of the body";
+        let why = "the path takes no query: the fields of the command belong in the body";
         return error(StatusCode::BAD_REQUEST, why);
     }
     let body = match body {

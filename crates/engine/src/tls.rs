@@ -116,7 +116,7 @@ pub enum TlsError {
     Setup(rustls::Error),
 }
 
-/// The error is in the text, and not its source: a chain of errors would print it twice.
+/// The error is in the text and is no source: a chain of errors would print it twice.
 impl From<rustls::Error> for TlsError {
     fn from(error: rustls::Error) -> Self {
         Self::Setup(error)

@@ -87,7 +87,7 @@ pub struct PacketNumbers {
     /// The next number, if the packet announces it for
     /// [`Arbiter::announce`](crate::Arbiter::announce): NewSeqNo(36) of a SequenceReset that does
     /// not go on with the number after its own. The first and the count are without the messages
-    /// of the new run that follow it in the packet: they are as a packet of their own.
+    /// of the new run that follow it in the packet: they are treated as a packet of their own.
     pub next: Option<u32>,
 }
 
@@ -114,7 +114,7 @@ impl PacketNumbers {
     }
 
     /// Returns whether a number behind a SequenceReset is of the new run: it is the first one of
-    /// it, or one of the next 1,024, unless the packet has it already or it is the next one.
+    /// that run, or one of the next 1,024 that is neither in the packet already nor its next one.
     pub(crate) fn begins(&self, number: u32) -> bool {
         let (Some(first), Some(next)) = (self.first, self.next) else {
             return false;

@@ -21,7 +21,7 @@ use std::time::SystemTime;
 /// their numbers.
 ///
 /// Events that cannot be read are [`Delivery::Lost`], never skipped silently; instruments that
-/// damage hides are those of the next checkpoint. Nothing waits for a reader; one that is so late
+/// damage hides are read from the next checkpoint. Nothing waits for a reader; one that is so late
 /// that retention has removed its next event receives [`LogError::Gone`]. It allocates until its
 /// buffers have grown to the largest block, for instruments, for each segment, behind damage, and
 /// at the end of the log when its folder has changed.
@@ -58,7 +58,7 @@ pub struct Reader {
     is_pruned: bool,
     /// Whether bytes or segments were passed over, which may have had instruments.
     is_damaged: bool,
-    /// The first number of the current block, if it is the one behind them.
+    /// The first number of the current block, if it is the first one behind what was passed over.
     recalls: Option<u64>,
     /// The time of the folder's last change when no later segment was found in it.
     listed: Option<SystemTime>,
@@ -334,7 +334,7 @@ impl Reader {
         Ok(count)
     }
 
-    /// Returns whether a moment is read up to its end: what follows is not known in it.
+    /// Returns whether the end of a moment is reached: what follows is not known at that moment.
     fn is_ahead(&self) -> bool {
         self.border == Border::Keep && self.next >= self.end
     }

@@ -81,7 +81,8 @@ pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
     Ok(done)
 }
 
-/// Reads everything that can be read, for what a later version wrote, and for names.
+/// Checks everything that can be read: no later version wrote it, and each segment has its own
+/// name.
 ///
 /// # Errors
 /// A later version wrote a segment, a checkpoint or a run, a segment has the name of another one,

@@ -61,7 +61,7 @@ impl Segment {
     }
 
     /// Returns the segment if its header names it. The events of another one do not belong in its
-    /// place: nothing of it can be read.
+    /// place, and none of them is read.
     fn checked(self, ordinal: u64) -> Result<Self, LogError> {
         match self.header.ordinal == ordinal {
             true => Ok(self),

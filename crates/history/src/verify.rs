@@ -281,7 +281,7 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
         Ok(())
     }
 
-    /// Returns whether the log has reached a number, by now if not at the check.
+    /// Returns whether the log had reached a number when it was checked, or has by now.
     fn is_of_log(&self, number: u64) -> bool {
         self.next.is_some_and(|next| number < next)
             || tail(self.folder).is_ok_and(|tail| number < tail.next)

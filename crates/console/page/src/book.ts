@@ -245,12 +245,12 @@ function explained(book: Book): string {
   return `${is[book.state] ?? ""}${why}${seq}${trading}`;
 }
 
-/** Bids and offers beside each other, best in the first row. */
 /** The name under which an instrument is shown: one without Symbol(55) has its SecurityID(48). */
 function nameOf(book: Book): string {
   return book.symbol || book.security_id;
 }
 
+/** Bids and offers beside each other, best in the first row. */
 function ladder(book: Book): HTMLElement {
   if (book.bids.length === 0 && book.offers.length === 0) {
     return empty("The book is empty.");

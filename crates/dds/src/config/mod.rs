@@ -189,9 +189,9 @@ impl DomainConfig {
     }
 
     /// Returns the interval at which this participant announces itself. Cyclone's default depends
-    /// on the lease, too, but for participants that it has lost, and peers where it has found none,
-    /// it is 30 s: after a cut of the network that is longer than the lease, both ends would take
-    /// that long to discover each other again.
+    /// on the lease, too. For lost participants, and for peers without one so far, it is 30 s:
+    /// after a cut of the network that is longer than the lease, both ends would take that long to
+    /// discover each other again.
     fn interval(&self) -> Duration {
         let lease = self.lease.unwrap_or(USUAL_LEASE);
         (lease / 5 * 4).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL)

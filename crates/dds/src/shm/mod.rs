@@ -145,8 +145,8 @@ impl Config {
         builder.recursive(true).mode(0o700);
         let made = builder.create(user);
         made.map_err(|e| shared("make the folder", user, &e))?;
-        // Another user may have made it first, to listen, or as a link, to have the domain's folder
-        // made elsewhere.
+        // Another user may have made the folder first, to listen, or as a link, to have the
+        // domain's folder made elsewhere.
         let owner = fs::symlink_metadata(user).map_err(|e| shared("look at", user, &e))?;
         if owner.uid() != sys::user() || !owner.is_dir() || owner.mode() & 0o077 != 0 {
             let why = io::Error::other("other users can access it");

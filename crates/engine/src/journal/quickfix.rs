@@ -245,7 +245,7 @@ fn numbers_of_cpp(path: &Path) -> Result<(u64, u64), QuickFixError> {
     })
 }
 
-/// Returns a number with which a session can continue.
+/// Parses a number. Returns `None` if a session cannot continue with it.
 fn number(text: &str) -> Option<u64> {
     let number = text.trim().parse::<u64>().ok();
     number.filter(|number| NUMBERS.contains(number))

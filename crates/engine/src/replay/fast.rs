@@ -118,10 +118,11 @@ struct Request<'a> {
     /// MsgSeqNum(34) of the next message to be sent.
     next: u64,
     is_logged_on: bool,
-    /// The time from which the response is awaited: that of the last message of the range, of as
-    /// many as were requested. Nothing else extends it, such as Heartbeat(0).
+    /// The time from which the timeout counts: that of the logon, or of the last message of the
+    /// range. At most as many messages as were requested extend the timeout; others, such as
+    /// Heartbeat(0), do not.
     since: Instant,
-    /// The messages that may still extend it.
+    /// The number of messages that may still extend the timeout.
     extensions: u32,
     /// Whether Logout(5) was sent.
     is_logged_out: bool,

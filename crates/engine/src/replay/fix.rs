@@ -43,7 +43,7 @@ struct Request {
     sent: Option<u64>,
     /// The time at which the request fails, unless a message of the range arrives.
     deadline: u64,
-    /// The messages that may still extend it.
+    /// The number of messages that may still extend the deadline.
     extensions: u32,
 }
 
@@ -228,7 +228,7 @@ impl Asker {
         let Some(number) = number.filter(|number| range.contains(number)) else {
             return;
         };
-        // Nothing else extends the time, such as News(B), nor more messages than were requested.
+        // Other messages, such as News(B), extend no deadline, nor do more than were requested.
         if request.extensions > 0 {
             request.extensions -= 1;
             request.deadline = now.saturating_add(self.timeout);

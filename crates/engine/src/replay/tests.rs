@@ -499,7 +499,7 @@ impl Stage {
 }
 
 #[test]
-fn what_was_not_requested_extends_no_time_in_fast() {
+fn what_was_not_requested_extends_no_timeout_in_fast() {
     let replayer = fast(
         |mut stream| {
             read(&mut stream);
@@ -520,7 +520,7 @@ fn what_was_not_requested_extends_no_time_in_fast() {
 }
 
 #[test]
-fn what_was_not_requested_extends_no_time() {
+fn what_was_not_requested_extends_no_deadline() {
     let mut stage = Stage::new();
     stage.ask(5..8);
     stage.now.mono += 15 * SECOND;

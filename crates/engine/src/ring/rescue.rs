@@ -85,7 +85,7 @@ pub enum Rescued {
 }
 
 /// Returns whether a ring may take the place of a file: the file does not exist, is empty, holds a
-/// ring, or begins with zeros, as a ring does whose process was killed while it made it.
+/// ring, or begins with zeros, as a ring does whose process is killed while it makes it.
 ///
 /// # Errors
 /// The file cannot be read.

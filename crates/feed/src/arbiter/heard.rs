@@ -127,7 +127,8 @@ impl Arbiter {
     }
 
     /// Returns whether a line whose highest number is `own` passes with this number from the end of
-    /// the run before to the begin of the newest one, where it may lose [`DELAYED`] numbers each.
+    /// the run before to the beginning of the newest one. It may lose up to [`DELAYED`] numbers at
+    /// either.
     pub(super) fn passes_on(&self, own: u64, sequence: u32) -> bool {
         let end = self.newest().map_or(self.old_end, |ended| ended.end);
         let beyond = u64::from(sequence.wrapping_sub(self.epoch_start as u32));

@@ -39,10 +39,10 @@ pub struct ChannelConfig {
     /// in those of its messages. Otherwise a packet ends in front of a message whose number is
     /// neither one of those before it in the packet nor the next one.
     ///
-    /// In all cases, messages behind a SequenceReset in its packet are as a packet of their own if
-    /// the first of them has one of the first 1,025 numbers of the new run: they are delivered
-    /// behind [`Event::Reset`], with their own gaps. A packet ends in front of the seventeenth run,
-    /// unless `keep_dictionary` is set.
+    /// In all cases, messages behind a SequenceReset in its packet are treated as a packet of their
+    /// own if the first of them has one of the first 1,025 numbers of the new run: they are
+    /// delivered behind [`Event::Reset`], with their own gaps. A packet ends in front of the
+    /// seventeenth run, unless `keep_dictionary` is set.
     pub as_it_comes: bool,
     /// When a packet without a number is delivered.
     pub unnumbered: Unnumbered,
@@ -278,7 +278,7 @@ impl fmt::Display for Fault {
 }
 
 /// The counters of a channel. Messages of a new run behind a SequenceReset in their packet count as
-/// a packet.
+/// a packet of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChannelStats {
     /// Packets received from each line.

@@ -71,7 +71,7 @@ const MOST_UNNUMBERED: usize = 16;
 /// The lines of one feed, arbitrated and decoded. See the module's text.
 ///
 /// A channel allocates when it is made, and later only for packets that are longer, or wait in
-/// greater number, than any before. Of packets that wait it keeps the bytes, at most
+/// greater number, than any before. It keeps the bytes of packets that wait, at most
 /// [`max_unit_bytes`](crate::ArbiterConfig::max_unit_bytes) for each of
 /// [`hold_back`](crate::ArbiterConfig::hold_back), and up to four decoded messages of those that
 /// follow a SequenceReset in their packet; with [`ChannelConfig::keep_dictionary`] it keeps all

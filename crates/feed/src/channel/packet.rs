@@ -151,7 +151,7 @@ impl Packet {
         (self.has_contents, self.last) = (false, None);
     }
 
-    /// Discards the messages and sets what is known of others with the same bytes.
+    /// Discards the messages and sets what is known of a packet with the same bytes.
     #[inline]
     pub(super) fn recall(&mut self, learned: Learned) {
         self.clear(learned.numbers);

@@ -127,9 +127,9 @@ pub struct Config {
     /// them, and the end of the hours discards those that were not sent: `Event::WaitingDiscarded`.
     pub queue_offline: bool,
     /// The size of the largest message that is received, in bytes. A longer one ends the session,
-    /// with a Logout(5) that states its length and the limit, as it would be as long if it were
-    /// requested again. The limit is that of the [`Scratch`](super::Scratch), which is made with
-    /// the largest `max_message` of its sessions.
+    /// with a Logout(5) that states its length and the limit: a resent message would be as long.
+    /// The limit is that of the [`Scratch`](super::Scratch), which is made with the largest
+    /// `max_message` of its sessions.
     pub max_message: usize,
     /// The length of the longest CompID, SubID or LocationID that is accepted in a header, in
     /// bytes. Those of the session itself may be longer. A Logon(A) with a longer one ends the

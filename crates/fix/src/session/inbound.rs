@@ -252,8 +252,8 @@ impl<S: MessageStore> Session<S> {
     }
 
     /// Logs the counterparty out because of a message that is too long, of which `start` is as much
-    /// as is read. If it were skipped, it would be requested again and be as long. Does nothing if
-    /// the bytes announce no such length.
+    /// as is read. A message that is skipped is requested again, and would be as long. Does nothing
+    /// if the bytes announce no such length.
     #[cold]
     fn end_too_long(&mut self, now: Now, start: &[u8]) {
         let limit = start.len();

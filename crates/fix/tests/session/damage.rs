@@ -193,7 +193,7 @@ fn lengths_and_sizes_that_cannot_be() {
     }
 }
 
-/// It would be as long if it were sent again.
+/// A resent message would be as long.
 #[test]
 fn a_message_that_is_too_long_ends_the_session() {
     for version in Version::ALL {

@@ -263,8 +263,8 @@ fn shown(market: &Market, id: InstrumentId) -> Shown {
     if !state.is_some_and(has_book) {
         return Shown::Nothing;
     }
-    // With a book that is ahead, the edge would apply the messages in between again. They change
-    // nothing here when they arrive. While the lines are silent, none does.
+    // With a book that is ahead, the edge would apply the messages in between again. Here they
+    // change nothing when they arrive. While the lines are silent, none arrives.
     match (market.is_ahead(id), state) {
         (false, _) => Shown::Book,
         (true, Some(State::Live)) => Shown::Later,

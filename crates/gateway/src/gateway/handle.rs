@@ -104,8 +104,8 @@ impl GatewayHandle {
         self.reload_with(config, &[])
     }
 
-    /// Adopts a new configuration as [`reload`](Self::reload) does. These keys of the program are
-    /// among the changes: their files have other contents.
+    /// Adopts a new configuration as [`reload`](Self::reload) does, and adds `keys` to the changes:
+    /// keys of the program whose files have other contents.
     ///
     /// # Errors
     /// Returns the errors of [`Gateway::reload`](crate::Gateway::reload).

@@ -58,7 +58,7 @@ const LONGEST_COMP_ID: usize = 96;
 pub(crate) const COMP_IDS: &str = "the CompIDs must have 1 to 96 printable characters";
 
 impl Pair {
-    /// Returns whether a Logon can have these CompIDs.
+    /// Returns whether a Logon(A) can have these CompIDs.
     pub(crate) fn is_possible(&self) -> bool {
         [&self.sender, &self.target].into_iter().all(|id| {
             (1..=LONGEST_COMP_ID).contains(&id.len()) && !id.chars().any(char::is_control)

@@ -86,7 +86,7 @@ impl Seats {
         }
     }
 
-    /// Records that a session has ended. The Logon of one that was not logged on was refused.
+    /// Records that a session has ended, or that its Logon(A) was refused if it was not logged on.
     pub(crate) fn ended(&mut self, peer: &Peer<'_>, why: &dyn Display) {
         let place = self.seats.get_mut(peer.key().index());
         let Records {

@@ -22,8 +22,8 @@ pub enum DbnFileError {
     /// The file cannot be opened.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// An error of the system, or damage found by zstd, in the metadata or record that begin at
-    /// this byte.
+    /// An error of the system, or damage found by zstd, in the metadata or the record that begins
+    /// at this byte.
     #[error("byte {0}: {1}")]
     Unreadable(u64, io::Error),
 }

@@ -351,7 +351,7 @@ impl Player {
                 }
             }
             if self.next == self.part.first + self.part.shift {
-                // Without events, no pass would take time.
+                // A part without events would be repeated without end or pause.
                 break;
             }
         }

@@ -25,7 +25,7 @@ pub(crate) struct Spec {
     pub(crate) checksum_every: u32,
 }
 
-/// The MDEntryTypes(269) of levels.
+/// The values of MDEntryType(269) for levels.
 const SIDES: EntryTypes = EntryTypes::NONE.with(entry::BID).with(entry::OFFER);
 
 impl Spec {

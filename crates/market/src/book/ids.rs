@@ -4,9 +4,10 @@ use hashbrown::HashTable;
 
 /// A map from numbers to places, where each place knows its number.
 ///
-/// Its capacity is twice the numbers that it is made for, so that it is at most half full.
+/// Its capacity is twice the count of numbers that it is made for, so that it is at most half full.
 /// Removing a number then leaves a tombstone only very rarely, and when tombstones have used the
-/// table up, it is rehashed in place. It allocates after its creation only if it has more numbers.
+/// table up, it is rehashed in place. It allocates after its creation only for more numbers than
+/// these.
 #[derive(Clone, Debug)]
 pub(super) struct Ids {
     places: HashTable<u32>,

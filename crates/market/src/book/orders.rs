@@ -26,9 +26,9 @@ struct Node {
     side: u32,
 }
 
-/// The most orders of a book that allocates all of its memory at its creation, and the orders for
-/// which others then have room.
+/// The most orders of a book that allocates all of its memory at its creation.
 const ALL_RESERVED: usize = 100_000;
+/// The orders for which a book that may have more has room at its creation.
 const RESERVED: usize = 1 << 14;
 
 /// The orders of both sides.

@@ -224,7 +224,7 @@ impl ToDbn {
     }
 
     /// Creates the book of an instrument for a level or an order that is to come, if it has none.
-    /// The records of its beginning are of its kind then, also where the books of the feed are
+    /// The records with which it begins then have its kind, even if the books of the feed are
     /// unknown.
     pub fn open_book(&mut self, change: &Event, table: &dyn Lookup) {
         if self.config.schemas.has_books() {

@@ -287,14 +287,14 @@ impl TypeArgs {
 
     /// Refuses options that these templates do not support.
     fn check(&self, mapping: &Mapping) -> Result<()> {
-        // Without --key, a split template may have another key alone.
+        // Without --key, the only key may be that of a split template, which is another field.
         let is_keyed = |of: &TemplateType| match &self.key {
             Some(field) => of.is_keyed_by(field),
             None => of.is_keyed(),
         };
         if self.keyed && !mapping.types().any(is_keyed) {
             let field = self.key_field();
-            bail!("--keyed: no template has a field {field:?} (--key) for a key");
+            bail!("--keyed: no template has a field {field:?} (--key) that can be a key");
         }
         match self.split.as_deref() {
             Some(field) if field != "none" && !mapping.types().any(|t| t.is_split) => {

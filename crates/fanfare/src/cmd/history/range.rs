@@ -147,7 +147,7 @@ pub(super) struct Chosen<'a> {
     known: HashMap<u32, bool>,
     /// For each symbol, whether an instrument had it.
     found: Vec<bool>,
-    /// Events whose instruments are not known, as damage hides them.
+    /// The number of events whose instruments are not known, as damage hides their definitions.
     nameless: u64,
 }
 
@@ -198,7 +198,7 @@ impl Chosen<'_> {
     }
 
     /// Prints the symbols without an event, and the number of events that may have been theirs.
-    /// Returns whether there is no such event.
+    /// Returns whether no such event was left out.
     pub(super) fn tell(&self) -> bool {
         let all = self.choice.symbol.iter().zip(&self.found);
         for (symbol, _) in all.filter(|(_, found)| !**found) {
@@ -248,7 +248,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Gives instrument 7 of the table this symbol.
+    /// Sets the symbol of instrument 7 in the table.
     fn name(table: &mut Directory, symbol: &[u8]) {
         let known = Instrument {
             instrument: InstrumentId(7),

@@ -160,6 +160,7 @@ impl Printer {
                 own.instrument == event.instrument && matches!(own.kind, Kind::Level | Kind::Order)
             };
             if event.kind == Kind::Clear
+                && matches!(self.form, Form::Dbn(_))
                 && let Some(change) = events.iter().skip(at).find(is_change)
             {
                 self.open_book(change);

@@ -214,6 +214,7 @@ impl Play {
     fn wait(&mut self, time: Option<u64>, stop: &Stop) -> Result<bool> {
         while let Some(due) = self.pace.is_early(time) {
             self.flush()?;
+            // A time in the files may be wrong.
             if let Some(hours) = pace::hours(due.saturating_duration_since(Instant::now())) {
                 let hours = counted(hours, "hour");
                 note!("fanfare: the next datagram is due in {hours}");

@@ -95,7 +95,7 @@ pub(super) fn wait(until: Instant, stop: &Stop) -> bool {
     false
 }
 
-/// Returns the hours of a pause of at least one: a time of the files may be wrong.
+/// Returns the whole hours of a pause, or `None` if it is shorter than one.
 pub(super) fn hours(pause: Duration) -> Option<u64> {
     Some(pause.as_secs() / 3_600).filter(|hours| *hours > 0)
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_of_hours_is_long() {
+    fn a_pause_is_counted_in_whole_hours() {
         let pauses = [3_599, 3_600, 7_300].map(Duration::from_secs);
         assert_eq!(pauses.map(hours), [None, Some(1), Some(2)]);
     }

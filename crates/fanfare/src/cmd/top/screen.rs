@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// The time to wait for a key before signals are polled.
 const LOOK: Duration = Duration::from_millis(100);
-/// The time that the screen has for its end.
+/// The time within which the screen ends by itself after a signal.
 const GRACE: Duration = Duration::from_secs(1);
 /// Columns and lines of a frame without a terminal.
 const SIZE: (u16, u16) = (100, 40);
@@ -49,8 +49,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts a thread that ends the process when a signal has come or the terminal is gone, and the
-/// screen has not ended it: at a terminal that is gone, `event::poll` reads forever.
+/// Starts a thread that ends the process if the screen does not end it after a signal, or after the
+/// end of the terminal: without a terminal, `event::poll` reads forever.
 fn end_with_terminal(stop: Stop) -> std::io::Result<()> {
     let watch = move || {
         while !stop.is_raised() && std::io::stdin().is_terminal() {

@@ -474,8 +474,8 @@ fn a_line_that_is_heard_for_the_first_time_far_behind_makes_no_second_reset() {
         ))));
     }
     all.extend(told(channel.finish()));
-    // The number of the SequenceReset may be of the run. What is told next is as ever: A has left
-    // numbers out.
+    // The SequenceReset makes no second reset, as its number may be of the new run. The gap is that
+    // of the numbers that A has left out.
     let expected = [
         vec!["reset 1 true".to_owned()],
         quoted(1..=2, 51),

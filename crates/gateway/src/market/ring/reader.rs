@@ -251,8 +251,8 @@ impl EventReader {
         self.records.lacks_some
     }
 
-    /// Returns whether it was overtaken since the last call. A log that is replayed may lack
-    /// events, too.
+    /// Returns whether it was overtaken since the last call. Events that a replayed log lacks do
+    /// not count.
     pub(crate) const fn take_overtaken(&mut self) -> bool {
         std::mem::replace(&mut self.records.was_overtaken, false)
     }

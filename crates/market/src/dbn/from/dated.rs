@@ -1,4 +1,5 @@
-//! The symbols of a stream of several days, in which a number may be another instrument each day.
+//! The symbols of a stream of several days, in which a number may stand for another instrument each
+//! day.
 
 use crate::event::{Event, InstrumentId};
 use std::collections::{HashMap, HashSet};
@@ -16,7 +17,7 @@ pub(super) struct Dated {
     pub(super) to: u64,
 }
 
-/// The numbers that are several instruments.
+/// The numbers that stand for several instruments.
 #[derive(Debug, Default)]
 pub(super) struct ByDay {
     all: Vec<Dated>,
@@ -25,7 +26,7 @@ pub(super) struct ByDay {
 }
 
 impl ByDay {
-    /// Keeps the numbers that are several instruments.
+    /// Returns the numbers of a list that stand for several instruments.
     pub(super) fn new(mut all: Vec<Dated>) -> Self {
         let (mut first, mut several) = (HashMap::new(), HashSet::new());
         for own in &all {
@@ -37,7 +38,7 @@ impl ByDay {
         Self { all, day: None }
     }
 
-    /// Changes the numbers to the instruments of the day of a record, if the record before was of
+    /// Maps the numbers to the instruments of the day of a record, if the record before was of
     /// another day. Numbers without an instrument on that day keep theirs.
     pub(super) fn apply(&mut self, time: u64, numbers: &mut HashMap<u32, InstrumentId>) {
         if self.all.is_empty() || time == Event::NO_TIME {

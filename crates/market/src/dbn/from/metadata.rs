@@ -20,7 +20,7 @@ const BY_SYMBOL: u8 = 1;
 #[derive(Debug)]
 pub(super) struct Metadata {
     pub(super) version: u8,
-    /// The symbols of numbers.
+    /// The symbols of each `instrument_id`, with their days.
     pub(super) symbols: Vec<Named>,
 }
 

@@ -128,6 +128,7 @@ pub struct FromDbn {
     at: u64,
     /// The instruments by `instrument_id`.
     numbers: HashMap<u32, InstrumentId>,
+    /// The instruments of each day, for numbers that stand for several.
     days: ByDay,
     seen: Vec<Seen>,
     /// The last event, which is held back because a record without a change may end its message.
@@ -181,7 +182,7 @@ impl FromDbn {
         self.counts
     }
 
-    /// Returns the position of the next record, or of the metadata, in bytes from 0.
+    /// Returns the position of the next record, or of the metadata, in bytes from the beginning.
     pub const fn position(&self) -> u64 {
         self.at
     }
@@ -656,8 +657,8 @@ impl Tick {
     }
 }
 
-/// Returns the time of arrival of a record of an instrument, or else of its event, or
-/// [`Event::NO_TIME`] for others.
+/// Returns the time of arrival of a record of an instrument, or that of its event if the arrival is
+/// unknown. Returns [`Event::NO_TIME`] for other records.
 fn time(head: Head, record: Bytes<'_>) -> u64 {
     let received = match head.rtype {
         rtype::MBO => record.u64(40),

@@ -289,8 +289,8 @@ struct Unechoed {
     is_deserted: bool,
 }
 
-/// Waits while too many samples are in flight. An echo is lost if it does not come within a second,
-/// or while a topic has no subscriber. Returns the time waited.
+/// Waits while too many samples are in flight. An echo counts as lost after a second, or at once
+/// while a topic has no subscriber. Returns the time waited.
 fn wait_for_room(
     publisher: &Publisher,
     in_flight: u64,

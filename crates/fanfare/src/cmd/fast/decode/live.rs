@@ -5,7 +5,7 @@ use super::sink::Sink;
 use super::{Args, Outcome, decoder};
 use crate::plural::counted;
 use crate::print::note;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use fanfare_engine::clock::Clock;
 use fanfare_engine::feed::{LineConfig, OpenError, Receiver, ReceiverConfig};
 use fanfare_engine::stop::Stop;
@@ -78,11 +78,6 @@ fn open(args: &Args, groups: &[SocketAddrV4], sink: &Sink) -> Result<Receiver> {
     };
     let receiver = match Receiver::open(config, decoder(args, sink.program())) {
         Err(OpenError::Channel(error)) => return Err(refused(error)),
-        Err(OpenError::Line { line, source }) => {
-            let (group, interface) = (line.address, line.interface);
-            let what = || format!("cannot receive {group} on {interface}");
-            return Err(source).with_context(what);
-        }
         other => other?,
     };
     if let Some(small) = receiver.small_buffer() {

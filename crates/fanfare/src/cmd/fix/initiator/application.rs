@@ -69,7 +69,7 @@ struct Counts {
 
 /// The end of a connection without an answer to the Logon, as acceptors end those of strangers.
 const UNANSWERED: &str = "the connection was closed before the answer to our Logon: the \
-    counterparty may not know the BeginString or the CompIDs, or require TLS";
+    counterparty may not know the BeginString or the CompIDs, or may require TLS";
 
 /// Messages sent in one duty cycle.
 const BATCH: usize = 256;

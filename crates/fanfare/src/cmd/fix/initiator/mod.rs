@@ -133,7 +133,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns when the hours of a session begin, or `None` within them.
+/// Returns the time at which the hours of a session begin, or `None` within them.
 fn opening(config: &Config, now: UtcTimestamp) -> Option<UtcTimestamp> {
     let schedules = [&config.schedule, &config.logon_schedule];
     let closed = schedules.into_iter().flatten();

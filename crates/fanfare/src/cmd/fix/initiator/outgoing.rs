@@ -30,9 +30,9 @@ pub(super) struct Outgoing {
 const WAITING: usize = 256;
 /// The longest line, bytes.
 const MAX_LINE: usize = 1 << 20;
-/// The most bytes in the fields of a message. With the session's own header it is not longer than
-/// what a session receives by default, 64 KiB: a longer one would end the session each time that it
-/// is sent.
+/// The most bytes in the fields of a message. With the session's own header, such a message has at
+/// most the 64 KiB that a session receives by default: a longer one would end the session each time
+/// that it is sent.
 const MAX_FIELDS: usize = 60 << 10;
 const SOH: u8 = 1;
 

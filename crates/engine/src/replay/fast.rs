@@ -118,9 +118,9 @@ struct Request<'a> {
     /// MsgSeqNum(34) of the next message to be sent.
     next: u64,
     is_logged_on: bool,
-    /// The time from which the timeout counts: that of the logon, or of the last message of the
-    /// range. At most as many messages as were requested extend the timeout; others, such as
-    /// Heartbeat(0), do not.
+    /// The start of the timeout: the time of the logon, or of the last message of the range. Other
+    /// messages, such as Heartbeat(0), do not extend the timeout, and messages of the range extend
+    /// it at most as often as messages were requested.
     since: Instant,
     /// The number of messages that may still extend the timeout.
     extensions: u32,

@@ -41,8 +41,8 @@ pub(crate) fn read(path: &Path) -> Result<Config> {
     Ok(config)
 }
 
-/// Refuses to write a file that the gateway reads: that of the configuration, of the users, or of
-/// the replay.
+/// Checks that no output of the gateway is one of its inputs: the configuration, the file of users,
+/// or what is replayed.
 pub(crate) fn check_outputs(config: &Config, file: Option<&Path>) -> Result<()> {
     let replay = config.replay.as_ref().map(|replay| replay.path());
     let users = config.users_file.as_deref();

@@ -128,8 +128,8 @@ pub struct Config {
     pub queue_offline: bool,
     /// The size of the largest message that is received, in bytes. A longer one ends the session,
     /// with a Logout(5) that states its length and the limit: a resent message would be as long.
-    /// The limit is that of the [`Scratch`](super::Scratch), which is made with the largest
-    /// `max_message` of its sessions.
+    /// Sessions that share a [`Scratch`](super::Scratch) have the limit of the `Scratch`, which is
+    /// the largest `max_message` among them.
     pub max_message: usize,
     /// The length of the longest CompID, SubID or LocationID that is accepted in a header, in
     /// bytes. Those of the session itself may be longer. A Logon(A) with a longer one ends the

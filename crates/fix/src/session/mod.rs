@@ -147,8 +147,8 @@ pub enum State {
 /// A FIX session: see the [module](self) for how it is driven.
 ///
 /// A session allocates nothing after warm-up, except while messages are missing, are sent again,
-/// or wait for a limited rate or the next logon. It has no receive buffer: its memory is that of
-/// its configuration and its store. One thread at a time uses it.
+/// or wait for a limited rate or the next logon. It has no receive buffer: its memory
+/// consists of its configuration and its store. One thread at a time uses it.
 #[derive(Debug)]
 pub struct Session<S> {
     config: Config,

@@ -287,7 +287,7 @@ impl TypeArgs {
 
     /// Refuses options that these templates do not support.
     fn check(&self, mapping: &Mapping) -> Result<()> {
-        // Without --key, the only key may be that of a split template, which is another field.
+        // A split template has a key of its own, whatever its other fields are.
         let is_keyed = |of: &TemplateType| match &self.key {
             Some(field) => of.is_keyed_by(field),
             None => of.is_keyed(),

@@ -143,8 +143,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(exit_code(demo.figures.is_ok()))
 }
 
-/// Opens the file of the page, so that one that cannot be written is found before the parts run. A
-/// page that is there stays until the new one is written.
+/// Opens the file of the page before the parts run, so that an error is reported at once. An
+/// existing page is kept until the new one is written.
 fn prepare(file: &Path) -> Result<()> {
     let opened = File::options().append(true).create(true).open(file);
     opened.with_context(|| cannot_write(file))?;

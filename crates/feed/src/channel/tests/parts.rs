@@ -136,7 +136,7 @@ fn arrivals(sent: &[(u64, Vec<Vec<u8>>)], ways: &[Way]) -> Vec<(u64, Line, usize
     all
 }
 
-/// All that a channel tells: its events, and its counters but those of decoding.
+/// The output of a channel: its events, and its counters except those of decoding.
 #[derive(Debug, PartialEq)]
 struct Told {
     events: Vec<String>,
@@ -145,7 +145,7 @@ struct Told {
     lines: Vec<LineStats>,
 }
 
-/// Receives the packets, as they are or by their parts.
+/// Receives each packet as one datagram, or each of its parts as a datagram of its own.
 fn deliver(
     mut channel: Channel,
     sent: &[(u64, Vec<Vec<u8>>)],

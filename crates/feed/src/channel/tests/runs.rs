@@ -56,8 +56,8 @@ fn many_messages_may_follow_the_first_reset_of_a_feed_and_later_ones() {
                 true => keeping(TEMPLATES, config),
                 false => channel(config),
             };
-            // The packet of the first reset is decoded as it is delivered, that of the second one
-            // is decoded when it arrives.
+            // The packet with the first reset is decoded during delivery, the packet with the
+            // second reset at its arrival.
             let packets = [
                 [quotes(101, 50, 2), restart(104, 51, 8)].concat(),
                 restart(10, 52, 0),

@@ -21,7 +21,7 @@ pub enum Mended {
     Segment,
     /// A missing segment was replaced by one without events.
     Hole,
-    /// A checkpoint that is unreadable, or behind the last event, was removed: the one before it is
+    /// A checkpoint that is unreadable, or beyond the last event, was removed: the one before it is
     /// used.
     Checkpoint,
 }
@@ -66,7 +66,7 @@ pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
         end.run = end.run.filter(|run| run.number > 0).or(before);
     }
     for view in listing.views {
-        // A start removes those behind the last event, too: their numbers are used again.
+        // A start removes those beyond the last event, too: their numbers are used again.
         if view < end.next && matches!(Known::read(folder, view), Ok(Some(_))) {
             continue;
         }

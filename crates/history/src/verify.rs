@@ -266,7 +266,7 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
                 self.found.checkpoints += 1;
                 return Ok(());
             }
-            Ok(Some(_)) => "checkpoint behind the last event: the end of the log is missing",
+            Ok(Some(_)) => "checkpoint beyond the last event: the end of the log is missing",
             Ok(None) | Err(LogError::BadSegment { .. } | LogError::Version { .. }) => {
                 "unreadable checkpoint: the one before it is used"
             }

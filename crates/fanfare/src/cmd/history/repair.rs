@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             (Mended::Segment, None) => say!("{path}: written anew"),
             (Mended::Hole, _) => say!("{path}: was missing, and has no events"),
             (Mended::Checkpoint, _) => {
-                say!("{path}: checkpoint removed, damaged or behind the last event");
+                say!("{path}: checkpoint removed, damaged or beyond the last event");
             }
         }
     }

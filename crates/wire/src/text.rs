@@ -89,6 +89,48 @@ impl Display for Escaped<'_> {
     }
 }
 
+/// Returns the text that [`Escaped::text`] displays as `shown`, or `None` if it displays none so:
+/// `shown` has an unsafe character, or a backslash that begins no escape of [`Escaped`]. Allocates
+/// the text.
+///
+/// ```
+/// use fanfare_wire::text::unescape;
+/// assert_eq!(unescape(r"a\u{1b}[2J\n\\").as_deref(), Some("a\x1b[2J\n\\"));
+/// assert_eq!(unescape(r"a\b"), None);
+/// ```
+#[must_use]
+pub fn unescape(shown: &str) -> Option<String> {
+    let mut text = String::with_capacity(shown.len());
+    let mut rest = shown;
+    while let Some((plain, escape)) = rest.split_once('\\') {
+        text.push_str(plain);
+        let (char, behind) = escaped_char(escape)?;
+        text.push(char);
+        rest = behind;
+    }
+    text.push_str(rest);
+    // A character has one form: neither `\u{41}` nor a control character as it is.
+    (Escaped::text(&text).to_string() == shown).then_some(text)
+}
+
+/// Returns the character of an escape behind its backslash, and the text that follows.
+fn escaped_char(escape: &str) -> Option<(char, &str)> {
+    if let Some(number) = escape.strip_prefix("u{") {
+        let (digits, behind) = number.split_once('}')?;
+        let number = u32::from_str_radix(digits, 16).ok()?;
+        return Some((char::from_u32(number)?, behind));
+    }
+    let mut chars = escape.chars();
+    let char = match chars.next()? {
+        '\\' => '\\',
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        _ => return None,
+    };
+    Some((char, chars.as_str()))
+}
+
 /// Text for display, whose [unsafe characters](is_unsafe) are escaped as by [`Escaped`].
 /// Backslashes are unchanged, so that text that is already escaped stays the same.
 ///
@@ -191,7 +233,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Parses what [`Escaped`] shows, in a slow and simple way.
-    fn unescaped(text: &str) -> Vec<u8> {
+    fn bytes_of(text: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut rest = text;
         while let Some(char) = rest.chars().next() {
@@ -240,7 +282,13 @@ mod tests {
         ) {
             let shown = Escaped::new(&bytes).to_string();
             prop_assert!(!shown.chars().any(is_unsafe), "{shown:?}");
-            prop_assert_eq!(unescaped(&shown), bytes);
+            prop_assert_eq!(bytes_of(&shown), bytes);
+        }
+
+        #[test]
+        fn what_is_escaped_is_read_again(text in nasty()) {
+            let shown = Escaped::text(&text).to_string();
+            prop_assert_eq!(unescape(&shown), Some(text));
         }
 
         #[test]
@@ -261,6 +309,15 @@ mod tests {
             prop_assert!(!filtered.chars().any(is_unsafe), "{filtered:?}");
             let read: Vec<String> = serde_json::from_str(&filtered).unwrap();
             prop_assert_eq!(&read, &[text]);
+        }
+    }
+
+    #[test]
+    fn what_no_text_is_shown_as_is_not_read() {
+        let escapes = r"\ a\ \b \' \x41 \u \u{ \u{} \u{1b \u{g} \u{a} \u{41} \u{01b} \u{1B} \u{+1b}
+            \u{d800} \u{110000}";
+        for wrong in escapes.split_whitespace().chain(["a\n", "\u{202e}"]) {
+            assert_eq!(unescape(wrong), None, "{wrong:?}");
         }
     }
 

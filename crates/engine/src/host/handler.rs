@@ -102,6 +102,13 @@ pub trait Handler: Send {
         let _ = (address, why);
     }
 
+    /// Handles a connection of an initiator's `session` to one of its hosts that could not be made;
+    /// another attempt follows. The default implementation calls `on_refused`.
+    fn on_unconnected(&mut self, session: &SessionId, address: SocketAddr, why: &Refusal) {
+        let _ = session;
+        self.on_refused(address, why);
+    }
+
     /// Handles a panic of a call of this handler, with its `message`. `session` is the session of
     /// the call, and for [`on_turn`](Self::on_turn) the one that the call took last. The session is
     /// logged out, and `on_disconnect` follows. The message of the call does not count as received.

@@ -606,12 +606,14 @@ impl<H: Handler> Host<H> {
                     }
                     Err(error) => {
                         connector.lost(now.mono);
-                        self.bench.handler.refused(peer, &error.into());
+                        let id = &hosted.session.config().id;
+                        self.bench.handler.unconnected(id, peer, &error.into());
                     }
                 }
             }
             Attempt::Failed { to, error, .. } => {
-                self.bench.handler.refused(to, &error.into());
+                let id = &hosted.session.config().id;
+                self.bench.handler.unconnected(id, to, &error.into());
             }
         }
         1

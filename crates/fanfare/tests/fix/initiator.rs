@@ -147,7 +147,10 @@ fn certificates_have_to_be_right_on_both_sides() {
     } = finish(other, ORDERS);
     assert_eq!(code, 1, "{said}");
     let last = said.lines().last().unwrap();
-    assert!(last.contains("not valid for name"), "{said}");
+    let begin = format!("not logged on for 15 s: FIX.4.4:TW->ISLD: {}: ", host[0]);
+    let (_, why) = last.split_once(&begin).unwrap_or_else(|| panic!("{said}"));
+    let ends = why.contains("not valid for name") && why.ends_with("; connection lost");
+    assert!(ends, "{said}");
     let absent = right.replace("client.key", "absent.key");
     let Said {
         code, err: said, ..
@@ -188,6 +191,18 @@ fn a_logon_without_an_answer_is_told_with_what_may_be_wrong() {
     let mut started = start_with("stranger", &settings, &["--stay"]);
     let expected = "FIX.4.2:TW->ISLD: the connection was closed before the answer to our Logon";
     started.running.tells(expected);
+}
+
+#[test]
+fn each_session_names_the_host_that_it_does_not_reach() {
+    let host = nobody();
+    let sessions = "[SESSION]\nBeginString=FIX.4.2\n[SESSION]\nBeginString=FIX.4.4\n";
+    let settings = settings(&[host], "") + sessions;
+    let mut started = start_with("unconnected", &settings, &["--stay"]);
+    for version in ["FIX.4.2", "FIX.4.4"] {
+        let expected = format!("{version}:TW->ISLD: {host}: Connection refused");
+        started.running.tells(&expected);
+    }
 }
 
 #[test]

@@ -607,17 +607,17 @@ fn a_name_that_can_be_read_two_ways_is_asked_for() {
         "{}",
         said.err
     );
-    let said = run(
-        &[
-            "import",
-            "--into",
-            into,
-            "--session",
-            "FIX.4.4:BUY->SELL:Q1",
-        ],
-        &files,
-    );
-    assert_eq!(said.code, 0, "{}", said.err);
+    // A name is printed as it is given; the store has it without escapes.
+    for (name, identity) in [
+        ("FIX.4.4:BUY->SELL:Q1", "FIX.4.4:BUY->SELL:Q1"),
+        (r"FIX.4.4:BUY\\2/A->SELL//B", r"FIX.4.4:BUY\2/A->SELL//B"),
+    ] {
+        let said = run(&["import", "--into", into, "--session", name], &files);
+        assert_eq!(said.code, 0, "{}", said.err);
+        let begin = format!("{name}: 3 messages in ");
+        assert!(said.out.starts_with(&begin), "{}", said.out);
+        assert!(folder_for(base.0.path(), identity).is_dir(), "{identity}");
+    }
 }
 
 #[test]
@@ -628,15 +628,17 @@ fn what_no_session_can_continue_with_is_not_imported() {
         quickfix(old.path(), "FIX.4.4-BUY-SELL", is_java);
         let file = |end: &str| old.path().join(format!("FIX.4.4-BUY-SELL.{end}"));
         let into = base.0.path().to_str().unwrap();
-        for name in [
-            "BUY->SELL",
-            "FIX.4.9:BUY->SELL",
-            "FIX.4.4:BUY",
-            "FIX.4.4:->SELL",
+        for (name, why) in [
+            ("BUY->SELL", "unknown version at byte 0"),
+            ("FIX.4.9:BUY->SELL", "unknown version at byte 0"),
+            ("FIX.4.4:BUY", "`->` is missing at byte 11"),
+            ("FIX.4.4:->SELL", "empty CompID at byte 8"),
+            ("FIX.4.4:BUY->SELL->BUY", "`>` within an ID at byte 18"),
         ] {
             let args = ["import", "--into", into, "--session", name];
             let said = run(&args, &file("body"));
             assert_eq!(said.code, 2, "{name}: {}", said.err);
+            assert!(said.err.contains(why), "{}", said.err);
         }
         let no_folder = file("session");
         let args = ["import", "--into", no_folder.to_str().unwrap()];

@@ -1,9 +1,13 @@
 //! The identity of a session: version, CompIDs and the other IDs that tell sessions apart.
 
+mod parse;
+
 use std::fmt;
 
 use fanfare_wire::Precision;
 use fanfare_wire::text::Escaped;
+
+pub use parse::{SessionIdError, SessionIdFault};
 
 /// A version of the session protocol: the BeginString(8) of every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -236,7 +240,7 @@ impl SessionId {
 
 impl fmt::Display for SessionId {
     /// Formats as `VERSION:SENDER->TARGET`. Counterparties choose their IDs, so these are
-    /// [`Escaped`].
+    /// [`Escaped`]. [`FromStr`](std::str::FromStr) parses this form.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_id(f, self, |f, id| write!(f, "{}", Escaped::text(id)))
     }

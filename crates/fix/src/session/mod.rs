@@ -104,7 +104,7 @@ pub use config::{
 };
 pub use event::{AppMessage, DisconnectReason, Event, LogonFault, SendError, WRONG_CREDENTIALS};
 pub use hook::{AdminHook, AdminMessage};
-pub use identity::{ApplVerId, SessionId, SubIds, Version};
+pub use identity::{ApplVerId, SessionId, SessionIdError, SessionIdFault, SubIds, Version};
 pub use ids::FieldTooLong;
 pub use inbound::{Scratch, Step};
 pub use memory::{MemoryLimits, MemoryStore};
@@ -147,8 +147,8 @@ pub enum State {
 /// A FIX session: see the [module](self) for how it is driven.
 ///
 /// A session allocates nothing after warm-up, except while messages are missing, are sent again,
-/// or wait for a limited rate or the next logon. It has no receive buffer: its memory
-/// consists of its configuration and its store. One thread at a time uses it.
+/// or wait for a limited rate or the next logon. It has no receive buffer: its memory consists of
+/// its configuration and its store. One thread at a time uses it.
 #[derive(Debug)]
 pub struct Session<S> {
     config: Config,

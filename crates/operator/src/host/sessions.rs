@@ -6,9 +6,10 @@ use crate::command::{Field, Form};
 use crate::error::{OperatorError, Outcome};
 use crate::row::Row;
 use fanfare_engine::host::{HostError, SessionInfo, Steer};
-use fanfare_fix::session::{Role, SECOND, SessionId, State, Version};
+use fanfare_fix::session::{Role, SECOND, SessionId, SessionIdError, State};
 use fanfare_wire::text::Escaped;
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::time::Duration;
 
 const WANTED: Field = Field::text(
@@ -230,13 +231,7 @@ fn set_seq(operator: &HostOperator, ask: &Ask) -> Outcome {
 }
 
 fn add(operator: &HostOperator, ask: &Ask) -> Outcome {
-    let name = ask.text("session").unwrap_or_default();
-    let id = read(name).ok_or_else(|| {
-        let name = Escaped::text(name);
-        OperatorError::usage(format!(
-            "{name} is not the name of a session: expected one like FIX.4.4:OURS->THEIRS"
-        ))
-    })?;
+    let id = plain(ask.text("session").unwrap_or_default()).map_err(OperatorError::usage)?;
     match operator.host.make(None, &id).wait_for(PATIENCE) {
         Ok(made) => Ok(json!({ "session": made.to_string() })),
         Err(error) => Err(failed(&error)),
@@ -251,13 +246,19 @@ fn remove(operator: &HostOperator, ask: &Ask) -> Outcome {
     }
 }
 
-/// Parses a session without SubIDs, as it is printed.
-fn read(text: &str) -> Option<SessionId> {
-    let (version, names) = text.split_once(':')?;
-    let (sender, target) = names.split_once("->")?;
-    let is_name = |name: &str| !name.is_empty() && !name.contains(['/', ':', '>']);
-    let version = Version::parse(version.as_bytes())?;
-    (is_name(sender) && is_name(target)).then(|| SessionId::new(version, sender, target))
+/// Parses a session as it is printed, which must have no SubIDs, LocationIDs and qualifier. The
+/// error is the sentence for the operator.
+fn plain(name: &str) -> Result<SessionId, String> {
+    let wrong = |why: &dyn Display| format!("session {}: {why}", Escaped::text(name));
+    let id: SessionId = name
+        .parse()
+        .map_err(|error: SessionIdError| wrong(&error))?;
+    match id.sub {
+        None => Ok(id),
+        Some(_) => Err(wrong(
+            &"expected CompIDs alone, such as FIX.4.4:OURS->THEIRS",
+        )),
+    }
 }
 
 fn failed(error: &HostError) -> OperatorError {
@@ -275,20 +276,24 @@ fn failed(error: &HostError) -> OperatorError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fanfare_fix::session::Version;
 
     #[test]
-    fn a_session_is_read_as_it_is_printed() {
+    fn a_session_to_be_added_is_named_as_it_is_printed_by_its_comp_ids() {
         let id = SessionId::new(Version::Fix44, "OURS", "THEIRS");
-        assert_eq!(read(&id.to_string()), Some(id));
-        for wrong in [
-            "",
-            "A->B",
-            "FIX.4.9:A->B",
-            "FIX.4.4:A",
-            "FIX.4.4:->B",
-            "FIX.4.4:A->B/C",
+        assert_eq!(plain(&id.to_string()), Ok(id));
+        for (wrong, why) in [
+            ("FIX.4.9:A->B", "unknown version at byte 0"),
+            (
+                "FIX.4.4:A->\n",
+                "not escaped as in the display of a session at byte 11",
+            ),
+            ("FIX.4.4:A->B/C", "expected CompIDs alone"),
+            ("FIX.4.4:A->B:1", "expected CompIDs alone"),
         ] {
-            assert_eq!(read(wrong), None, "{wrong}");
+            let told = plain(wrong).unwrap_err();
+            let begin = format!("session {}: ", Escaped::text(wrong));
+            assert!(told.starts_with(&begin) && told.contains(why), "{told}");
         }
     }
 }

@@ -71,6 +71,17 @@ impl<H: Handler> Guarded<H> {
     pub(in crate::host) fn refused(&mut self, address: SocketAddr, why: &Refusal) {
         self.call(None, |handler| handler.on_refused(address, why));
     }
+
+    pub(in crate::host) fn unconnected(
+        &mut self,
+        session: &SessionId,
+        address: SocketAddr,
+        why: &Refusal,
+    ) {
+        self.call(Some(session), |handler| {
+            handler.on_unconnected(session, address, why);
+        });
+    }
 }
 
 /// Whether a connection continues.

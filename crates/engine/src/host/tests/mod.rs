@@ -16,6 +16,7 @@ mod sub_ids;
 mod templates;
 #[cfg(feature = "tls")]
 mod tls;
+mod unconnected;
 
 use super::*;
 use crate::agent::Agent;
@@ -130,6 +131,10 @@ impl Handler for Diary {
 
     fn on_refused(&mut self, _: SocketAddr, why: &Refusal) {
         self.lines.push(why.to_string());
+    }
+
+    fn on_unconnected(&mut self, session: &SessionId, address: SocketAddr, why: &Refusal) {
+        self.lines.push(format!("{session} to {address}: {why}"));
     }
 
     fn on_panic(&mut self, session: Option<&SessionId>, message: &str) {

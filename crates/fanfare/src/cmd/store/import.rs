@@ -2,7 +2,6 @@
 
 use crate::plural::counted;
 use crate::print::say;
-use crate::usage::misuse;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::clock::Clock;
@@ -36,7 +35,7 @@ pub(crate) struct Args {
     /// The session as `fanfare store list` names it, if the files' name is ambiguous:
     /// FIX.4.4:BUY->SELL, FIX.4.4:BUY/SUB->SELL, FIX.4.4:BUY->SELL:QUALIFIER.
     #[arg(long, value_name = "NAME")]
-    session: Option<String>,
+    session: Option<SessionId>,
     /// One JSON object: {"session", "path", "messages", "lost", "set_back",
     /// "next_sender", "next_target"}.
     #[arg(long)]
@@ -49,13 +48,10 @@ of creation. The engine must not run; its files are not changed. Passwords are m
 incomplete message is counted, and a resend has a gap fill in its place.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    if let Some(name) = args.session.as_deref().filter(|name| !is_name(name)) {
-        misuse!("--session {name}: expected VERSION:SENDER->TARGET, such as FIX.4.4:BUY->SELL");
-    }
     let prefix = without_suffix(&args.from);
     let mut store = QuickFixStore::open(&prefix)?;
-    let name = match &args.session {
-        Some(name) => name.clone(),
+    let session = match &args.session {
+        Some(session) => session.clone(),
         None => named(&prefix).with_context(|| {
             let from = prefix.display();
             format!(
@@ -75,13 +71,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let created = created
         .transpose()?
         .unwrap_or_else(|| Clock::new().read().utc);
+    let name = session.store_name();
     let folder = folder_for(&args.into, &name);
     let done = import(&mut store, &folder, &name, created)?;
     if args.json {
         say!(
             "{}",
             json!({
-                "session": name,
+                "session": session.to_string(),
                 "path": folder.to_string_lossy(),
                 "messages": done.messages,
                 "lost": done.lost,
@@ -93,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     say!(
-        "{name}: {} in {}",
+        "{session}: {} in {}",
         counted(done.messages, "message"),
         folder.display()
     );
@@ -122,24 +119,12 @@ fn without_suffix(path: &Path) -> PathBuf {
     ends.map_or_else(|| path.to_owned(), PathBuf::from)
 }
 
-/// Returns whether a session can have this name.
-fn is_name(name: &str) -> bool {
-    let parts = name.split_once(':').and_then(|(version, ids)| {
-        let (sender, target) = ids.split_once("->")?;
-        Some((version, sender, target))
-    });
-    parts.is_some_and(|(version, sender, target)| {
-        let version = Version::parse(version.as_bytes());
-        version.is_some() && !sender.is_empty() && !target.is_empty()
-    })
-}
-
 /// Returns the session of files named `VERSION-SENDER-TARGET`, if the name is unambiguous.
-fn named(prefix: &Path) -> Option<String> {
+fn named(prefix: &Path) -> Option<SessionId> {
     let name = prefix.file_name()?.to_str()?;
     let mut parts = name.split('-');
     let (version, sender, target) = (parts.next()?, parts.next()?, parts.next()?);
     let is_all = parts.next().is_none() && !sender.is_empty() && !target.is_empty();
     let version = Version::parse(version.as_bytes()).filter(|_| is_all)?;
-    Some(SessionId::new(version, sender, target).store_name())
+    Some(SessionId::new(version, sender, target))
 }

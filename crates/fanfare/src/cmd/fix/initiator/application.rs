@@ -16,7 +16,10 @@ use fanfare_fix::session::{
     AppMessage, DisconnectReason, Event, Now, SECOND, SendError, SessionId, StoreError,
 };
 use fanfare_wire::UtcTimestamp;
-use std::io::ErrorKind;
+use fanfare_wire::text::Escaped;
+use std::fmt::Display;
+use std::io::{self, ErrorKind};
+use std::mem::take;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
@@ -46,8 +49,6 @@ pub(super) struct Application {
     counts: Counts,
     /// Why the last connection ended, or was not made.
     trouble: String,
-    /// Why the handshake of TLS failed, until the end of its connection.
-    refused: Option<String>,
     failure: Option<anyhow::Error>,
 }
 
@@ -56,6 +57,8 @@ struct Hosted {
     id: SessionId,
     key: SessionKey,
     is_up: bool,
+    /// Why TLS failed on its connection, until the end of that.
+    broken: Option<String>,
 }
 
 /// Counts for the report.
@@ -95,7 +98,6 @@ impl Application {
             busy_at: None,
             counts: Counts::default(),
             trouble: String::new(),
-            refused: None,
             failure: None,
         }
     }
@@ -104,19 +106,25 @@ impl Application {
     pub(super) fn add(&mut self, id: SessionId, key: SessionKey, opens: Option<UtcTimestamp>) {
         if let Some(opens) = opens {
             // To the second.
-            let opens = format!("{opens:.17} UTC");
-            self.trouble = format!("{id}: outside the session's hours, which begin at {opens}");
-            logs::session(LogLevel::Warn, &id, &self.trouble);
+            let why = format!("outside the session's hours, which begin at {opens:.17} UTC");
+            self.note_trouble(LogLevel::Warn, &id, why);
         }
-        let is_up = false;
-        self.sessions.push(Hosted { id, key, is_up });
+        self.sessions.push(Hosted {
+            id,
+            key,
+            is_up: false,
+            broken: None,
+        });
     }
 
-    /// Notes whether a session is logged on, and returns whether it was.
-    fn set_up(&mut self, key: SessionKey, is_up: bool) -> bool {
-        let mut sessions = self.sessions.iter_mut();
-        let session = sessions.find(|session| session.key == key);
-        session.is_some_and(|session| std::mem::replace(&mut session.is_up, is_up))
+    fn hosted(&mut self, key: SessionKey) -> Option<&mut Hosted> {
+        self.sessions.iter_mut().find(|session| session.key == key)
+    }
+
+    /// Notes and logs why a session is not logged on.
+    fn note_trouble(&mut self, level: LogLevel, id: &SessionId, why: impl Display) {
+        self.trouble = format!("{id}: {why}");
+        logs::session(level, id, &self.trouble);
     }
 
     /// Ends the run and prints its totals.
@@ -301,7 +309,9 @@ impl Handler for Application {
     }
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
-        self.set_up(peer.key(), true);
+        if let Some(session) = self.hosted(peer.key()) {
+            session.is_up = true;
+        }
         self.busy_at = Some(peer.now().mono);
         logs::session(
             LogLevel::Info,
@@ -311,20 +321,28 @@ impl Handler for Application {
     }
 
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
-        let was_up = self.set_up(peer.key(), false);
-        let refused = self.refused.take();
-        let ended = match reason {
-            DisconnectReason::ConnectionLost if !was_up && refused.is_none() => {
-                format!("{}: {UNANSWERED}", peer.id())
-            }
-            _ => format!("{}: {reason}", peer.id()),
+        let session = self.hosted(peer.key());
+        let (was_up, broken) = session.map_or((false, None), |session| {
+            (take(&mut session.is_up), session.broken.take())
+        });
+        let why = match (reason, broken) {
+            (_, Some(broken)) => format!("{broken}; {reason}"),
+            (DisconnectReason::ConnectionLost, None) if !was_up => UNANSWERED.to_owned(),
+            _ => reason.to_string(),
         };
-        logs::session(level_of(&reason), peer.id(), &ended);
-        // A handshake of TLS that fails is reported by both.
-        self.trouble = match refused {
-            Some(refused) => format!("{refused}; {ended}"),
-            None => ended,
-        };
+        self.note_trouble(level_of(&reason), peer.id(), why);
+    }
+
+    fn on_broken(&mut self, peer: &mut Peer<'_>, error: &io::Error) {
+        // The reason of the end says that a connection is lost, but not what TLS refused.
+        if error.kind() == ErrorKind::InvalidData
+            && let Some(address) = peer.address()
+            && let Some(session) = self.hosted(peer.key())
+        {
+            // It may quote the peer's certificate.
+            let error = error.to_string();
+            session.broken = Some(format!("{address}: {}", Escaped::text(&error)));
+        }
     }
 
     fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
@@ -348,17 +366,7 @@ impl Handler for Application {
         tracing::warn!(target: "files", "{trouble}");
     }
 
-    fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
-        let refused = format!("{address}: {why}");
-        logs::refused(&refused);
-        self.trouble.clone_from(&refused);
-        let is_tls = matches!(
-            why,
-            Refusal::Transport {
-                kind: ErrorKind::InvalidData,
-                ..
-            }
-        );
-        self.refused = is_tls.then_some(refused);
+    fn on_unconnected(&mut self, session: &SessionId, address: SocketAddr, why: &Refusal) {
+        self.note_trouble(LogLevel::Warn, session, format_args!("{address}: {why}"));
     }
 }

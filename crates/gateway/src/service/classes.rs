@@ -1,6 +1,7 @@
 //! The classes of a worker, and the links of subscriptions to them.
 
-use super::class::{Class, FEW, Link, Spec};
+use super::class::{Class, FEW, Link};
+use super::spec::Spec;
 use super::view::View;
 use fanfare_market::book::Level;
 use fanfare_market::{Event, InstrumentId};
@@ -74,12 +75,8 @@ impl Classes {
         link: Link,
     ) -> Place {
         let seen = view.open(instrument);
-        let known = seen.own.classes.iter().copied();
-        let mut known = known.filter(|number| {
-            let class = self.get(*number);
-            class.is_some_and(|class| class.spec == spec)
-        });
-        let number = match known.next() {
+        let spec_of = |number| self.get(number).map(|class| class.spec);
+        let number = match seen.own.classes.find(&spec, spec_of) {
             Some(number) => number,
             None => {
                 seen.last.reserve(FEW);
@@ -98,7 +95,8 @@ impl Classes {
                 if let Some(place) = self.all.get_mut(number as usize) {
                     *place = Some(class);
                 }
-                seen.own.classes.push(number);
+                let spec_of = |number| self.get(number).map(|class| class.spec);
+                seen.own.classes.push(number, spec, spec_of);
                 number
             }
         };
@@ -126,9 +124,9 @@ impl Classes {
             to: place,
         });
         if class.links.is_empty() {
-            let (instrument, is_due) = (class.instrument, class.is_due);
+            let (instrument, spec, is_due) = (class.instrument, class.spec, class.is_due);
             if let Some(seen) = view.get_mut(instrument) {
-                seen.own.classes.retain(|number| *number != place.class);
+                seen.own.classes.remove(place.class, &spec);
             }
             if let Some(ended) = self.all.get_mut(place.class as usize) {
                 *ended = None;

@@ -1,12 +1,13 @@
 //! A session that has requested market data, with its subscriptions.
 
 use super::bodies::BodyId;
-use super::class::{Part, Spec};
+use super::class::Part;
 use super::classes::Place;
 use super::contract::Contract;
 use super::feeds::OfFeed;
 use super::list::List;
 use super::patterns::Pattern;
+use super::spec::Spec;
 use crate::users::grant::Grant;
 use crate::users::roster::Served;
 use crate::users::{Names, Requests};
@@ -73,6 +74,10 @@ pub(crate) struct Client {
     pub(crate) subscriptions: Vec<Option<Box<Subscription>>>,
     /// The free indices of `subscriptions`.
     vacant: Vec<u32>,
+    /// Those that are free once `behind` has no parts of subscriptions that have ended.
+    released: Vec<u32>,
+    /// The number of parts of subscriptions that have ended, of which `behind` may have some.
+    lapsed: usize,
     /// The subscriptions by their [leads](Subscription::lead).
     by_request: HashMap<Box<[u8]>, u32>,
     /// Whether the session has requested market data since it logged on, granted or refused.
@@ -83,7 +88,7 @@ pub(crate) struct Client {
     pub(crate) session_requests: Vec<Box<[u8]>>,
     /// The messages of this turn.
     pub(crate) outbox: Vec<Out>,
-    /// The instruments that need a snapshot first.
+    /// The instruments that need a snapshot first. Some may be of subscriptions that have ended.
     pub(crate) behind: VecDeque<Part>,
     pub(crate) untold: BTreeSet<Untold>,
     /// The lists of instruments that are being sent, the current one first.
@@ -218,6 +223,8 @@ impl Client {
             grant,
             subscriptions: Vec::new(),
             vacant: Vec::new(),
+            released: Vec::new(),
+            lapsed: 0,
             by_request: HashMap::new(),
             has_asked: false,
             parts: 0,
@@ -238,7 +245,7 @@ impl Client {
         Served {
             conflated: self.losses.conflated,
             skipped: self.losses.skipped,
-            subscriptions: (self.subscriptions.len() - self.vacant.len()) as u64,
+            subscriptions: self.by_request.len() as u64,
         }
     }
 
@@ -311,16 +318,41 @@ impl Client {
         number
     }
 
-    /// Removes a subscription.
+    /// Removes a subscription, whose index is not used again before it is
+    /// [released](Self::release).
     pub(crate) fn remove(&mut self, number: u32) -> Option<Box<Subscription>> {
         let subscription = self.subscriptions.get_mut(number as usize)?.take()?;
-        self.vacant.push(number);
+        let parts = subscription.places.len().max(1);
         self.by_request.remove(&subscription.lead);
-        self.parts -= subscription.places.len().max(1);
-        self.behind.retain(|part| part.subscription != number);
+        self.parts -= parts;
+        self.lapsed += parts;
         self.untold.remove(&Untold::TooMany(number));
         self.untold.remove(&Untold::NoneFound(number));
         Some(subscription)
+    }
+
+    /// Releases the index of a subscription that was removed, for another one once no part in
+    /// `behind` has it. Goes through `behind` only if half of it may be of such subscriptions.
+    pub(crate) fn release(&mut self, number: u32) {
+        self.released.push(number);
+        if self.lapsed * 2 < self.behind.len() {
+            return;
+        }
+        let known = &self.subscriptions;
+        let is_known = |part: &Part| matches!(known.get(part.subscription as usize), Some(Some(_)));
+        self.behind.retain(is_known);
+        self.vacant.append(&mut self.released);
+        self.lapsed = 0;
+    }
+
+    /// Leaves out indices, in order, for a session without subscriptions, until they are
+    /// [released](Self::release).
+    pub(crate) fn skip(&mut self, numbers: impl Iterator<Item = u32>) {
+        for number in numbers {
+            let first = self.subscriptions.len() as u32;
+            self.vacant.extend(first..number);
+            self.subscriptions.resize_with(number as usize + 1, || None);
+        }
     }
 
     pub(crate) fn get(&self, number: u32) -> Option<&Subscription> {

@@ -108,8 +108,8 @@ impl Core {
         let Some(seen) = self.view.get(event.instrument) else {
             return;
         };
-        for number in &seen.own.classes {
-            if let Some(class) = self.classes.get_mut(*number) {
+        for number in seen.own.classes.iter() {
+            if let Some(class) = self.classes.get_mut(number) {
                 class.hold(event, seen);
             }
         }
@@ -130,8 +130,8 @@ impl Core {
         let Some(seen) = self.view.get(event.instrument) else {
             return;
         };
-        for number in &seen.own.classes {
-            if let Some(class) = self.classes.get_mut(*number) {
+        for number in seen.own.classes.iter() {
+            if let Some(class) = self.classes.get_mut(number) {
                 class.clear_orders();
                 // The snapshot is one of the book that follows.
                 class.is_cleared |= is_back;
@@ -149,7 +149,7 @@ impl Core {
         }
         for at in 0..seen.own.classes.len() {
             let seen = self.view.get(last.instrument);
-            let Some(&number) = seen.and_then(|seen| seen.own.classes.get(at)) else {
+            let Some(number) = seen.and_then(|seen| seen.own.classes.get(at)) else {
                 return;
             };
             if !self.classes.schedule(number, self.now) {
@@ -198,6 +198,9 @@ impl Core {
             let Some(&link) = self.classes.link(place) else {
                 return;
             };
+            if self.has_ended(&link) {
+                continue;
+            }
             let version = usize::from(link.version);
             if link.is_behind {
                 // A part without its first snapshot keeps no trades, and a range that will be
@@ -437,13 +440,16 @@ impl Core {
         let mut bodies = [None; COUNT];
         for class in 0..seen.own.classes.len() {
             let seen = self.view.get(event.instrument);
-            let Some(&number) = seen.and_then(|seen| seen.own.classes.get(class)) else {
+            let Some(number) = seen.and_then(|seen| seen.own.classes.get(class)) else {
                 return;
             };
             for place in self.classes.places(number) {
                 let Some(&link) = self.classes.link(place) else {
                     break;
                 };
+                if self.has_ended(&link) {
+                    continue;
+                }
                 let version = usize::from(link.version);
                 let Some(client) = self.client_mut(link.session) else {
                     continue;
@@ -519,8 +525,8 @@ impl Core {
             return;
         };
         seen.own.has_picture = false;
-        for number in &seen.own.classes {
-            if let Some(class) = self.classes.get_mut(*number) {
+        for number in seen.own.classes.iter() {
+            if let Some(class) = self.classes.get_mut(number) {
                 class
                     .links
                     .iter_mut()
@@ -540,7 +546,7 @@ impl Core {
         };
         for class in 0..seen.own.classes.len() {
             let seen = self.view.get(instrument);
-            let Some(&number) = seen.and_then(|seen| seen.own.classes.get(class)) else {
+            let Some(number) = seen.and_then(|seen| seen.own.classes.get(class)) else {
                 return;
             };
             self.renew(number, &last, directory);
@@ -557,6 +563,9 @@ impl Core {
             return;
         }
         let link = *link;
+        if self.has_ended(&link) {
+            return;
+        }
         if let Some(client) = self.client_mut(link.session) {
             client.behind.push_back(link.part());
         }

@@ -4,14 +4,16 @@
 //! sessions. Subscriptions that receive the same messages of an instrument form a class
 //! ([`class`]), whose updates are encoded once for each version of FIX. A subscription begins with
 //! a snapshot, and begins again with one whenever it has missed anything, so that there is one way
-//! to join ([`delivery`]).
+//! to join ([`delivery`]). Subscriptions end in slices ([`ending`]).
 
 mod bodies;
 mod class;
+mod class_list;
 mod classes;
 mod client;
 mod contract;
 mod delivery;
+mod ending;
 mod entry_types;
 mod feeds;
 mod flow;
@@ -23,6 +25,7 @@ mod patterns;
 mod replies;
 mod request;
 mod securities;
+mod spec;
 mod subscribe;
 #[cfg(test)]
 mod tests;
@@ -45,6 +48,7 @@ use bodies::{Bodies, BodyId, Writers};
 use classes::{Classes, NOWHERE};
 use client::Client;
 use delivery::Sender;
+use ending::Ending;
 use fanfare_engine::host::{Peer, Peers, SessionKey};
 use fanfare_fix::session::AppMessage;
 use fanfare_history::FeedInfo;
@@ -120,6 +124,8 @@ struct Core {
     with_patterns: BTreeSet<(u32, u32)>,
     /// The instruments with subscriptions that were renamed while patterns are looked up.
     renamed: HashSet<InstrumentId>,
+    /// The subscriptions that have ended, and whose parts are still to be removed.
+    ending: Ending,
     /// Whether the message that was read last continues.
     is_within: bool,
     /// The events of the message that no book holds, until their instrument's last one.
@@ -171,6 +177,7 @@ impl Service {
                 growing: BTreeSet::new(),
                 with_patterns: BTreeSet::new(),
                 renamed: HashSet::new(),
+                ending: Ending::new(),
                 is_within: false,
                 pending: Vec::new(),
                 pictures: HashMap::new(),
@@ -195,12 +202,8 @@ impl Service {
         let grant = core.users.book().grant(peer.id());
         let grant = grant.unwrap_or_else(|| Arc::new(Grant::nothing()));
         core.writers.open(version);
-        if core.clients.len() <= index {
-            core.clients.resize_with(index + 1, || None);
-        }
-        if let Some(place) = core.clients.get_mut(index) {
-            *place = Some(Box::new(Client::new(peer.key(), version, grant)));
-        }
+        let client = Client::new(peer.key(), version, grant);
+        core.log_on(index as u32, Box::new(client));
     }
 
     /// Removes a session that has ended.
@@ -256,6 +259,7 @@ impl Service {
         } = self;
         let mut turn = Turn::default();
         core.begin(peers.now());
+        turn.work += core.end_slice();
         events.begin_turn(peers.now().mono);
         if core.users.look() {
             core.review(peers, events.directory());
@@ -287,7 +291,8 @@ impl Service {
     /// Returns the time of the next scheduled work.
     pub(crate) fn next_turn(&self) -> Option<u64> {
         let core = &self.core;
-        if !core.growing.is_empty() || self.inspection.is_running() {
+        let has_slices = !core.growing.is_empty() || !core.ending.is_empty();
+        if has_slices || self.inspection.is_running() {
             return Some(0);
         }
         core.classes.next_due()
@@ -330,24 +335,6 @@ impl Core {
 
     fn client_mut(&mut self, session: u32) -> Option<&mut Client> {
         client::at_mut(&mut self.clients, session)
-    }
-
-    /// Removes a session with all of its subscriptions.
-    fn end(&mut self, session: u32) {
-        let Some(client) = self.client_mut(session) else {
-            return;
-        };
-        // A session may be behind with all of a million subscriptions.
-        client.behind.clear();
-        // The session stays in its place, because links of its other subscriptions move meanwhile.
-        for number in 0..client.subscriptions.len() as u32 {
-            self.stop(session, number);
-        }
-        if let Some(place) = self.clients.get_mut(session as usize) {
-            *place = None;
-        }
-        self.touched.retain(|own| *own != session);
-        self.waiting.retain(|own| *own != session);
     }
 
     /// Marks every subscription as in need of a snapshot, because events were lost.

@@ -3,7 +3,6 @@
 
 use super::Core;
 use super::bodies::{BodyId, Writer};
-use super::class::Spec;
 use super::client::{self, Client, Subscription, Untold, lead};
 use super::contract::Contract;
 use super::entry_types::EntryTypes;
@@ -12,6 +11,7 @@ use super::list::{Filter, List, Page};
 use super::messages::{self, DAY};
 use super::patterns::Pattern;
 use super::request::{FEED, Fault, Named, gone, id, named};
+use super::spec::Spec;
 use fanfare_engine::host::Peer;
 use fanfare_fix::codec::{FieldWriter, Message};
 use fanfare_fix::session::{BusinessReason, RejectReason, SendError};

@@ -1,13 +1,14 @@
-//! The requests of sessions: granting, refusing and ending subscriptions.
+//! The requests of sessions: granting, refusing and revoking subscriptions.
 
-use super::class::{Link, Spec};
-use super::classes::{NOWHERE, Place};
+use super::class::Link;
+use super::classes::Place;
 use super::client::{self, Client, Subscription, Untold, lead};
 use super::feeds::OfFeed;
 use super::patterns::Pattern;
 use super::request::{
     Fault, MarketDataRequest, NONE_MATCHES, Named, Wanted, What, gone, id, reason, what,
 };
+use super::spec::Spec;
 use super::{Core, replies};
 use crate::notice::audit::Request;
 use crate::users::grant::Grant;
@@ -322,6 +323,8 @@ impl Core {
 
     /// Adds an instrument to a subscription.
     pub(super) fn join(&mut self, session: u32, number: u32, instrument: InstrumentId) {
+        // So that no request adds parts faster than they end.
+        self.end_one();
         let Self {
             view,
             classes,
@@ -457,7 +460,7 @@ impl Core {
             || own.spec.entries.and(grant.entries) == own.spec.entries
                 && may_have_depth(grant, own.spec.depth)
                 && grant.contracts.contains(&own.contract);
-        if is_within && own.places.iter().all(may_see) {
+        if is_within && (grant.instruments.are_all() || own.places.iter().all(may_see)) {
             return;
         }
         let text = "no longer permitted: the subscription has ended";
@@ -476,38 +479,6 @@ impl Core {
         self.audit
             .revoked(peer.id(), &grant.user, msg_type, own.request());
         self.stop(session, number);
-    }
-
-    /// Ends a subscription.
-    pub(super) fn stop(&mut self, session: u32, number: u32) {
-        let client = self.client_mut(session);
-        let Some(own) = client.and_then(|client| client.remove(number)) else {
-            return;
-        };
-        self.growing.remove(&(session, number));
-        self.with_patterns.remove(&(session, number));
-        // In reverse, so that a link moved into a place belongs to another subscription.
-        for place in own.places.iter().rev() {
-            self.leave(*place);
-        }
-    }
-
-    /// Releases one part, whose place another one may take.
-    pub(super) fn leave(&mut self, place: Place) {
-        if place == NOWHERE {
-            return;
-        }
-        let Some(moved) = self.classes.leave(&mut self.view, place) else {
-            return;
-        };
-        let link = moved.link;
-        let Some(client) = self.client_mut(link.session) else {
-            return;
-        };
-        let own = client.get_mut(link.subscription);
-        if let Some(known) = own.and_then(|own| own.places.get_mut(link.entry as usize)) {
-            *known = moved.to;
-        }
     }
 
     /// Looks up instruments of patterns, and adds new instruments to the subscriptions that they
@@ -554,10 +525,11 @@ impl Core {
     /// Returns the subscriptions that have an instrument, in order.
     pub(super) fn subscriptions_to(&self, instrument: InstrumentId) -> Vec<(u32, u32)> {
         let seen = self.view.get(instrument);
-        let classes = seen.into_iter().flat_map(|seen| &seen.own.classes);
+        let classes = seen.into_iter().flat_map(|seen| seen.own.classes.iter());
         let links = classes
-            .filter_map(|number| self.classes.get(*number))
-            .flat_map(|class| &class.links);
+            .filter_map(|number| self.classes.get(number))
+            .flat_map(|class| &class.links)
+            .filter(|link| !self.has_ended(link));
         let mut all: Vec<_> = links
             .map(|link| (link.session, link.subscription))
             .collect();

@@ -1,7 +1,8 @@
 //! Tests that need no connection.
 
-use super::class::{Link, Part, Spec};
+use super::class::{Link, Part};
 use super::client::{Of, Out, Subscription, Untold, lead};
+use super::spec::Spec;
 use super::*;
 use crate::market::ring::EventRing;
 use crate::users::{Names, UserSet};

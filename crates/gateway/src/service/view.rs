@@ -1,5 +1,6 @@
 //! The view of the market of one worker, built from the events of the plant's ring.
 
+use super::class_list::ClassList;
 use fanfare_feed::recovery::State;
 use fanfare_market::{Event, view};
 
@@ -21,5 +22,5 @@ pub(crate) struct Own {
     /// The index of its feed, if other feeds have an instrument of the same name.
     pub(crate) feed: Option<u16>,
     /// The classes of subscriptions to it.
-    pub(crate) classes: Vec<u32>,
+    pub(crate) classes: ClassList,
 }

@@ -1,6 +1,7 @@
 //! Books as of any moment: a checkpoint, and the events after it.
 
 use crate::error::LogError;
+use crate::formers::Formers;
 use crate::known::Known;
 use crate::place::{self, At, Border, Start};
 use crate::reader::{self, Reader};
@@ -128,6 +129,16 @@ impl AsOf {
         let is_lost = move |number| self.view.get(number).is_some_and(|seen| seen.is_lost());
         let known = self.view.numbers().filter(move |number| is_lost(*number));
         known.chain(self.view.has_lost_others().then_some(InstrumentId::ALL))
+    }
+
+    /// Keeps instruments as they were at the last event, from now on.
+    pub(crate) const fn keep_formers(&mut self) {
+        self.reader.keep_formers();
+    }
+
+    /// Returns the instruments as they were at the last event, if they are kept.
+    pub(crate) const fn formers(&self) -> &Formers {
+        self.reader.formers()
     }
 
     /// Returns the ordinal of the segment being read.

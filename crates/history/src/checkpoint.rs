@@ -83,6 +83,10 @@ impl Packer<'_> {
         for event in &known.of_all {
             self.block.record(Kind::Events, &event.to_bytes(), 0);
         }
+        for former in known.formers().records(known.number + 1) {
+            self.block.record(Kind::Former, &former, 0);
+            self.flush(BLOCK)?;
+        }
         self.block.record(Kind::End, &[], 0);
         self.flush(0)
     }

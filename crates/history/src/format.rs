@@ -199,6 +199,10 @@ pub(crate) enum Kind {
     /// In a checkpoint: the books of instruments without events in it are not known, as events were
     /// lost. Versions up to 0.2.0 do not write it, and ignore it.
     OthersLost = 9,
+    /// In a checkpoint: an instrument as it was at the last event, by its number (u32), where its
+    /// [`Kind::Instrument`] is that of the next event; without more bytes if it was not known.
+    /// Versions up to 0.2.0 do not write it, and ignore it.
+    Former = 10,
 }
 
 impl Kind {
@@ -213,6 +217,7 @@ impl Kind {
             7 => Self::Watermark,
             8 => Self::Part,
             9 => Self::OthersLost,
+            10 => Self::Former,
             _ => return None,
         })
     }

@@ -142,7 +142,8 @@ impl Keeper {
         }
         let known = Known::before(folder, u64::MAX)?;
         let last = known.number;
-        let books = AsOf::behind(folder, known, Border::Cross)?;
+        let mut books = AsOf::behind(folder, known, Border::Cross)?;
+        books.keep_formers();
         Ok(Self {
             folder: folder.to_owned(),
             config,

@@ -2,7 +2,8 @@
 //!
 //! A checkpoint has the bytes of a compacted segment. Its records are the run, the instruments, the
 //! events that make the books, `Lost` with the number of each instrument whose book is not known,
-//! `OthersLost` if those of instruments without events are not known, and an `End`.
+//! `OthersLost` if those of instruments without events are not known, `Former` for each instrument
+//! that is already that of the next event, and an `End`.
 //!
 //! Whatever loses one book loses those of instruments without events. Versions up to 0.2.0 do not
 //! write `OthersLost`, so any `Lost` stands for it.
@@ -11,6 +12,7 @@ use crate::block::Unpacker;
 use crate::error::LogError;
 use crate::folder;
 use crate::format::{Kind, Records, u32_at};
+use crate::formers::Formers;
 use crate::run::Run;
 use crate::segment::{Found, Segment};
 use fanfare_market::Event;
@@ -24,7 +26,9 @@ pub(crate) struct Known {
     pub(crate) number: u64,
     pub(crate) time: u64,
     pub(crate) run: Option<Run>,
+    /// The instruments, with those that the next event has replaced.
     pub(crate) directory: Directory,
+    pub(crate) formers: Formers,
     /// Events that restore its state in a reader.
     pub(crate) events: Vec<Event>,
     /// Instruments whose books are not known.
@@ -92,6 +96,7 @@ impl Known {
                 self.has_lost_others = true;
             }
             Some(Kind::OthersLost) => self.has_lost_others = true,
+            Some(Kind::Former) => self.formers.take(self.number + 1, bytes),
             _ => {}
         }
     }

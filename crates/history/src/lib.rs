@@ -45,6 +45,7 @@ mod columns;
 mod error;
 mod folder;
 mod format;
+mod formers;
 mod iter;
 mod keeper;
 mod known;

@@ -4,6 +4,7 @@ use crate::block::{Unpacker, later};
 use crate::error::LogError;
 use crate::folder;
 use crate::format::{BlockHeader, Kind, Records, SegmentHeader, u64_at};
+use crate::formers::Formers;
 use crate::known::Known;
 use crate::place::{Border, Start, begin, is_within, readable, segment_of, tail};
 use crate::raw::{Raw, RawDelivery};
@@ -43,6 +44,7 @@ pub struct Reader {
     /// The first number of the last record of events that does not end its message.
     part: Option<u64>,
     directory: Directory,
+    formers: Formers,
     run: Option<Run>,
     /// Whether the segment is a new one, and of another run.
     is_new_segment: bool,
@@ -84,7 +86,7 @@ impl Reader {
     /// Makes a reader from `number` on that has the contents of a checkpoint.
     pub(crate) fn behind(
         folder: &Path,
-        known: Known,
+        mut known: Known,
         number: u64,
         border: Border,
     ) -> Result<Self, LogError> {
@@ -105,15 +107,20 @@ impl Reader {
         }
         let is_unnamed = name_first(folder, &mut segment, &known)?;
         hop(&mut segment, from)?;
+        let awaits_run = match &known.run {
+            // The books of the checkpoint are not those of a segment that names no run.
+            Some(run) => segment.header.run == 0 || run.number < segment.header.run,
+            None => segment.header.run > 0,
+        };
         let mut reader = Self {
             folder: folder.to_owned(),
-            awaits_run: match &known.run {
-                // The books of the checkpoint are not those of a segment that names no run.
-                Some(run) => segment.header.run == 0 || run.number < segment.header.run,
-                None => segment.header.run > 0,
-            },
+            awaits_run,
             segment,
-            records: Vec::new(),
+            // Those of another run do not begin with instruments of this one.
+            records: match border {
+                Border::Keep if !awaits_run => known.formers.restore(&mut known.directory),
+                _ => Vec::new(),
+            },
             at: 0,
             next: from,
             end: u64::MAX,
@@ -122,6 +129,7 @@ impl Reader {
             watermark: None,
             part: None,
             directory: known.directory,
+            formers: known.formers,
             run: known.run,
             is_new_segment: false,
             is_restarted: false,
@@ -178,6 +186,16 @@ impl Reader {
     #[must_use]
     pub const fn directory(&self) -> &Directory {
         &self.directory
+    }
+
+    /// Keeps instruments as they were at the last event, from now on.
+    pub(crate) const fn keep_formers(&mut self) {
+        self.formers.keep();
+    }
+
+    /// Returns the instruments as they were at the last event, if they are kept.
+    pub(crate) const fn formers(&self) -> &Formers {
+        &self.formers
     }
 
     /// Returns the instruments, if some were removed since the last call.
@@ -305,7 +323,7 @@ impl Reader {
                 // It belongs to the next event, and may have another name from there on.
                 Some(Kind::Instrument) if self.is_ahead() => false,
                 Some(Kind::Instrument) => {
-                    self.directory.take(bytes);
+                    self.formers.replace(self.next, bytes, &mut self.directory);
                     instrument(bytes);
                     true
                 }
@@ -323,7 +341,7 @@ impl Reader {
                     (&mut self.next, self.end, &mut self.time),
                     (&mut each, &mut each_raw),
                 ),
-                Some(Kind::End | Kind::OthersLost) | None => true,
+                Some(Kind::End | Kind::OthersLost | Kind::Former) | None => true,
             };
             if !taken {
                 break;
@@ -376,6 +394,7 @@ impl Reader {
     fn take_run(&mut self, run: Run) -> bool {
         let is_new = mem::take(&mut self.awaits_run) || self.run.as_ref() != Some(&run);
         if let Some(before) = self.run.as_ref().filter(|_| is_new) {
+            self.formers.clear();
             self.is_pruned |= run.prune(before, &mut self.directory);
         }
         self.run = Some(run);

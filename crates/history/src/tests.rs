@@ -126,7 +126,11 @@ impl Source {
 }
 
 fn instrument(number: u32) -> Vec<u8> {
-    let symbol = format!("SYM{number}");
+    called(number, &format!("SYM{number}"))
+}
+
+/// Returns the bytes of an instrument with a symbol.
+fn called(number: u32, symbol: &str) -> Vec<u8> {
     let instrument = Instrument {
         instrument: InstrumentId(number),
         definition: Definition {

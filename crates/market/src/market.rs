@@ -54,6 +54,9 @@ pub struct MarketStats {
 /// while messages are missing that may come late ([`Self::expect_late`]) for the first value of
 /// each statistic without RptSeq(83). Changes in sequence do not allocate.
 ///
+/// The last change of a message after which a book is crossed or in disorder has no
+/// [`Flags::LAST`]: the message ends with the [`Kind::Clear`] of that book.
+///
 /// Statuses are passed on in the order in which they arrive. A mapper leaves out one that a later
 /// message has replaced.
 #[derive(Debug)]
@@ -536,9 +539,12 @@ impl<F: FnMut(&Event)> To<'_, F> {
         self.out.stats.faults += 1;
         self.out.faulty.push((event.instrument, 0));
         // These were found after the event, which is valid. For other faults the event was not
-        // applied.
+        // applied. Readers are not to read the book here, but after the clear that follows.
         if matches!(fault, Fault::Crossed | Fault::Disorder) {
-            self.emit(event);
+            self.emit(&Event {
+                flags: event.flags.without(Flags::LAST),
+                ..*event
+            });
         }
     }
 }

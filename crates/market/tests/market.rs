@@ -249,6 +249,46 @@ fn a_book_that_is_crossed_is_cleared_and_recovers_with_a_picture() {
 }
 
 #[test]
+fn a_reader_sees_no_book_that_is_crossed_or_in_disorder() {
+    let crossed = [level(2, entry::OFFER, 1, 60)];
+    let bid = Event {
+        flags: Flags::NONE,
+        ..level(2, entry::BID, 2, 71)
+    };
+    let disordered = [bid, trade(3, 72)];
+    for faulty in [&crossed[..], &disordered] {
+        let mut market = market(Numbering::Instrument);
+        let books = vec![BookConfig::by_level(5).unwrap(); 7];
+        let mut view: View = View::new(books);
+        let mut seen = Vec::new();
+        let mut send = |event: &Event| {
+            view.apply(event);
+            let own = view.get(RIU3).unwrap();
+            if event.flags.has(Flags::LAST) && event.kind != Kind::State {
+                let best = |side| {
+                    let book = own.book.as_ref()?;
+                    Some(book.depth(side).map(|level| level.price.units()).collect())
+                };
+                let sides: [Vec<i64>; 2] = Side::BOTH.map(|side| best(side).unwrap_or_default());
+                seen.push((event.kind, sides));
+            }
+        };
+        market.changes(0, 1, &[level(1, entry::BID, 1, 70)], &mut send);
+        market.changes(0, 2, faulty, &mut send);
+        let (empty, bid) = ([vec![], vec![]], [vec![70], vec![]]);
+        let expected = [
+            (Kind::Clear, empty.clone()),
+            (Kind::Level, bid),
+            (Kind::Clear, empty),
+        ];
+        assert_eq!(seen, expected);
+        let lost = State::Recovering(Lack::PictureAfterFault);
+        assert_eq!(view.get(RIU3).unwrap().state, lost);
+        assert_eq!(market.stats().faults, 1);
+    }
+}
+
+#[test]
 fn what_a_book_refuses_is_not_passed_on_and_trades_behind_it_are() {
     let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
     let delete = Event {

@@ -63,7 +63,7 @@ pub(crate) fn day() -> Vec<String> {
 }
 
 /// Writes messages as a file of packets, one each.
-fn packets(folder: &Folder, name: &str, lines: &[String]) -> String {
+pub(crate) fn packets(folder: &Folder, name: &str, lines: &[String]) -> String {
     let from = folder.with(&format!("{name}.jsonl"), lines.join("\n"));
     let to = folder.file(name);
     run(&[

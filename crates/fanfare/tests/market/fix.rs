@@ -171,6 +171,33 @@ fn a_log_becomes_dbn_with_a_whole_book() {
 }
 
 #[test]
+fn a_clear_precedes_the_trade_that_comes_before_the_first_level_of_its_message() {
+    let folder = Folder::new("market-fix-clear");
+    let name = "55=RIU3|48=49634118|22=8";
+    let change = format!(
+        "268=3|279=0|269=J|{name}|83=1|279=0|269=2|{name}|83=2|270=101|271=1|1003=7|279=0|269=0|\
+         {name}|83=3|270=99|271=4|1023=1"
+    );
+    let file = log(&folder, &[message("X", 1, &change)]);
+    let target = folder.file("clear.dbn");
+    let args = ["market", "events", "--fix", text(&file), "--format", "dbn"];
+    run(&[&args[..], &["-o", &target]].concat()).succeeded();
+    let bytes = fs::read(&target).unwrap();
+    let mut decoder = DbnDecoder::new(&bytes[..]).unwrap();
+    let mut actions = Vec::new();
+    while let Some(record) = decoder.decode_record_ref().unwrap() {
+        if let Some(mbp) = record.get::<Mbp10Msg>() {
+            actions.push(("mbp-10", mbp.action as u8));
+        } else if let Some(trade) = record.get::<TradeMsg>() {
+            actions.push(("trades", trade.action as u8));
+        }
+    }
+    // The level alone shows that the book has levels, and thus which record the clear is.
+    let expected = [("mbp-10", b'R'), ("trades", b'T'), ("mbp-10", b'A')];
+    assert_eq!(actions, expected);
+}
+
+#[test]
 fn pictures_in_fragments_come_out_whole_or_not_at_all() {
     let folder = Folder::new("market-fix-fragments");
     let part = |number, is_last, level: u32| {

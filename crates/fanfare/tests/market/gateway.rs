@@ -3,6 +3,11 @@
 use crate::book::{changes, datagram, day, entry, picture, send};
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, Said, eventually, fanfare, groups, nobody, run};
+use fanfare_engine::agent;
+use fanfare_engine::host::{Acceptor, Handler, Host, Peer};
+use fanfare_engine::idle::Idle;
+use fanfare_engine::stop::Stop;
+use fanfare_fix::session::{AppMessage, Config, SessionId, Version};
 use fanfare_instruments::pcap::{LinkType, Writer};
 use serde_json::Value;
 use std::fs;
@@ -319,6 +324,56 @@ fn values_that_no_event_can_hold_are_named() {
     let said = gateway.stop();
     has(&said, "1 value refused");
     assert!(!kinds(&events(&folder)).contains("level"));
+}
+
+/// A replay service in FIX that responds to every request with message 2, whose price is no number.
+struct Wrong;
+
+impl Handler for Wrong {
+    fn on_message(&mut self, peer: &mut Peer<'_>, request: &AppMessage<'_>) {
+        assert_eq!(request.message.msg_type(), b"BW");
+        let change = "1181=2|1352=Y|268=1|279=0|269=0|48=49634118|22=8|55=RIU3|1023=1|270=1x|\
+                      271=5|83=3|";
+        for (msg_type, fields) in [
+            ("BX", "1353=1|1348=0|"),
+            ("X", change),
+            ("BY", "1356=1|1426=3|"),
+        ] {
+            let fields = fields.replace('|', "\x01");
+            let sent = peer.send(msg_type.as_bytes(), |out| {
+                out.raw(fields.as_bytes());
+            });
+            sent.unwrap();
+        }
+    }
+}
+
+#[test]
+fn values_of_a_replay_in_fix_that_no_event_can_hold_are_named() {
+    let id = SessionId::new(Version::Fixt11, "REPLAY", "US");
+    let port = Acceptor::new("127.0.0.1:0".parse().unwrap()).session(Config::new(id));
+    let mut host = Host::new(Wrong).unwrap();
+    let address = host.listen(port).unwrap();
+    let stop = Stop::new();
+    let raised = stop.clone();
+    let serving = std::thread::spawn(move || {
+        agent::run(&mut host, Idle::BackOff, &raised).unwrap();
+    });
+    let [group, _] = groups();
+    let folder = Folder::new("market-replay-values");
+    let more = format!(
+        "[feed.replay]\naddress = \"{address}\"\nservice = \"fix\"\nsender = \"US\"\n\
+         target = \"REPLAY\"\n"
+    );
+    let config = config(&folder, &group, &more);
+    let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    let lines = [day().remove(0), day().remove(2)];
+    send(&packets(&folder, "feed", &lines), &group);
+    // Those of the feed itself can be held.
+    gateway.tells("MDEntryPx");
+    gateway.stop();
+    stop.raise();
+    serving.join().unwrap();
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod book;
+mod capture;
 #[path = "../common/mod.rs"]
 mod common;
 mod dbn;

@@ -358,3 +358,106 @@ impl Handler for Worker {
 
 /// Text(58) of the Logouts of a gateway that shuts down.
 pub(crate) const SHUTTING_DOWN: &str = "shutting down";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counts::{SessionCounts, total};
+    use crate::market::ring::{EventReader, EventRing};
+    use crate::notice::audit::Audit;
+    use crate::notice::channel;
+    use crate::ports::registry::Registry;
+    use crate::ports::seats::Records;
+    use crate::service::ServiceConfig;
+    use crate::users::roster::Roster;
+    use crate::users::{PortName, UserBook, UserSet};
+    use fanfare_engine::agent::Agent;
+    use fanfare_engine::counters::Counters;
+    use fanfare_engine::host::Host;
+    use fanfare_engine::poll::Waker;
+    use fanfare_fix::session::Now;
+    use fanfare_market::book::BookConfig;
+    use fanfare_market::{Delivery, Event};
+    use fanfare_wire::UtcTimestamp;
+
+    /// The events of a message.
+    const MESSAGE: usize = 200;
+
+    /// Returns the host of a worker that serves these events.
+    fn host(counters: &Counters, events: EventReader) -> Host<Worker> {
+        let users = || UserBook::new(UserSet::default());
+        let service = ServiceConfig {
+            books: vec![BookConfig::by_price(8).unwrap()],
+            feeds: Vec::new(),
+            users: users(),
+            audit: Audit::default(),
+            queue_bytes: 1 << 20,
+        };
+        let records = Records {
+            port: PortName::Consumers,
+            roster: Roster::default(),
+            audit: Audit::default(),
+        };
+        let worker = Worker::new(
+            &Config::default(),
+            Vec::new(),
+            Versions::default(),
+            WorkerMeasures {
+                counts: WorkerCounts::new(counters, "worker0"),
+                stages: None,
+            },
+            Reports::new(
+                SessionCounts::new(counters, "worker0"),
+                channel().0,
+                Registry::new(1, 1 << 10),
+                records,
+            ),
+            Audience::new(users()),
+            Some(Service::new(service, events)),
+        );
+        Host::new(worker).unwrap()
+    }
+
+    fn event(number: u64) -> Event {
+        Event {
+            number,
+            source: 1,
+            ..Event::EMPTY
+        }
+    }
+
+    #[test]
+    fn events_that_were_overwritten_before_a_worker_read_them_are_counted() {
+        let waker = || Waker::detached().unwrap();
+        let mut ring = EventRing::new(1 << 16, 2, waker(), 1);
+        let counters = Counters::new();
+        let mut worker = host(&counters, ring.reader(waker()).unwrap());
+        let mut other = ring.reader(waker()).unwrap();
+        let mut turn = || {
+            let now = Now {
+                mono: SECOND,
+                utc: UtcTimestamp::from_nanos(0),
+            };
+            worker.do_work(now).unwrap();
+            total(&counters, "events_lapped")
+        };
+        ring.put(&mut [event(0); MESSAGE]);
+        assert_eq!(turn(), 0);
+        for _ in 0..100 {
+            ring.put(&mut [event(0); MESSAGE]);
+        }
+        let (mut lost, mut read) = (0, 0);
+        other.read(usize::MAX, |delivery| match delivery {
+            Delivery::Lost { first, last } => lost += last - first + 1,
+            Delivery::Event(..) => read += 1,
+            _ => {}
+        });
+        assert_eq!(lost + read, 101 * MESSAGE as u64);
+        assert!(lost > MESSAGE as u64 && read > 0, "{lost} {read}");
+        // The worker has read the first message.
+        assert_eq!(turn(), lost - MESSAGE as u64);
+        // Numbers that no event has, as those of a log in which some are missing.
+        ring.put_numbered(&[event(1_000_000)], false);
+        assert_eq!(turn(), lost - MESSAGE as u64);
+    }
+}

@@ -157,6 +157,68 @@ fn a_block_that_no_reader_takes_is_not_written() {
     assert!(written.is_err());
 }
 
+/// Returns the symbols of a directory, by number.
+fn symbols(directory: &Directory) -> Vec<String> {
+    let all = directory.iter().map(|(number, _)| number);
+    let known = all.filter_map(|number| directory.instrument(number));
+    let symbols = known.map(|known| known.definition.name.symbol.escape_ascii().to_string());
+    symbols.collect()
+}
+
+#[test]
+fn a_checkpoint_does_not_have_the_names_of_the_event_behind_it() {
+    // The names of the next event are in the block of the last one, or behind its checkpoint.
+    for is_behind in [false, true] {
+        let folder = Folder::new();
+        let (mut writer, _) = open(&folder.0);
+        let event = |number: u64| {
+            let event = Event {
+                number,
+                ts_recv: number,
+                ..Event::EMPTY
+            };
+            [event.to_bytes()]
+        };
+        for number in 0..2 {
+            let bytes = called(number, &format!("OLD{number}"));
+            writer.instrument(&bytes).unwrap();
+        }
+        for number in 1..=1_000 {
+            writer.events(&event(number)).unwrap();
+        }
+        writer.instrument(&called(1, "OTHER")).unwrap();
+        writer.instrument(&called(1, "NEW1")).unwrap();
+        writer.instrument(&called(2, "NEW2")).unwrap();
+        if is_behind {
+            writer.commit().unwrap();
+            let mut keeper = keep(&folder.0, KeeperConfig::default());
+            keeper.checkpoint().unwrap();
+            // The one of a keeper that begins with it has them, too.
+            let mut again = keep(&folder.0, KeeperConfig::default());
+            again.checkpoint().unwrap();
+        }
+        writer.events(&event(1_001)).unwrap();
+        writer.commit().unwrap();
+        keep(&folder.0, OFTEN);
+        let log = Log::open(&folder.0).unwrap();
+        assert_eq!(log.checkpoints().unwrap(), [1_000]);
+        let (old, new) = (["OLD0", "OLD1"], ["OLD0", "NEW1", "NEW2"]);
+        for at in [At::Number(1_000), At::Time(1_000)] {
+            let mut books = log.as_of(at).unwrap();
+            assert_eq!(books.number, 1_000);
+            assert_eq!(symbols(books.directory()), old);
+            while books.follow(usize::MAX).unwrap() > 0 {}
+            assert_eq!(books.number, 1_001);
+            assert_eq!(symbols(books.directory()), new);
+        }
+        let behind = log.as_of(At::Number(1_001)).unwrap();
+        assert_eq!(symbols(behind.directory()), new);
+        // A reader behind the checkpoint needs them.
+        let reader = log.reader(Start::Number(1_001)).unwrap();
+        assert_eq!(symbols(reader.directory()), new);
+    }
+}
+
 #[test]
 fn missing_events_have_one_checkpoint() {
     let folder = Folder::new();

@@ -206,6 +206,7 @@ impl ToDbn {
             return self.lose_change(event, "book", Why::NoBook);
         }
         if has_book {
+            self.clear_late(event, to);
             self.apply(event);
         }
         match by_order {
@@ -419,8 +420,30 @@ impl ToDbn {
     fn clear(&mut self, event: &Event, to: &mut To<'_>) {
         // An instrument without a book has nothing to clear.
         let _ = self.books.apply(event);
-        if !self.note(event, b'R', to) {
+        let is_noted = self.note(event, b'R', to);
+        if !is_noted {
             self.counts.other_schemas += 1;
+        }
+        if let Some(trust) = self.trust(event) {
+            trust.owes_clear = !is_noted;
+        }
+    }
+
+    /// Writes in front of the first change of a book that it was cleared, if its kind was not known
+    /// then. The record has the times of the change.
+    fn clear_late(&mut self, change: &Event, to: &mut To<'_>) {
+        let owed = self.trust(change).map(|trust| &mut trust.owes_clear);
+        if !owed.is_some_and(mem::take) {
+            return;
+        }
+        let clear = Event {
+            kind: Kind::Clear,
+            flags: change.flags.without(Flags::LAST),
+            ..*change
+        };
+        if self.note(&clear, b'R', to) {
+            // It was counted when it came.
+            self.counts.other_schemas -= 1;
         }
     }
 

@@ -14,6 +14,9 @@ pub(super) struct Trust {
     pub(super) source: Option<u16>,
     /// Whether the last record of its book was not the last one of a message.
     pub(super) is_open: bool,
+    /// Whether its book was cleared before the kind of its book, and thus of its records, was
+    /// known.
+    pub(super) owes_clear: bool,
     /// Whether the book is complete, or `None` before its first event.
     is_whole: Option<bool>,
     /// Whether events of [`Kind::State`], which take precedence, report the state.

@@ -17,7 +17,7 @@ use fanfare_feed::recovery::{Lack, Numbering, RecoveryConfig, ReplayConfig, Stat
 use fanfare_feed::{Line, Preamble};
 use std::sync::Arc;
 
-const TEMPLATES: &str = r#"<templates><template name="Change" id="1">
+const TEMPLATES: &str = r#"<template name="Change" id="1">
     <uInt32 name="MsgSeqNum" id="34"/>
     <sequence name="MDEntries"><length name="NoMDEntries" id="268"/>
       <uInt32 name="MDUpdateAction" id="279"/><string name="MDEntryType" id="269"/>
@@ -33,7 +33,7 @@ const TEMPLATES: &str = r#"<templates><template name="Change" id="1">
     <template name="Limit" id="5"><uInt32 name="MsgSeqNum" id="34"/>
       <uInt32 name="SecurityID" id="48"/><decimal name="HighLimitPx" id="1149"/>
       <uInt32 name="SecurityTradingStatus" id="326"/></template>
-    <template name="Reset" id="120"/></templates>"#;
+    <template name="Reset" id="120"/>"#;
 
 const MAPPING: &str = r#"
 [[message]]
@@ -180,6 +180,8 @@ fn edge() -> Edge {
 /// The lines of a feed, and its follower.
 struct Feed {
     channel: Channel,
+    /// The decoder of what comes beside the lines.
+    decoder: Decoder,
     follower: Follower,
     trades: u32,
     /// The definitions, statuses and states that a replay brought.
@@ -193,17 +195,30 @@ fn missing(market: &Market) -> Vec<(u64, u64)> {
 
 impl Feed {
     fn new(lines: usize, preamble: Preamble, numbering: Numbering) -> Self {
-        let program = Arc::new(Program::parse(TEMPLATES).unwrap());
-        let mapping = Mapping::parse("test.toml", MAPPING).unwrap();
+        Self::with(("", ""), lines, preamble, numbering)
+    }
+
+    /// Makes a feed with further templates, and the mapping of their messages.
+    fn with(
+        (templates, mapping): (&str, &str),
+        lines: usize,
+        preamble: Preamble,
+        numbering: Numbering,
+    ) -> Self {
+        let templates = format!("<templates>{TEMPLATES}{templates}</templates>");
+        let program = Arc::new(Program::parse(&templates).unwrap());
+        let mapping = Mapping::parse("test.toml", &[MAPPING, mapping].concat()).unwrap();
         let mapper = mapping.for_templates(&program, 0).unwrap();
         let channel = ChannelConfig {
             preamble,
             as_it_comes: lines == 1,
             ..ChannelConfig::new(lines)
         };
+        let decoder = Decoder::new(program);
         let follower = Follower::new(config(numbering), mapper, Instruments::new(10));
         Self {
-            channel: Channel::new(Decoder::new(program), channel).unwrap(),
+            channel: Channel::new(decoder.clone(), channel).unwrap(),
+            decoder,
             follower: follower.with_steps(),
             trades: 0,
             replayed: Vec::new(),
@@ -228,13 +243,7 @@ impl Feed {
 
     /// Brings the messages of the replay that have this number.
     fn replay(&mut self, number: u32, messages: &[Vec<u8>]) {
-        let mut decoder = Decoder::new(Program::parse(TEMPLATES).unwrap());
-        let decode = |bytes: &Vec<u8>| {
-            let mut record = Record::new();
-            decoder.decode_record(bytes, &mut record).unwrap();
-            record
-        };
-        let records: Vec<Record> = messages.iter().map(decode).collect();
+        let records: Vec<Record> = messages.iter().map(|bytes| self.decoded(bytes)).collect();
         let mut send = |event: &Event| {
             self.trades += u32::from(event.kind == Kind::Trade);
             if matches!(event.kind, Kind::Definition | Kind::Status | Kind::State) {
@@ -272,11 +281,15 @@ impl Feed {
         steps.clear();
     }
 
+    fn decoded(&mut self, bytes: &[u8]) -> Record {
+        let mut record = Record::new();
+        self.decoder.decode_record(bytes, &mut record).unwrap();
+        record
+    }
+
     /// Brings a message of a snapshot line.
     fn bring_beside(&mut self, bytes: &[u8]) {
-        let mut decoder = Decoder::new(Program::parse(TEMPLATES).unwrap());
-        let mut record = Record::new();
-        decoder.decode_record(bytes, &mut record).unwrap();
+        let record = self.decoded(bytes);
         self.follower.snapshot(0, 0, 0, &record, &mut |_| {});
     }
 

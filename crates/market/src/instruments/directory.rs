@@ -74,6 +74,21 @@ impl Directory {
         self.by_number.is_empty()
     }
 
+    /// Returns an instrument in the form of [`Instrument::write`], if it is known.
+    #[must_use]
+    pub fn bytes(&self, number: InstrumentId) -> Option<&[u8]> {
+        Some(self.by_number.get(&number.0)?)
+    }
+
+    /// Removes an instrument, if it is known. [`Lookup::bound`] and [`Self::sources`] stay as they
+    /// are.
+    pub fn remove(&mut self, number: InstrumentId) {
+        let removed = self.by_number.remove(&number.0);
+        if let Some(old) = removed.as_deref().and_then(Instrument::read) {
+            self.leave(number.0, &old.definition.name, &mut Vec::new());
+        }
+    }
+
     /// Adds or replaces an instrument in the form of [`Instrument::write`]. Returns its number, and
     /// whether it is new or has another name, or `None` if the bytes are invalid. Allocates.
     pub fn take(&mut self, bytes: &[u8]) -> Option<(InstrumentId, bool)> {
@@ -284,6 +299,14 @@ mod tests {
         let renamed = Some((&b"RIU2"[..], InstrumentId(8)));
         let first = Some((&b"RIU3"[..], InstrumentId(7)));
         assert_eq!(all.next_instrument(renamed), first);
+        all.remove(InstrumentId(90));
+        all.remove(InstrumentId(91));
+        assert_eq!(numbers(all.of_symbol(b"RIU3")), [7]);
+        assert_eq!(numbers(all.of_id(SecurityId::Number(3), source)), [0; 0]);
+        assert_eq!(all.bytes(InstrumentId(90)), None);
+        let kept = bytes(7, b"RIU3", 9);
+        assert_eq!(all.bytes(InstrumentId(7)), Some(&*kept));
+        assert_eq!(all.len(), 2);
         let known = all.instrument(InstrumentId(7)).unwrap();
         assert_eq!(known.definition.name.symbol, b"RIU3");
         assert_eq!(known.status, 17);

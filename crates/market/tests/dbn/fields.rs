@@ -545,6 +545,58 @@ fn a_book_that_is_open_begins_with_its_clear_in_a_mixed_stream() {
 }
 
 #[test]
+fn a_clear_of_a_book_of_unknown_kind_is_written_in_front_of_its_first_change() {
+    let config = schemas(&[Schema::Mbo, Schema::Mbp10]);
+    let mut stream = Stream::new(config, table(2));
+    for instrument in [0, 1] {
+        // It is alone in its message.
+        let clear = Event {
+            kind: Kind::Clear,
+            flags: Flags::LAST.with(Flags::SNAPSHOT),
+            instrument: InstrumentId(instrument),
+            ..event(1)
+        };
+        assert_eq!(stream.write(&clear), 0);
+    }
+    assert_eq!(stream.to_dbn.counts().other_schemas, 2);
+    let level = Event {
+        kind: Kind::Level,
+        instrument: InstrumentId(1),
+        entry: entry::BID,
+        ..event(2)
+    };
+    // Its symbol, the clear, and the change.
+    assert_eq!(stream.write(&order(2, Action::New, 1, 5)), 3);
+    assert_eq!(stream.write(&level), 3);
+    assert_eq!(stream.write(&order(3, Action::New, 2, 5)), 1);
+    assert_eq!(stream.to_dbn.counts().other_schemas, 0);
+    let mut seen = Vec::new();
+    stream.read(|record| {
+        if let Some(mbo) = record.get::<MboMsg>() {
+            seen.push(('O', mbo.action as u8, mbo.sequence, mbo.flags.raw()));
+        } else if let Some(mbp) = record.get::<Mbp10Msg>() {
+            assert_eq!(
+                mbp.levels[0].bid_px == i64::MAX,
+                mbp.action as u8 == b'R',
+                "{mbp:?}"
+            );
+            seen.push(('L', mbp.action as u8, mbp.sequence, mbp.flags.raw()));
+        }
+    });
+    let last = dbn::flags::LAST;
+    assert_eq!(
+        seen,
+        [
+            ('O', b'R', 2, 0),
+            ('O', b'A', 2, last),
+            ('L', b'R', 2, 0),
+            ('L', b'A', 2, 0),
+            ('O', b'A', 3, last),
+        ]
+    );
+}
+
+#[test]
 fn schemas_have_names() {
     for schema in Schema::ALL {
         assert_eq!(schema.name().parse(), Ok(schema));

@@ -1,6 +1,6 @@
 //! `fanfare history info`: a summary of a log.
 
-use super::Place;
+use super::{Place, raw_entries};
 use crate::plural::counted;
 use crate::print::say;
 use anyhow::Result;
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let what = match log.is_raw()? {
-        true => format!("{events} datagrams and messages"),
+        true => raw_entries(events),
         false => counted(events, "event"),
     };
     match first {

@@ -67,3 +67,27 @@ impl Place {
         Ok(log)
     }
 }
+
+/// Returns a number of entries of a raw log: "1 datagram or message", "2 datagrams and messages".
+fn raw_entries(n: u64) -> String {
+    match n {
+        1 => "1 datagram or message".to_owned(),
+        n => format!("{n} datagrams and messages"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_entry_of_a_raw_log_is_a_datagram_or_a_message() {
+        let told = [0, 1, 2].map(raw_entries);
+        let expected = [
+            "0 datagrams and messages",
+            "1 datagram or message",
+            "2 datagrams and messages",
+        ];
+        assert_eq!(told, expected);
+    }
+}

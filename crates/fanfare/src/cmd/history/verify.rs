@@ -1,6 +1,6 @@
 //! `fanfare history verify`: checks every byte of a log.
 
-use super::Place;
+use super::{Place, raw_entries};
 use crate::plural::counted;
 use crate::print::{exit_code, note, say};
 use crate::progress;
@@ -59,7 +59,7 @@ fn tell(found: &Verified) {
     };
     let what = match found.raw {
         0 => counted(found.events, "event"),
-        raw => format!("{raw} datagrams and messages"),
+        raw => raw_entries(raw),
     };
     say!(
         "{what} in {}, {}, {}: {end}",

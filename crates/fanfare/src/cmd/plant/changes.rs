@@ -62,8 +62,7 @@ impl Changes<'_> {
         })?;
         let handle = self.gateway.handle();
         handle.reopen_logs();
-        let keys = files.as_ref().map(NewFiles::changed).unwrap_or_default();
-        let done = handle.reload_with(&config, &keys)?;
+        let done = handle.reload_with(&config, &changed(files.as_ref()))?;
         if let Some(files) = files {
             files.adopt();
         }
@@ -102,8 +101,7 @@ impl Changes<'_> {
             ConfigAsk::Diff => self.found(|config| {
                 let files = self.console_files()?;
                 let mut found = self.gateway.handle().differences(config)?;
-                let keys = files.as_ref().map(NewFiles::changed).unwrap_or_default();
-                found.keys.extend(keys);
+                found.keys.extend(changed(files.as_ref()));
                 Ok(Value::from(&found))
             }),
         };
@@ -132,6 +130,11 @@ impl Changes<'_> {
         let found = (self.reread)().and_then(|config| look(&config));
         found.map_err(|error| format!("{error:#}"))
     }
+}
+
+/// Returns the keys of the console's files whose contents have changed.
+fn changed(files: Option<&NewFiles>) -> Vec<&'static str> {
+    files.map(NewFiles::changed).unwrap_or_default()
 }
 
 fn refused(error: &anyhow::Error) -> String {

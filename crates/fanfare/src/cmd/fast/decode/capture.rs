@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 /// Plays the datagrams of a capture to the groups of `--multicast`, or to the only group in it.
-/// Time-outs follow the capture's clock.
+/// Messages have the stamps of their packets, and time-outs follow the latest stamp.
 pub(crate) fn run(args: &Args, path: &Path, sink: Sink) -> Result<Outcome> {
     let cannot = || format!("cannot read `{}`", path.display());
     let file = File::open(path).with_context(cannot)?;
@@ -44,9 +44,11 @@ pub(crate) fn run(args: &Args, path: &Path, sink: Sink) -> Result<Outcome> {
         let Some(packet) = reader.next_packet().with_context(cannot)? else {
             break;
         };
-        play.now = packet.time.unwrap_or(play.now).max(play.now);
+        // Stamps go back where captures of several interfaces are merged; the clock never does.
+        let received = packet.time.unwrap_or(play.now);
+        play.now = play.now.max(received);
         let flow = match datagram(&packet) {
-            Ok(datagram) => play.datagram(&datagram)?,
+            Ok(datagram) => play.datagram(received, &datagram)?,
             Err(reason) => play.other(reason)?,
         };
         if flow.is_break() {
@@ -67,7 +69,7 @@ struct Play {
     groups: Vec<Endpoint>,
     /// Whether the groups were given; otherwise they are found in the capture.
     is_told: bool,
-    /// The capture's time, ns.
+    /// The latest stamp so far, ns: the clock of the time-outs.
     now: u64,
     /// Datagrams of the groups so far.
     count: u64,
@@ -75,7 +77,7 @@ struct Play {
 }
 
 impl Play {
-    fn datagram(&mut self, datagram: &Datagram<'_>) -> Result<Flow> {
+    fn datagram(&mut self, received: u64, datagram: &Datagram<'_>) -> Result<Flow> {
         let to = datagram.destination;
         if self.groups.is_empty() {
             self.groups.push(to);
@@ -104,7 +106,7 @@ impl Play {
         Ok(self.feed.receive(Packet {
             line,
             now: self.now,
-            received: self.now,
+            received,
             offset: 0,
             bytes: datagram.payload,
         })?)

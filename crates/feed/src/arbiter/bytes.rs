@@ -2,7 +2,7 @@
 //! for a number (a SendingTime is enough) and each line the same, a unit belongs to the run in
 //! which its bytes arrived.
 
-use super::Arbiter;
+use super::{Arbiter, Arrival};
 use crate::line::Line;
 use crate::serial::extend;
 
@@ -56,6 +56,11 @@ impl Evidence {
     /// Returns whether the bytes of units distinguish runs.
     fn are_runs_apart(&self) -> bool {
         self.runs_differ > self.runs_agree.saturating_mul(APART)
+    }
+
+    /// Returns whether numbers had the same bytes in two runs as often as other ones.
+    fn may_runs_agree(&self) -> bool {
+        self.runs_agree > self.runs_differ
     }
 }
 
@@ -111,6 +116,19 @@ impl Arbiter {
     pub(super) fn differs(&self, start: u64) -> bool {
         let is_other = |digest| digest != self.evidence.digest;
         self.do_bytes_tell() && self.digest_of(start).is_some_and(is_other)
+    }
+
+    /// Returns whether the current unit is one of this number that `line` sends again: its bytes
+    /// came before, and nothing shows that each run has the same.
+    pub(super) fn is_repeat(&self, line: Line, start: u64) -> bool {
+        let digest = self.evidence.digest;
+        let is_same = |known: &Arrival| {
+            let is_first = known.digest == digest;
+            // Lines that have other bytes for a number.
+            let is_own = known.other == digest && known.line != line.index();
+            digest != 0 && (is_first || is_own && !self.evidence.lines.holds)
+        };
+        !self.evidence.may_runs_agree() && self.arrival(start).is_some_and(is_same)
     }
 
     /// Returns the digest of the unit that arrived with this number, while it is remembered.

@@ -1,5 +1,6 @@
 //! The place of a sequence number: near those known, or, once two units agree, elsewhere.
 
+use super::bytes::digest;
 use super::{Arbiter, MAX_PENDING, Unit, Verdict};
 use crate::line::{Line, REORDER, Track};
 use crate::serial::{extend, is_before};
@@ -68,12 +69,10 @@ impl Arbiter {
 
     /// Judges a doubtful unit, which is accepted if the last such unit agrees with it, and the line
     /// of that one has brought nothing else since.
+    #[cold]
     pub(super) fn suspect(&mut self, line: Line, unit: Unit<'_>, doubt: Doubt) -> Verdict {
-        if let Some(other) = self.suspect
-            && let distance = unit.sequence.wrapping_sub(other.sequence) as i32
-            && u64::from(distance.unsigned_abs()) <= REORDER
-        {
-            if distance == 0 && line == other.line {
+        if let Some(other) = self.suspect_near(unit.sequence) {
+            if unit.sequence == other.sequence && line == other.line {
                 self.lines[line.index()].duplicate += 1;
                 return Verdict::Duplicate;
             }
@@ -116,14 +115,53 @@ impl Arbiter {
             let start = begin + u64::from(sequence.wrapping_sub(first));
             (start, start + u64::from(count))
         };
+        if !self.ended.is_empty() {
+            self.evidence.digest = digest(unit.bytes);
+        }
+        self.take_in(other.line, span(other.sequence, other.count));
+        self.arbitrate(line, span(unit.sequence, unit.count), unit.bytes)
+    }
+
+    /// Arbitrates the last suspect, which the unit in hand has confirmed.
+    #[cold]
+    fn take_in(&mut self, line: Line, span: (u64, u64)) {
         let bytes = std::mem::take(&mut self.suspect_bytes);
-        let at = span(other.sequence, other.count);
-        let in_hand = std::mem::replace(&mut self.evidence.digest, 0);
-        self.arbitrate(other.line, at, &bytes);
+        let of_suspect = if self.ended.is_empty() {
+            0
+        } else {
+            digest(&bytes)
+        };
+        let in_hand = std::mem::replace(&mut self.evidence.digest, of_suspect);
+        self.arbitrate(line, span, &bytes);
         self.confirmed = self.ticket;
         self.evidence.digest = in_hand;
         self.suspect_bytes = bytes;
-        self.arbitrate(line, span(unit.sequence, unit.count), unit.bytes)
+    }
+
+    /// Returns the suspect that is within [`REORDER`] of `sequence`.
+    fn suspect_near(&self, sequence: u32) -> Option<Suspect> {
+        let distance = |suspect: &Suspect| sequence.wrapping_sub(suspect.sequence).cast_signed();
+        let is_near = |suspect: &Suspect| u64::from(distance(suspect).unsigned_abs()) <= REORDER;
+        self.suspect.filter(is_near)
+    }
+
+    /// Returns the first number of a run that is known by a unit with `sequence`, and by the
+    /// suspect if that is near.
+    pub(super) fn first_of_run(&self, begin: u32, sequence: u32) -> u32 {
+        let suspect = self.suspect_near(sequence).map(|suspect| suspect.sequence);
+        suspect
+            .filter(|first| is_before(*first, begin))
+            .unwrap_or(begin)
+    }
+
+    /// Takes the suspect into the run that begins now, of which a unit with `sequence` is, if it is
+    /// near.
+    pub(super) fn join_suspect(&mut self, sequence: u32) {
+        if let Some(suspect) = self.suspect_near(sequence) {
+            self.suspect = None;
+            let start = extend(self.epoch_start, suspect.sequence);
+            self.take_in(suspect.line, (start, start + u64::from(suspect.count)));
+        }
     }
 
     /// Returns whether the unit that the line brought last is doubtful. One behind it in the same

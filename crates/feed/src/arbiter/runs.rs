@@ -164,15 +164,17 @@ impl Arbiter {
 
     /// Infers a new run, in a feed that announces its runs, when a line's numbers can no longer be
     /// of the run: the announcement was lost.
+    #[inline(never)]
     pub(super) fn infer_end(&mut self, line: Line, sequence: u32) {
         let (Some(newest), Some(own)) = (self.newest(), self.tracks[line.index()].highest()) else {
             return;
         };
         let next = newest.next as u32;
-        if self.known_as(sequence).is_some() || !self.has_ended(line, own, sequence) {
+        let start = extend(own, sequence);
+        let is_again = self.known_as(sequence).is_some() || self.is_repeat(line, start);
+        if is_again || !self.has_ended(line, own, sequence) {
             return;
         }
-        let start = extend(own, sequence);
         let known = self.arrival(start);
         let is_of_other = known.is_some_and(|known| known.line != line.index());
         if is_of_other && self.differs(start) {
@@ -181,7 +183,8 @@ impl Arbiter {
         }
         let heads = self.tracks.iter().filter_map(Track::highest);
         let head = heads.fold(self.head(), u64::max);
-        self.end_run(head + SLACK, next, true);
+        self.end_run(head + SLACK, self.first_of_run(next, sequence), true);
+        self.join_suspect(sequence);
         // Another line may still bring the rest of it.
         let until = self.now.saturating_add(self.config.gap_timeout);
         self.begin_deadline = self.begin_deadline.max(until);
@@ -303,6 +306,7 @@ impl Arbiter {
 
     /// Moves the line to another run if it begins one with a unit at `start`, before the unit is
     /// marked.
+    #[inline(always)]
     pub(super) fn enter_run(&mut self, line: Line, start: u64) {
         let Some(own) = self.tracks[line.index()].highest() else {
             return;
@@ -350,9 +354,21 @@ impl Arbiter {
         if !self.started || !may_restart || start < self.epoch_start && !is_first_run {
             return false;
         }
-        // A line that goes on, or a new one that replays, may fill a gap.
+        // A line that goes on, or a new one that replays, may fill a gap, but hardly one at the
+        // start of a run after a silence.
         let is_far = own.is_some_and(|own| own.abs_diff(start) > REORDER);
-        is_far || !self.missing.has(start..end)
+        let may_begin = goes_back && own.is_some_and(|own| self.lacks_start(own, start));
+        is_far || may_begin || !self.missing.has(start..end)
+    }
+
+    /// Returns whether the newest run lacks its first number, and a line with this highest number
+    /// goes back to a number that is nearer to that one.
+    fn lacks_start(&self, own: u64, start: u64) -> bool {
+        let back = own.saturating_sub(start);
+        let beyond = start.checked_sub(self.epoch_start);
+        back > LOST_END
+            && beyond.is_some_and(|beyond| beyond < back / 2)
+            && self.missing.contains(self.epoch_start)
     }
 
     /// Removes what is known of the numbers of lines that have not met the others and continue with

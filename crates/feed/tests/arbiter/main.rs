@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod cycles;
+mod faults;
+mod messages;
+mod mishaps;
 mod net;
 mod ops;
 mod oracle;

@@ -1,103 +1,10 @@
 //! Lines that are new, that fall silent and return, and sequences that restart meanwhile.
 
-use fanfare_feed::{Arbiter, ArbiterConfig, Event, Line, Refusal, Start, Unit, Verdict};
+use crate::messages::{DELIVER, MS, Scene, run, scene};
+use fanfare_feed::{ArbiterConfig, Line, Refusal, Start, Verdict};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::ops::Range;
-
-const MS: u64 = 1_000_000;
-const DELIVER: Verdict = Verdict::Deliver { skip: 0 };
-
-/// An arbiter and what comes out of it: messages with their runs, resets by the number that is
-/// next.
-struct Scene {
-    arbiter: Arbiter,
-    now: u64,
-    out: Vec<(u32, u32)>,
-    resets: Vec<u32>,
-    gaps: u32,
-}
-
-fn scene() -> Scene {
-    Scene {
-        arbiter: Arbiter::new(ArbiterConfig::default()),
-        now: 0,
-        out: Vec::new(),
-        resets: Vec::new(),
-        gaps: 0,
-    }
-}
-
-impl Scene {
-    /// Receives a message of a run.
-    fn message(&mut self, line: Line, run: u32, sequence: u32) -> Verdict {
-        self.message_of(line, run, sequence, 1)
-    }
-
-    /// Receives a message of a run that takes `count` numbers.
-    fn message_of(&mut self, line: Line, run: u32, sequence: u32, count: u32) -> Verdict {
-        let bytes = [run.to_le_bytes(), sequence.to_le_bytes()].concat();
-        let unit = Unit {
-            sequence,
-            count,
-            bytes: &bytes,
-        };
-        let verdict = self.arbiter.receive(self.now, line, unit);
-        if verdict == DELIVER {
-            self.out.push((run, sequence));
-        }
-        self.drain();
-        verdict
-    }
-
-    /// Returns the number at which the only reset begins.
-    fn only_reset(&self) -> u32 {
-        assert_eq!(self.resets.len(), 1, "{:?}", self.resets);
-        self.resets[0]
-    }
-
-    /// Receives messages of a run, one each 100 µs.
-    fn messages(&mut self, line: Line, run: u32, sequences: Range<u32>) {
-        for sequence in sequences {
-            self.now += MS / 10;
-            self.message(line, run, sequence);
-        }
-    }
-
-    fn wait(&mut self, ms: u64) {
-        self.until(self.now + ms * MS);
-    }
-
-    fn until(&mut self, now: u64) {
-        self.now = now;
-        self.arbiter.handle_timeout(now);
-        self.drain();
-    }
-
-    fn drain(&mut self) {
-        while let Some(event) = self.arbiter.poll_event() {
-            match event {
-                Event::Unit(unit) => {
-                    let word = |at: usize| unit.bytes[at..at + 4].try_into().unwrap();
-                    let run = u32::from_le_bytes(word(0));
-                    self.out.push((run, u32::from_le_bytes(word(4))));
-                }
-                Event::Gap(gap) => self.gaps += gap.count,
-                Event::Reset { next, .. } => self.resets.push(next),
-                Event::Recover(_) => {}
-            }
-        }
-    }
-
-    fn duplicates(&self, line: Line) -> u64 {
-        self.arbiter.line(line).duplicate
-    }
-}
-
-/// Returns messages of a run.
-fn run(run: u32, sequences: Range<u32>) -> Vec<(u32, u32)> {
-    sequences.map(|sequence| (run, sequence)).collect()
-}
 
 #[test]
 fn a_new_line_that_is_far_behind_the_start_restarts_nothing() {
@@ -424,8 +331,7 @@ fn numbers_that_are_sent_again_after_a_lull_restart_nothing() {
 #[test]
 fn no_run_restarts_before_it_has_begun() {
     for line in [Line::A, Line::B] {
-        let mut s = scene();
-        s.arbiter = Arbiter::new(ArbiterConfig {
+        let mut s = Scene::new(ArbiterConfig {
             start: Start::First { wait: 3_000 * MS },
             ..ArbiterConfig::default()
         });

@@ -296,7 +296,8 @@ impl Writer {
     }
 
     /// Unregisters an instance, which this writer no longer writes, and frees its resources. By the
-    /// default of the specification (autodispose) this disposes of the instance too.
+    /// default of the specification ([autodispose](Qos::autodispose)) this disposes of the instance
+    /// too.
     ///
     /// # Errors
     /// Those of [`dispose`](Self::dispose).
@@ -494,14 +495,26 @@ impl Reader {
         self.check()?;
         // Samples of another reader are returned while that reader's domain is still held.
         samples.raw.release();
-        if !samples
-            .owner
-            .as_ref()
-            .is_some_and(|o| Arc::ptr_eq(o, &self.entity))
-        {
+        if !samples.are_of(&self.entity) {
             samples.owner = Some(Arc::clone(&self.entity));
         }
         samples.raw.take(self.entity.handle())
+    }
+
+    /// Takes the samples that have arrived into `samples`, behind those that are there, as far as
+    /// there is room, and returns the number of new ones. Samples of another reader are replaced.
+    /// Never waits and never allocates. A take with less room than the reader holds leaves an
+    /// arbitrary part: samples are handed out one instance after the other.
+    ///
+    /// # Errors
+    /// [`Error::Dds`]; [`Error::ReaderClosed`]; [`Error::ListenerPanicked`].
+    #[inline]
+    pub fn take_more(&self, samples: &mut Samples) -> Result<usize, Error> {
+        if !samples.are_of(&self.entity) {
+            return self.take(samples);
+        }
+        self.check()?;
+        samples.raw.take_more(self.entity.handle())
     }
 
     /// Checks that this reader was not closed, and that no closure of it panicked. Does not wait.
@@ -555,6 +568,17 @@ impl Samples {
     pub fn clear(&mut self) {
         self.raw.release();
         self.owner = None;
+    }
+
+    /// Returns the samples to the reader's pool for whose index `is_kept` returns `false`. The
+    /// others move together, in their order. Does not allocate.
+    pub fn keep(&mut self, is_kept: impl FnMut(usize) -> bool) {
+        self.raw.keep(is_kept);
+    }
+
+    fn are_of(&self, reader: &Arc<Entity>) -> bool {
+        let owner = self.owner.as_ref();
+        owner.is_some_and(|owner| Arc::ptr_eq(owner, reader))
     }
 
     /// Returns a sample by its index, from 0 in the order of arrival.

@@ -75,6 +75,7 @@ pub struct Qos {
     pub(crate) latency_budget: Option<Duration>,
     pub(crate) lifespan: Option<Duration>,
     pub(crate) batching: Option<bool>,
+    pub(crate) autodispose: Option<bool>,
     pub(crate) limits: Option<Limits>,
     pub(crate) instances: Option<u32>,
     pub(crate) ignore_own: bool,
@@ -219,6 +220,15 @@ impl Qos {
     #[must_use]
     pub const fn batching(mut self, on: bool) -> Self {
         self.batching = Some(on);
+        self
+    }
+
+    /// Sets whether a writer disposes of the instances that it unregisters, as it does when it is
+    /// closed or its process is gone; `true` by the specification. With `false` a reader can tell
+    /// an instance that has ended from one whose writers are gone.
+    #[must_use]
+    pub const fn autodispose(mut self, on: bool) -> Self {
+        self.autodispose = Some(on);
         self
     }
 

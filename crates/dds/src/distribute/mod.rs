@@ -164,7 +164,7 @@ const DONE: &str = "DoneToken";
 
 /// Returns the policies of the token, which is kept for late subscribers.
 fn done_qos() -> Qos {
-    Qos::last_value()
+    Qos::last_value().autodispose(false)
 }
 
 /// Readers and writers of peers that have departed, over DDS.

@@ -8,6 +8,7 @@ use super::echo::Echo;
 use super::received::{Counts, OfPublisher, Publishers, Received};
 use super::{DONE, Distribution, DoneToken, Matches, done_qos, echo_name, for_each_topic};
 use crate::fast::{Converted, Mapping, TemplateType};
+use crate::sys::OnStatus;
 use crate::{Domain, Error, Reader, Sample, Writer};
 
 /// The publishing side.
@@ -28,6 +29,7 @@ impl Writers {
         mapping: &Mapping,
         distribution: &Distribution,
         mut echo: Echo<'_>,
+        listeners: &mut dyn FnMut(&TemplateType, &str) -> OnStatus,
     ) -> Result<Self, Error> {
         let matches = Arc::new(Matches::default());
         let mut all = Vec::new();
@@ -42,7 +44,12 @@ impl Writers {
             let t = &template.sample;
             all.push(for_each_topic(distribution, template, |name| {
                 let topic = domain.topic(name, t, qos)?;
-                topic.writer(qos).on_status(matches.listener()).open()
+                let (mut count, mut tell) = (matches.listener(), listeners(template, name));
+                let writer = topic.writer(qos).on_status(move |status| {
+                    count(status);
+                    tell(status);
+                });
+                writer.open()
             })?);
             if distribution.echo {
                 let qos = distribution.echo_qos();
@@ -79,10 +86,14 @@ impl Writers {
     }
 
     #[inline]
+    pub(super) fn writer(&self, sample: &Converted<'_>) -> Option<&Writer> {
+        let writers = self.writers.get(sample.template.index as usize)?;
+        writers.get(self.distribution.place(sample)?)
+    }
+
+    #[inline]
     pub(super) fn publish(&self, sample: &Converted<'_>) -> Result<bool, Error> {
-        let writers = self.writers.get(sample.template.index as usize);
-        let writer = writers.and_then(|w| w.get(self.distribution.place(sample)?));
-        match writer {
+        match self.writer(sample) {
             Some(writer) => writer.write(sample.cdr).map(|()| true),
             None => Ok(false),
         }

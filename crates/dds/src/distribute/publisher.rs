@@ -8,7 +8,8 @@ use super::echo::{Echo, RoundTrips};
 use super::{Carrier, Departures, Distribution, DoneToken, over_dds, over_shm};
 use crate::cdr::{CdrBuffer, CdrType};
 use crate::fast::{Converted, Mapping, TemplateType};
-use crate::{Error, Policy};
+use crate::sys::OnStatus;
+use crate::{Domain, Error, Policy, Status, Writer};
 
 /// Writes the samples of a feed to their topics.
 #[derive(Debug)]
@@ -47,7 +48,10 @@ impl Publisher {
         };
         let carried = match carrier.into() {
             Carrier::Dds(domain) => {
-                let outlets = over_dds::Writers::open(&domain, mapping, distribution, echo)?;
+                let mut nobody = |_: &TemplateType, _: &str| -> OnStatus { Box::new(|_| {}) };
+                let listeners = &mut nobody;
+                let outlets =
+                    over_dds::Writers::open(&domain, mapping, distribution, echo, listeners)?;
                 Carried::Dds(Box::new(outlets))
             }
             Carrier::Shm(config) => {
@@ -55,13 +59,47 @@ impl Publisher {
                 Carried::Shm(Box::new(outlets))
             }
         };
-        Ok(Self {
+        Ok(Self::new(carried, echoed))
+    }
+
+    /// Opens all topics over DDS without a receiver of round trips. `listeners` is called once for
+    /// each topic, with its template and name, and returns a listener to the events of its writer,
+    /// which is called in a thread of Cyclone DDS and must not wait.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_listening(
+        domain: &Domain,
+        mapping: &Mapping,
+        distribution: &Distribution,
+        mut listeners: impl FnMut(&TemplateType, &str) -> Box<dyn FnMut(Status) + Send>,
+    ) -> Result<Self, Error> {
+        let echoed = Arc::new(AtomicU64::new(0));
+        let mut round_trips = |_: &TemplateType| -> RoundTrips { Box::new(|_| {}) };
+        let echo = Echo {
+            round_trips: &mut round_trips,
+            echoed: &echoed,
+        };
+        let outlets = over_dds::Writers::open(domain, mapping, distribution, echo, &mut listeners)?;
+        Ok(Self::new(Carried::Dds(Box::new(outlets)), echoed))
+    }
+
+    const fn new(carried: Carried, echoed: Arc<AtomicU64>) -> Self {
+        Self {
             carried,
             echoed,
             written: 0,
             without_topic: 0,
             refused: 0,
-        })
+        }
+    }
+
+    /// Returns the writer of a sample, if it has a topic. Over DDS only.
+    pub fn writer(&self, sample: &Converted<'_>) -> Option<&Writer> {
+        match &self.carried {
+            Carried::Dds(outlets) => outlets.writer(sample),
+            Carried::Shm(_) => None,
+        }
     }
 
     /// Returns whether every topic, echoes included, has a subscriber.

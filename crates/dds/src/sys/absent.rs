@@ -118,6 +118,12 @@ impl RawSamples {
         Ok(0)
     }
 
+    pub(crate) fn take_more(&mut self, _: i32) -> Result<usize, Error> {
+        Ok(0)
+    }
+
+    pub(crate) fn keep(&mut self, _: impl FnMut(usize) -> bool) {}
+
     pub(crate) fn get(&self, _: usize) -> Option<(RawInfo, &[u8])> {
         None
     }

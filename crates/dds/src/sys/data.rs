@@ -171,15 +171,26 @@ impl RawSamples {
     /// the capacity.
     pub(crate) fn take(&mut self, reader: c::dds_entity_t) -> Result<usize, Error> {
         self.release();
+        self.take_more(reader)
+    }
+
+    /// Takes the samples that have arrived for `reader` behind those that are here, up to the
+    /// capacity. Returns the number of new ones.
+    pub(crate) fn take_more(&mut self, reader: c::dds_entity_t) -> Result<usize, Error> {
         self.reader = reader;
-        let room = u32::try_from(self.data.len()).unwrap_or(u32::MAX);
+        let first = self.len;
+        let (data, infos) = (&mut self.data[first..], &mut self.infos[first..]);
+        if data.is_empty() {
+            return Ok(0);
+        }
+        let room = u32::try_from(data.len()).unwrap_or(u32::MAX);
         // SAFETY: both arrays have room for `room` elements; the handle is validated by the call.
         let code = unsafe {
             c::dds_takecdr(
                 reader,
-                self.data.as_mut_ptr(),
+                data.as_mut_ptr(),
                 room,
-                self.infos.as_mut_ptr(),
+                infos.as_mut_ptr(),
                 c::DDS_ANY_STATE,
             )
         };
@@ -187,11 +198,29 @@ impl RawSamples {
             return Ok(0);
         }
         let n = checked(|| "take samples".to_owned(), code)?;
-        self.len = usize::try_from(n).unwrap_or(0).min(self.data.len());
-        for i in 0..self.len {
+        let new = usize::try_from(n).unwrap_or(0);
+        self.len = (first + new).min(self.data.len());
+        for i in first..self.len {
             self.borrow_bytes(i);
         }
-        Ok(self.len)
+        Ok(self.len - first)
+    }
+
+    /// Returns the samples to the library for whose index `is_kept` returns `false`. The others
+    /// move together, in their order.
+    pub(crate) fn keep(&mut self, mut is_kept: impl FnMut(usize) -> bool) {
+        let mut kept = 0;
+        for i in 0..self.len {
+            if is_kept(i) {
+                self.data.swap(kept, i);
+                self.infos.swap(kept, i);
+                self.bytes.swap(kept, i);
+                kept += 1;
+            } else {
+                self.give_back(i);
+            }
+        }
+        self.len = kept;
     }
 
     /// Points `bytes[i]` into sample `i`, which must be among those taken.
@@ -237,16 +266,25 @@ impl RawSamples {
     /// Returns all samples to the library.
     pub(crate) fn release(&mut self) {
         for i in 0..std::mem::take(&mut self.len) {
-            let data = std::mem::replace(&mut self.data[i], std::ptr::null_mut());
-            // SAFETY: `data` was taken and not given back; each reference is returned once: that
-            // of the bytes where they were lent, and that of the taking.
-            unsafe {
-                if !self.bytes[i].iov_base.is_null() {
-                    c::ddsi_serdata_to_ser_unref(data, &self.bytes[i]);
-                    self.bytes[i].iov_base = std::ptr::null_mut();
-                }
-                c::ddsi_serdata_unref(data);
+            self.give_back(i);
+        }
+    }
+
+    /// Returns one sample to the library, which the caller leaves out of those that are here.
+    fn give_back(&mut self, i: usize) {
+        let data = std::mem::replace(&mut self.data[i], std::ptr::null_mut());
+        // After a panic of the caller of `keep`.
+        if data.is_null() {
+            return;
+        }
+        // SAFETY: `data` was taken and not given back; each reference is returned once: that of
+        // the bytes where they were lent, and that of the taking.
+        unsafe {
+            if !self.bytes[i].iov_base.is_null() {
+                c::ddsi_serdata_to_ser_unref(data, &self.bytes[i]);
+                self.bytes[i].iov_base = std::ptr::null_mut();
             }
+            c::ddsi_serdata_unref(data);
         }
     }
 }

@@ -40,6 +40,9 @@ impl RawQos {
             if let Some(on) = qos.batching {
                 c::dds_qset_writer_batching(q, on);
             }
+            if let Some(on) = qos.autodispose {
+                c::dds_qset_writer_data_lifecycle(q, on);
+            }
             if qos.ignore_own {
                 let kind = c::dds_ignorelocal_kind_DDS_IGNORELOCAL_PARTICIPANT;
                 c::dds_qset_ignorelocal(q, kind);

@@ -2,13 +2,13 @@
 
 use std::sync::mpsc;
 
-use fanfare_dds::cdr::{CdrBuffer, CdrType, to_json};
+use fanfare_dds::cdr::{CdrBuffer, CdrReader, CdrType, to_json};
 use fanfare_dds::types::{EnumType, Kind, StructType};
 use fanfare_dds::{Domain, DomainConfig, Error, Qos, Reader, SampleInfo};
-use fanfare_dds::{Topic, Transport, Writer, cdr_struct};
+use fanfare_dds::{Samples, Topic, Transport, Writer, cdr_struct};
 
 use crate::support::{
-    PATIENCE, domain_id, listening, pair, quote, quote_reader, quote_writer, take_quotes,
+    PATIENCE, domain_id, listening, matched, pair, quote, quote_reader, quote_writer, take_quotes,
     topic_name, wait_until, write_quote,
 };
 
@@ -258,6 +258,47 @@ fn every_kind_of_member_is_laid_out_as_cyclone_lays_it_out() {
 }
 
 #[test]
+fn samples_that_are_kept_stay_as_they_are_while_more_are_taken() {
+    let (here, there) = pair();
+    let name = topic_name("kept");
+    let qos = Qos::reliable();
+    let reader = quote_reader(&there, &name, &qos);
+    let topic = here.topic(&name, &quote(), &qos).unwrap();
+    let (writer, _readers) = matched(&topic, &qos);
+    let mut buffer = CdrBuffer::with_capacity(64);
+    let mut samples = reader.samples(6);
+    let prices = |samples: &Samples| -> Vec<f64> {
+        let price = |bytes| {
+            let mut cdr = CdrReader::new(bytes).unwrap();
+            (cdr.u32().unwrap(), cdr.f64().unwrap()).1
+        };
+        samples.iter().map(|s| price(s.bytes())).collect()
+    };
+    let mut more = |samples: &mut Samples, values: &[f64], wanted: usize| {
+        for price in values {
+            write_quote(&writer, &mut buffer, 1, *price);
+        }
+        wait_until("the samples", || {
+            reader.take_more(samples).unwrap();
+            samples.len() == wanted
+        });
+    };
+    more(&mut samples, &[0.0, 1.0, 2.0, 3.0], 4);
+    samples.keep(|i| i % 2 == 1);
+    assert_eq!(prices(&samples), [1.0, 3.0]);
+    more(&mut samples, &[4.0, 5.0, 6.0, 7.0, 8.0], 6);
+    assert_eq!(prices(&samples), [1.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+    assert_eq!(reader.take_more(&mut samples).unwrap(), 0, "no room");
+    samples.keep(|i| i == 5);
+    more(&mut samples, &[], 2);
+    assert_eq!(prices(&samples), [7.0, 8.0]);
+    samples.keep(|_| false);
+    assert!(samples.is_empty());
+    more(&mut samples, &[9.0], 1);
+    assert_eq!(prices(&samples), [9.0]);
+}
+
+#[test]
 fn an_instance_that_is_disposed_or_unregistered_ends_at_the_reader() {
     let (here, there) = pair();
     let name = topic_name("ends");
@@ -302,6 +343,33 @@ fn an_instance_that_is_disposed_or_unregistered_ends_at_the_reader() {
     ended.sort();
     // Writers dispose of the instances that they unregister, by the default of the specification.
     assert_eq!(ended, [(false, true), (false, true)]);
+}
+
+/// So that a reader can tell an instrument that has ended from a plant that has died.
+#[test]
+fn without_autodispose_the_end_of_a_writer_is_not_that_of_its_instances() {
+    for autodispose in [true, false] {
+        let (here, there) = pair();
+        let name = topic_name("autodispose");
+        let qos = Qos::reliable().autodispose(autodispose);
+        let reader = quote_reader(&there, &name, &qos);
+        let topic = here.topic(&name, &quote(), &qos).unwrap();
+        let (writer, _) = matched(&topic, &qos);
+        let mut buffer = CdrBuffer::with_capacity(64);
+        wait_until("a sample", || {
+            write_quote(&writer, &mut buffer, 1, 1.0);
+            !take_some(&reader).is_empty()
+        });
+        drop(writer);
+        let mut end = None;
+        wait_until("the end", || {
+            let ends = take_some(&reader);
+            let mut ends = ends.into_iter().filter(|info| !info.alive);
+            end = ends.next();
+            end.is_some()
+        });
+        assert_eq!(end.unwrap().disposed, autodispose);
+    }
 }
 
 /// Takes the events and samples of the reader.

@@ -336,7 +336,7 @@ fn a_check_reads_the_files_that_a_feed_names() {
         "{told}"
     );
     let wrong = [
-        ("templates = \"/dev/zero\"", "more than 33554434 bytes"),
+        ("templates = \"/dev/zero\"", "it is not a regular file"),
         (
             "templates = \"builtin:no\"",
             "unknown templates `builtin:no`: expected",

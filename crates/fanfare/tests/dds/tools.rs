@@ -3,9 +3,10 @@
 use crate::common::{Folder, Running, done, eventually, fanfare, groups, said};
 use crate::feed;
 use fanfare_dds::fast::{Mapping, TypeOptions};
+use fanfare_dds::types::{Kind, StructType};
 use fanfare_dds::{Domain, DomainConfig, Qos};
 use fanfare_fast::Program;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::{fs, thread};
@@ -52,6 +53,36 @@ fn ping_gets_its_samples_back_and_ls_sees_pong() {
     pong.interrupt();
     let told = pong.end().succeeded().err;
     assert!(told.contains("660 samples came, 0 could not"), "{told}");
+}
+
+#[test]
+fn ls_marks_a_topic_whose_writer_and_reader_do_not_match() {
+    let id = crate::domain(53).parse().unwrap();
+    let domain = Domain::open(&DomainConfig::new(id)).unwrap();
+    let t = StructType::new("Test::Odd").key("id", Kind::UInt32);
+    let open = |name: &str, offered: &Qos| {
+        let topic = domain.topic(name, &t, &Qos::default()).unwrap();
+        let writer = topic.writer(offered).open().unwrap();
+        (writer, topic.reader(&Qos::reliable()).open().unwrap())
+    };
+    let _odd = open("Odd", &Qos::best_effort());
+    let _even = open("Even", &Qos::last_value());
+    eventually("both topics", || {
+        let seen = done(&mut on(53, &["ls", "--json"])).json();
+        let topics = seen["topics"].as_array().unwrap();
+        let misfits = |name: &str| {
+            let topic = topics.iter().find(|topic| topic["topic"] == name)?;
+            let is_whole = topic["writers"] == 1 && topic["readers"] == 1;
+            is_whole.then(|| topic["misfits"].clone())
+        };
+        let all = ["Odd", "Even"].map(misfits);
+        all == [Some(json!(["reliability"])), Some(json!([]))]
+    });
+    let told = done(&mut on(53, &["ls"])).out;
+    let line = "topic Odd: Test::Odd (no match in reliability), 1 writing, 1 reading";
+    assert!(told.contains(line), "{told}");
+    let line = "topic Even: Test::Odd, 1 writing, 1 reading";
+    assert!(told.contains(line), "{told}");
 }
 
 #[test]

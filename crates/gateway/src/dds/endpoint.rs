@@ -54,12 +54,13 @@ impl DdsQos {
     /// again.
     pub(crate) fn policies(self, wait_ms: u64, instances: u32) -> Qos {
         let reliable = Reliability::Reliable(slice(wait_ms));
+        // A subscriber can tell a symbol that has ended from a gateway that is gone.
         let qos = match self {
             Self::Reliable => Qos::reliable().reliability(reliable),
             Self::BestEffort => Qos::best_effort(),
             Self::LastValue => Qos::last_value().reliability(reliable),
         };
-        qos.instances(instances)
+        qos.instances(instances).autodispose(false)
     }
 }
 

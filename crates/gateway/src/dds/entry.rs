@@ -1,8 +1,8 @@
 //! The record of a message in the ring to DDS: as in the other ring, preceded by its stamps.
 //!
-//! Layout: ingress time (8), origin (8), number (8), epoch (8), number in the feed (8), index (4),
-//! length of Symbol (2), all little endian; length of the channel (1), Symbol, channel, and the
-//! [record](crate::fanout::record) of the message.
+//! Layout: ingress time (8), origin (8), number (8), order (8), epoch (8), number in the feed (8),
+//! index (4), length of Symbol (2), all little endian; length of the channel (1), Symbol, channel,
+//! and the [record](crate::fanout::record) of the message.
 
 use crate::dds::channels::Identity;
 use crate::fanout::record;
@@ -10,7 +10,7 @@ use crate::fanout::stamp::Stamp;
 use fanfare_dds::LONGEST_KEY;
 use fanfare_fix::codec::SharedBody;
 
-const PREFIX: usize = 47;
+const PREFIX: usize = 55;
 
 /// The longest name of a channel.
 pub(crate) const MAX_CHANNEL: usize = 96;
@@ -46,10 +46,11 @@ pub(crate) fn write(entry: &Entry<'_>, room: &mut [u8]) {
     let (stamp, identity) = (&entry.stamp, &entry.stamp.identity);
     let (symbol, channel) = (key(entry), channel(entry));
     let mut rest = room;
-    let parts: [&[u8]; 10] = [
+    let parts: [&[u8]; 11] = [
         &stamp.ingress_nanos.to_le_bytes(),
         &stamp.origin.to_le_bytes(),
         &stamp.number.to_le_bytes(),
+        &stamp.order.to_le_bytes(),
         &identity.epoch.to_le_bytes(),
         &identity.number.to_le_bytes(),
         &identity.index.to_le_bytes(),
@@ -73,6 +74,7 @@ pub(crate) fn read(record: &[u8]) -> Option<Entry<'_>> {
     let (ingress, rest) = record.split_first_chunk()?;
     let (origin, rest) = rest.split_first_chunk()?;
     let (number, rest) = rest.split_first_chunk()?;
+    let (order, rest) = rest.split_first_chunk()?;
     let (epoch, rest) = rest.split_first_chunk()?;
     let (in_feed, rest) = rest.split_first_chunk()?;
     let (index, rest) = rest.split_first_chunk()?;
@@ -85,6 +87,7 @@ pub(crate) fn read(record: &[u8]) -> Option<Entry<'_>> {
             ingress_nanos: i64::from_le_bytes(*ingress),
             origin: u64::from_le_bytes(*origin),
             number: u64::from_le_bytes(*number),
+            order: u64::from_le_bytes(*order),
             symbol,
             identity: Identity {
                 channel,
@@ -109,6 +112,7 @@ mod tests {
                     ingress_nanos: -5,
                     origin: u64::MAX,
                     number: 7,
+                    order: 11,
                     symbol,
                     identity: Identity {
                         channel: b"moex",
@@ -131,6 +135,7 @@ mod tests {
                 ),
                 (-5, u64::MAX, 7)
             );
+            assert_eq!(back.stamp.order, 11);
             assert_eq!(back.stamp.identity, entry.stamp.identity);
             assert_eq!(back.body.msg_type(), b"AE");
             assert_eq!(back.body.fields(), entry.body.fields());
@@ -140,7 +145,7 @@ mod tests {
 
     #[test]
     fn anything_else_is_no_record() {
-        for short in [&b""[..], &[0; 47], &[1; 48]] {
+        for short in [&b""[..], &[0; 55], &[1; 56]] {
             assert!(read(short).is_none());
         }
     }

@@ -1,9 +1,10 @@
 //! FIX messages over DDS, so that a gateway on one machine feeds gateways on others.
 //!
 //! A message from a FIX session or a feed is published once, as a sample of its body as received,
-//! its time of arrival and its first gateway: that gateway's origin (a number drawn at its start)
-//! and a number that counts up in each topic. A subscribing gateway forwards the body to its
-//! consumers like one from a session of its own.
+//! its time of arrival and its first gateway: that gateway's origin (a number drawn at its start),
+//! a number that counts up in each topic, and one over all topics. A subscribing gateway merges the
+//! topics in the order of the latter, and forwards the body to its consumers like one from a
+//! session of its own.
 //!
 //! A message of a feed also has an identity of the feed's own, which is the same whichever gateway
 //! publishes it. If several gateways receive the same feed, the first to deliver it wins.
@@ -17,6 +18,7 @@ pub(crate) mod channels;
 pub(crate) mod config;
 pub(crate) mod endpoint;
 pub(crate) mod entry;
+pub(crate) mod merge;
 pub(crate) mod omissions;
 mod origins;
 pub(crate) mod publish;

@@ -1,7 +1,7 @@
 //! The publisher of the gateway's messages on DDS.
 
 use crate::counts::{PublishCounts, TopicCounts};
-use crate::dds::ack_wait::{AckWait, Written};
+use crate::dds::ack_wait::{AckWait, OfWriter, Written};
 use crate::dds::channels;
 use crate::dds::config::DdsEnd;
 use crate::dds::entry::{self, Entry, MAX_SYMBOL};
@@ -41,6 +41,10 @@ struct Outlets {
     outlets: Vec<Outlet>,
     /// This gateway's origin in this run.
     origin: u64,
+    /// The number of the last message of this gateway's own that was written, on any topic.
+    order: u64,
+    /// The MsgTypes(35) of the topics, separated by spaces.
+    types: Vec<u8>,
     buffer: CdrBuffer,
     patience: AckWait,
     omissions: Omissions,
@@ -76,7 +80,8 @@ impl DdsPublisher {
                 number: 0,
             });
         }
-        let longest = plan.message_bytes + MAX_SYMBOL + OVERHEAD;
+        let types = end.msg_types.join(" ").into_bytes();
+        let longest = plan.message_bytes + MAX_SYMBOL + OVERHEAD + types.len();
         let rings = rings.into_iter().map(|reader| Ring { reader, next: 0 });
         Ok(Self {
             rings: rings.collect(),
@@ -85,8 +90,10 @@ impl DdsPublisher {
             outlets: Outlets {
                 outlets,
                 origin: plan.origin,
+                order: 0,
+                types,
                 buffer: CdrBuffer::with_capacity(longest),
-                patience: AckWait::new(end.wait_ms, plan.stop.clone()),
+                patience: AckWait::new(end.wait_ms, plan.stop.clone(), plan.notices.clone()),
                 omissions: Omissions::new(Way::Dds, plan.notices.clone()),
                 counts: PublishCounts::new(plan.counters, ""),
             },
@@ -114,7 +121,8 @@ impl Agent for DdsPublisher {
         for outlet in outlets {
             // A subscriber that does not acknowledge in time loses the unacknowledged messages, and
             // counts them.
-            let _ = outlet.writer.wait_for_acks(patience.left());
+            let left = patience.left(|topic| topic == outlet.writer.topic().name());
+            let _ = outlet.writer.wait_for_acks(left);
         }
     }
 
@@ -191,23 +199,27 @@ impl Outlets {
             // gap.
             outlet.number += 1;
             (stamp.origin, stamp.number) = (self.origin, outlet.number);
+            // Subscribers wait for an Order that they lack: only what is written has one.
+            stamp.order = self.order + 1;
         }
         // A string ends at a NUL: Symbols that differ after it would be one instance.
         if stamp.symbol.contains(&0) {
-            self.counts.refused.increment(1);
+            self.refuse();
             return Ok(());
         }
         let identity = &mut stamp.identity;
         if identity.is_some() && identity.epoch == 0 {
             identity.epoch = channels::epoch(entry.body.msg_type(), entry.body.fields());
         }
-        let Ok(bytes) = sample::write(&entry, &mut self.buffer) else {
+        let types = if own { self.types.as_slice() } else { &[] };
+        let Ok(bytes) = sample::write(&entry, types, &mut self.buffer) else {
             self.counts.unsent.increment(1);
             return Ok(());
         };
-        let write = || outlet.writer.write(bytes);
-        match self.patience.write(place as u64, write) {
+        let writer = &outlet.writer;
+        match self.patience.write(OfWriter { writer, bytes }) {
             Ok(Written::Done(())) => {
+                self.order += u64::from(own);
                 self.counts.published.increment(1);
                 self.counts.relayed.increment(u64::from(!own));
             }
@@ -217,11 +229,15 @@ impl Outlets {
             }
             Ok(Written::Stopped) => self.counts.left.increment(1),
             // Producers may invent any number of symbols, of any length.
-            Err(Error::TooManyKeys { .. } | Error::LongKey { .. }) => {
-                self.counts.refused.increment(1);
-            }
+            Err(Error::TooManyKeys { .. } | Error::LongKey { .. }) => self.refuse(),
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// Counts a message of a Symbol beyond a limit.
+    fn refuse(&mut self) {
+        self.counts.refused.increment(1);
+        self.omissions.add(Why::OverLimit, 1);
     }
 }

@@ -16,9 +16,12 @@ pub(crate) const OVERHEAD: usize = 192 + MAX_CHANNEL;
 /// The most bytes of header and trailer around a body that is checked.
 const ENVELOPE: usize = 64;
 
+/// The name of the type of topics with FIX messages.
+pub const FIX_MESSAGE: &str = "Fanfare::FixMessage";
+
 /// Returns the type of all topics with FIX messages.
 pub(crate) fn sample_type() -> StructType {
-    StructType::new("Fanfare::FixMessage")
+    StructType::new(FIX_MESSAGE)
         .key("Symbol", Kind::String(None))
         .member("MsgType", Kind::String(None))
         .member("Origin", Kind::UInt64)
@@ -29,6 +32,8 @@ pub(crate) fn sample_type() -> StructType {
         .member("Epoch", Kind::UInt64)
         .member("FeedNumber", Kind::UInt64)
         .member("FeedIndex", Kind::UInt32)
+        .member("Order", Kind::UInt64)
+        .member("Types", Kind::String(None))
 }
 
 /// Returns the topic of a MsgType(35).
@@ -36,9 +41,11 @@ pub(crate) fn topic_name(prefix: &str, msg_type: &str) -> String {
     format!("{prefix}_{msg_type}")
 }
 
-/// Writes a sample, and returns its bytes.
+/// Writes a sample, and returns its bytes. `types` are the MsgTypes(35) that its origin publishes,
+/// separated by spaces, or empty if unknown.
 pub(crate) fn write<'b>(
     entry: &Entry<'_>,
+    types: &[u8],
     buffer: &'b mut CdrBuffer,
 ) -> Result<&'b [u8], CdrError> {
     let (stamp, identity) = (&entry.stamp, &entry.stamp.identity);
@@ -53,6 +60,8 @@ pub(crate) fn write<'b>(
     buffer.u64(identity.epoch);
     buffer.u64(identity.number);
     buffer.u32(identity.index);
+    buffer.u64(stamp.order);
+    buffer.string(types);
     buffer.finish()
 }
 
@@ -62,6 +71,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) stamp: Stamp<'a>,
     pub(crate) msg_type: &'a [u8],
     pub(crate) body: &'a [u8],
+    /// The MsgTypes(35) that its origin publishes, separated by spaces, or empty if unknown.
+    pub(crate) types: &'a [u8],
 }
 
 /// Parses a sample.
@@ -76,10 +87,16 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Parts<'_>, CdrError> {
         number: cdr.u64()?,
         index: cdr.u32()?,
     };
+    // Other writers may leave out the members that were added last. A sample may end in padding.
+    let (order, types) = match cdr.remaining() {
+        0..4 => (0, &b""[..]),
+        _ => (cdr.u64()?, cdr.string()?),
+    };
     let stamp = Stamp {
         ingress_nanos,
         origin,
         number,
+        order,
         symbol,
         identity,
     };
@@ -87,7 +104,17 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Parts<'_>, CdrError> {
         stamp,
         msg_type,
         body,
+        types,
     })
+}
+
+/// Returns the place of a sample of the type [`FIX_MESSAGE`] among others: the gateway that its
+/// message entered first, its number there over all topics, and on its topic. Returns `None` if the
+/// sample is not readable. Does not allocate.
+#[must_use]
+pub fn place_of_sample(bytes: &[u8]) -> Option<(u64, u64, u64)> {
+    let stamp = read(bytes).ok()?.stamp;
+    Some((stamp.origin, stamp.order, stamp.number))
 }
 
 /// A check whether a body from DDS can be forwarded to FIX sessions. The body must belong to an
@@ -177,6 +204,7 @@ mod tests {
                 ingress_nanos: 1_700_000_000_123_456_789,
                 origin: 7,
                 number: 9,
+                order: 11,
                 symbol: b"EURUSD",
                 identity: Identity {
                     channel: b"moex",
@@ -188,18 +216,20 @@ mod tests {
             body: SharedBody::new(b"W", b"55=EURUSD\x01268=0\x01").unwrap(),
         };
         let mut buffer = CdrBuffer::with_capacity(256);
-        let bytes = write(&entry, &mut buffer).unwrap();
+        let bytes = write(&entry, b"W X", &mut buffer).unwrap();
         fanfare_dds::cdr::check(&sample_type(), bytes).unwrap();
         let parts = read(bytes).unwrap();
         let stamp = &parts.stamp;
         assert_eq!((stamp.symbol, parts.msg_type), (&b"EURUSD"[..], &b"W"[..]));
-        assert_eq!((stamp.origin, stamp.number), (7, 9));
+        assert_eq!((stamp.origin, stamp.number, stamp.order), (7, 9, 11));
+        assert_eq!(parts.types, b"W X");
+        assert_eq!(place_of_sample(bytes), Some((7, 11, 9)));
         assert_eq!(stamp.ingress_nanos, 1_700_000_000_123_456_789);
         assert_eq!(parts.body, entry.body.fields());
         assert_eq!(stamp.identity, entry.stamp.identity);
-        for end in 0..bytes.len() - 4 {
-            assert!(read(&bytes[..end]).is_err());
-        }
+        let shorter = (0..bytes.len() - 4).filter_map(|end| read(&bytes[..end]).ok());
+        let orders: Vec<_> = shorter.map(|p| (p.stamp.order, p.types)).collect();
+        assert_eq!(orders, [(0, &b""[..]); 4], "without the members added last");
     }
 
     fn passes(msg_type: &str, body: &str) -> bool {

@@ -3,6 +3,8 @@
 use crate::counts::SubscribeCounts;
 use crate::dds::channels::{self, Channels, Verdict};
 use crate::dds::config::{DdsEnd, READER_SAMPLES};
+use crate::dds::endpoint::DdsQos;
+use crate::dds::merge::{Arrival, Ends, GONE, Lateness, Merge, Outcome};
 use crate::dds::origins::{Origins, Seen};
 use crate::dds::sample::{self, Inspector, Parts};
 use crate::dds::topic_reader::TopicReader;
@@ -19,22 +21,31 @@ use fanfare_fix::codec::SharedBody;
 use fanfare_fix::session::Now;
 use fanfare_wire::UtcTimestamp;
 
-/// The most messages that one topic forwards to the workers in one turn.
-const TURN: usize = 64;
+/// The most messages that are forwarded to the workers in one turn.
+const TURN: usize = 256;
+
+/// The most samples of a topic that are taken: a reader hands them out by instance, so that their
+/// order is known only if all that it holds are taken at once, beside those that wait for others.
+const MOST: usize = 2 * READER_SAMPLES as usize;
 
 /// The agent that takes samples and forwards them to the workers. While these are behind, it leaves
 /// the samples with the readers, whose limit blocks reliable writers.
 pub(crate) struct DdsSubscriber {
-    sources: Vec<Source>,
+    merge: Merge,
+    inlet: Inlet,
     waker: Waker,
+}
+
+/// The topics, and the way to the workers.
+struct Inlet {
+    sources: Vec<Source>,
+    types: TypeLists,
     handler: SampleHandler,
 }
 
 /// A topic.
 struct Source {
     reader: TopicReader,
-    /// The rest of its samples, the last first.
-    left: Vec<Waiting>,
     known: Known,
     msg_type: Vec<u8>,
 }
@@ -46,16 +57,13 @@ struct Known {
     channels: Channels,
 }
 
-/// A sample that is queued for its turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Waiting {
-    origin: u64,
-    number: u64,
-    /// The index of the sample.
-    place: usize,
-    /// A hash of its channel, its number and index there, or 0 if it belongs to no feed.
-    channel: u64,
-    in_feed: (u64, u32),
+/// The lists of types that publishers send, as topics.
+struct TypeLists {
+    /// The MsgTypes(35) of the topics.
+    msg_types: Vec<Vec<u8>>,
+    /// The last list, and its topics.
+    last: Vec<u8>,
+    topics: u64,
 }
 
 /// The state needed to process a sample.
@@ -92,8 +100,7 @@ impl DdsSubscriber {
             let name = sample::topic_name(&end.topics, msg_type);
             let topic = domain.topic(&name, &t, &end.qos())?;
             sources.push(Source {
-                reader: TopicReader::open(&topic, &qos, READER_SAMPLES as usize, &waker, plan)?,
-                left: Vec::with_capacity(READER_SAMPLES as usize),
+                reader: TopicReader::open(&topic, &qos, MOST, &waker, plan)?,
                 known: Known {
                     origins: Origins::new(),
                     channels: Channels::default(),
@@ -101,99 +108,95 @@ impl DdsSubscriber {
                 msg_type: msg_type.clone().into_bytes(),
             });
         }
+        // Of the last values alone, those that were replaced leave holes that nothing fills.
+        let are_reliable = end.qos == DdsQos::Reliable;
         Ok(Self {
-            sources,
-            waker,
-            handler: SampleHandler {
-                source_rings,
-                inspector: Inspector::new(plan.message_bytes),
-                origin: plan.origin,
-                ours: plan
-                    .channels
-                    .iter()
-                    .map(|name| name.as_bytes().to_vec())
-                    .collect(),
-                now: Now {
-                    mono: 0,
-                    utc: UtcTimestamp::from_nanos(0),
-                },
-                stages: plan.stages.source("dds"),
-                counts: SubscribeCounts::new(plan.counters, ""),
+            merge: Merge::new(sources.len(), READER_SAMPLES as usize, are_reliable),
+            inlet: Inlet {
+                types: TypeLists::new(&end.msg_types),
+                sources,
+                handler: SampleHandler::new(source_rings, plan),
             },
+            waker,
         })
     }
 }
 
-impl Source {
-    /// Processes some samples. Returns the amount of work done.
-    fn turn(&mut self, handler: &mut SampleHandler) -> Result<usize, Error> {
-        if self.left.is_empty() {
-            if self.reader.take(&handler.counts.closed)?.is_empty() {
-                return Ok(0);
-            }
-            self.put_in_order(&handler.counts);
+impl Ends for Inlet {
+    type Error = Error;
+
+    fn take(&mut self, topic: usize, merge: &mut Merge) -> Result<usize, Error> {
+        let Self {
+            sources,
+            types,
+            handler,
+        } = self;
+        let Some(Source { reader, .. }) = sources.get_mut(topic) else {
+            return Ok(0);
+        };
+        let len = reader.samples().len();
+        if len > 0 {
+            let moved = merge.compact(topic, len);
+            reader.keep(|place| moved.get(place).is_some_and(|new| *new != GONE));
         }
-        let mut done = 1;
-        while let Some(&Waiting { place, .. }) = self.left.last() {
-            let sample = self.reader.samples().get(place);
-            let taken = sample
-                .is_none_or(|sample| handler.take(sample.bytes(), &self.msg_type, &mut self.known));
-            done += 1;
-            if !taken {
-                // The ring is full: this sample is the first of the next turn, which follows at
-                // once.
-                break;
-            }
-            self.left.pop();
-            if done > TURN {
-                break;
+        let taken = reader.take_more(&handler.counts.closed)?;
+        if reader.is_closed() {
+            merge.close(topic);
+            if merge.left(topic) == 0 {
+                reader.close();
             }
         }
-        Ok(done)
+        for place in taken.clone() {
+            let sample = reader.samples().get(place);
+            let Some(sample) = sample.filter(|sample| sample.info.has_data) else {
+                continue;
+            };
+            match sample::read(sample.bytes()) {
+                Ok(parts) => merge.push(topic, handler.arrival(&parts, types, place)),
+                Err(_) => handler.counts.bad.increment(1),
+            }
+        }
+        Ok(taken.len())
     }
 
-    /// Sorts the samples taken. The reader returns them by instance, and since all were taken,
-    /// their numbers restore the order of their gateway. Samples that several gateways have of one
-    /// feed are sorted into the feed's order.
-    fn put_in_order(&mut self, counts: &SubscribeCounts) {
-        let Self { reader, left, .. } = self;
-        for (place, sample) in reader.samples().iter().enumerate() {
-            if !sample.info.has_data {
-                continue;
-            }
-            match sample::read(sample.bytes()) {
-                Ok(Parts { stamp, .. }) => left.push(Waiting {
-                    origin: stamp.origin,
-                    number: stamp.number,
-                    place,
-                    channel: match stamp.identity.is_some() {
-                        true => channels::hash_of(stamp.identity.channel),
-                        false => 0,
-                    },
-                    in_feed: (stamp.identity.number, stamp.identity.index),
-                }),
-                Err(_) => counts.bad.increment(1),
-            }
-        }
-        left.sort_unstable_by_key(|w| (w.origin, w.number));
-        if is_one_feed(left) {
-            left.sort_unstable_by_key(|w| (w.in_feed, w.origin));
-        }
-        left.reverse();
+    fn deliver(&mut self, topic: usize, sample: &Arrival, late: Lateness) -> Outcome {
+        let Some(source) = self.sources.get_mut(topic) else {
+            return Outcome::Dropped;
+        };
+        let Source {
+            reader,
+            known,
+            msg_type,
+        } = source;
+        let sample = reader.samples().get(sample.place as usize);
+        sample.map_or(Outcome::Dropped, |sample| {
+            self.handler.take(sample.bytes(), msg_type, known, late)
+        })
     }
 }
 
-/// Returns whether samples, sorted by gateway, belong to one feed from several gateways, with no
-/// restart of its numbers among them, so that they have an order in common.
-fn is_one_feed(waiting: &[Waiting]) -> bool {
-    let [first, .., last] = waiting else {
-        return false;
-    };
-    let goes_on = |pair: &[Waiting]| match pair {
-        [a, b] => a.channel == b.channel && (a.origin != b.origin || a.in_feed < b.in_feed),
-        _ => true,
-    };
-    first.channel != 0 && first.origin != last.origin && waiting.windows(2).all(goes_on)
+impl TypeLists {
+    fn new(msg_types: &[String]) -> Self {
+        Self {
+            msg_types: msg_types.iter().map(|t| t.as_bytes().to_vec()).collect(),
+            last: Vec::new(),
+            topics: 0,
+        }
+    }
+
+    /// Returns the topics of a list, as bits by index, or 0 if it is empty or one of its types has
+    /// no topic here. Allocates only for a list that is longer than all before.
+    fn topics(&mut self, list: &[u8]) -> u64 {
+        if self.last != list {
+            let all = &self.msg_types;
+            let place = |t: &[u8]| all.iter().position(|own| own == t);
+            let bits = list.split(|byte| *byte == b' ');
+            let mut bits = bits.map(|t| place(t).map(|place| 1 << place));
+            self.topics = bits.try_fold(0, |sum, bit| Some(sum | bit?)).unwrap_or(0);
+            list.clone_into(&mut self.last);
+        }
+        self.topics
+    }
 }
 
 impl Known {
@@ -221,41 +224,82 @@ impl Known {
 }
 
 impl SampleHandler {
-    /// Processes one sample. Returns `false` if the ring to the workers is full.
-    fn take(&mut self, bytes: &[u8], msg_type: &[u8], known: &mut Known) -> bool {
+    fn new(source_rings: SourceRings, plan: Plan<'_>) -> Self {
+        let ours = plan.channels.iter().map(|name| name.as_bytes().to_vec());
+        Self {
+            source_rings,
+            inspector: Inspector::new(plan.message_bytes),
+            origin: plan.origin,
+            ours: ours.collect(),
+            now: Now {
+                mono: 0,
+                utc: UtcTimestamp::from_nanos(0),
+            },
+            stages: plan.stages.source("dds"),
+            counts: SubscribeCounts::new(plan.counters, ""),
+        }
+    }
+
+    /// Returns what the order of a sample depends on. Samples that come back to their own gateway
+    /// need none.
+    fn arrival(&self, parts: &Parts<'_>, types: &mut TypeLists, place: usize) -> Arrival {
+        let Stamp {
+            origin, identity, ..
+        } = parts.stamp;
+        let is_foreign = origin != 0 && origin != self.origin;
+        Arrival {
+            origin,
+            order: if is_foreign { parts.stamp.order } else { 0 },
+            number: parts.stamp.number,
+            types: types.topics(parts.types),
+            channel: match identity.is_some() {
+                true => channels::hash_of(identity.channel),
+                false => 0,
+            },
+            in_feed: (identity.number, identity.index),
+            place: u32::try_from(place).unwrap_or(GONE),
+        }
+    }
+
+    /// Processes one sample. The outcome is `Full` if the ring to the workers is.
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        msg_type: &[u8],
+        known: &mut Known,
+        late: Lateness,
+    ) -> Outcome {
         let counts = &self.counts;
         let parts = sample::read(bytes).ok().filter(|p| p.msg_type == msg_type);
         let body = parts.and_then(|p| Some((p.stamp, SharedBody::new(p.msg_type, p.body).ok()?)));
         let Some((stamp, body)) = body else {
             counts.bad.increment(1);
-            return true;
+            return Outcome::Dropped;
         };
         let identity = &stamp.identity;
         let is_ours = self.ours.iter().any(|channel| channel == identity.channel);
         if stamp.origin == self.origin || stamp.origin == 0 || is_ours {
             counts.own.increment(1);
-            return true;
+            return Outcome::Dropped;
         }
         let Seen::New { missing } = known.look(&stamp) else {
             counts.before.increment(1);
-            return true;
+            return Outcome::Dropped;
         };
         if !self.inspector.passes(&body) {
             counts.bad.increment(1);
-            return true;
+            return Outcome::Dropped;
         }
         let verdict = match identity.is_some() {
             true => known.channels.look(identity, stamp.origin),
             false => Verdict::New,
         };
-        if missing > 0 {
-            // Both must fit, or the sample is processed again.
-            if !self.source_rings.has_room(record::len(&body) + HOLE_ROOM) {
-                return false;
-            }
-            let hole = Hole::new(Missing::DdsGap, missing, self.now.utc.nanos());
-            let _ = self.source_rings.put_hole(&hole);
+        let is_new = verdict == Verdict::New;
+        let is_late = is_new && late == Lateness::First;
+        if (missing > 0 || is_late) && !self.put_holes(&body, missing, is_late) {
+            return Outcome::Full;
         }
+        let counts = &self.counts;
         let put = match verdict {
             Verdict::New => {
                 let (stages, now) = (&mut self.stages, self.now);
@@ -264,7 +308,7 @@ impl SampleHandler {
             Verdict::Before | Verdict::Behind => Put::Done,
         };
         match (put, verdict) {
-            (Put::Full, _) => return false,
+            (Put::Full, _) => return Outcome::Full,
             (Put::TooLong, _) => counts.bad.increment(1),
             (Put::Done, Verdict::New) => counts.received.increment(1),
             (Put::Done, Verdict::Before) => counts.other.increment(1),
@@ -272,7 +316,29 @@ impl SampleHandler {
         }
         counts.missing.increment(missing);
         known.note(&stamp);
-        true
+        if !is_new || put == Put::TooLong {
+            return Outcome::Dropped;
+        }
+        let is_overtaken = late != Lateness::None;
+        counts.overtaken.increment(u64::from(is_overtaken));
+        Outcome::Delivered
+    }
+
+    /// Writes the holes before a message that is written next. Returns `false` if the ring has no
+    /// room for all: the sample is processed again.
+    fn put_holes(&mut self, body: &SharedBody<'_>, missing: u64, is_late: bool) -> bool {
+        let nanos = self.now.utc.nanos();
+        let holes = [
+            (missing > 0).then(|| Hole::new(Missing::DdsGap, missing, nanos)),
+            is_late.then(|| Hole::new(Missing::DdsLate, 0, nanos)),
+        ];
+        let holes = holes.iter().flatten();
+        let room = record::len(body) + holes.clone().count() * HOLE_ROOM;
+        let has_room = self.source_rings.has_room(room);
+        for hole in holes.filter(|_| has_room) {
+            let _ = self.source_rings.put_hole(hole);
+        }
+        has_room
     }
 }
 
@@ -282,16 +348,39 @@ impl Agent for DdsSubscriber {
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        self.handler.now = now;
-        let mut work = 0;
-        for source in &mut self.sources {
-            work += source.turn(&mut self.handler)?;
-        }
-        self.handler.source_rings.wake();
+        self.inlet.handler.now = now;
+        let work = self.merge.turn(&mut self.inlet, now.mono, TURN)?;
+        self.inlet.handler.source_rings.wake();
         Ok(work)
     }
 
     fn waker(&self) -> Option<&Waker> {
         Some(&self.waker)
+    }
+
+    fn next_timer(&self) -> Option<u64> {
+        self.merge.deadline()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_types_is_known_only_if_all_have_topics() {
+        let mut lists = TypeLists::new(&["W", "X", "AE"].map(str::to_owned));
+        for (list, topics) in [
+            ("W X", 0b011),
+            ("AE", 0b100),
+            ("AE W X", 0b111),
+            ("AE W X d", 0),
+            ("", 0),
+            ("W", 0b001),
+            ("W", 0b001),
+            ("W X ", 0),
+        ] {
+            assert_eq!(lists.topics(list.as_bytes()), topics, "{list}");
+        }
     }
 }

@@ -6,21 +6,25 @@ use crate::notice::{Notice, Notices};
 use fanfare_dds::{Error, Qos, Reader, Samples, Topic};
 use fanfare_engine::counters::Counter;
 use fanfare_engine::poll::Waker;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A reader of a topic, with the samples taken last.
+/// A reader of a topic, with the samples taken last, and those that were kept.
 pub(crate) struct TopicReader {
     /// The reader, or `None` once it was closed because its writers had too many keys.
     reader: Option<Reader>,
     /// Whether the library has called since the last look.
     called: Arc<AtomicBool>,
+    /// Whether the last take returned samples: there may be more, for which the library does not
+    /// call again.
+    has_more: bool,
     samples: Samples,
     notices: Notices,
 }
 
 impl TopicReader {
-    /// Opens a reader that takes up to `most` samples at a time. Samples wake `waker`.
+    /// Opens a reader with room for `most` samples. Samples wake `waker`.
     pub(crate) fn open(
         topic: &Topic,
         qos: &Qos,
@@ -40,6 +44,7 @@ impl TopicReader {
             samples: reader.samples(most),
             reader: Some(reader),
             called,
+            has_more: false,
             notices: plan.notices.clone(),
         })
     }
@@ -47,21 +52,40 @@ impl TopicReader {
     /// Takes the samples that have arrived, in place of the former ones, and returns them. A reader
     /// that was closed has none: it is removed, and counted in `closed`.
     pub(crate) fn take(&mut self, closed: &Counter) -> Result<&Samples, Error> {
-        // After some samples there may be more, for which the library does not call again.
-        let is_due = !self.samples.is_empty() || self.called.swap(false, Ordering::Acquire);
+        self.samples.clear();
+        self.take_more(closed)?;
+        Ok(&self.samples)
+    }
+
+    /// Takes the samples that have arrived beside those that are there, and returns the places of
+    /// the new ones. A reader that was closed has no new ones: it is removed, and counted in
+    /// `closed`.
+    pub(crate) fn take_more(&mut self, closed: &Counter) -> Result<Range<usize>, Error> {
+        let first = self.samples.len();
+        let is_due = self.has_more || self.called.swap(false, Ordering::Acquire);
         if let (true, Some(reader)) = (is_due, &self.reader) {
-            match reader.take(&mut self.samples) {
-                Ok(_) => {}
+            self.has_more = false;
+            match reader.take_more(&mut self.samples) {
+                Ok(count) => self.has_more = count > 0,
                 Err(error @ Error::ReaderClosed { .. }) => {
                     closed.increment(1);
                     let why = error.to_string();
                     self.notices.send(Notice::DdsClosed { why });
-                    self.close();
+                    self.reader = None;
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(&self.samples)
+        Ok(first..self.samples.len())
+    }
+
+    /// Keeps the samples for whose place `is_kept` returns `true`, which move together.
+    pub(crate) fn keep(&mut self, is_kept: impl FnMut(usize) -> bool) {
+        self.samples.keep(is_kept);
+        if self.samples.is_empty() {
+            // A closed reader ends with its last sample.
+            self.samples.clear();
+        }
     }
 
     /// Closes the reader, which has no samples from then on.
@@ -75,7 +99,7 @@ impl TopicReader {
         self.reader.is_none()
     }
 
-    /// Returns the samples taken last.
+    /// Returns the samples taken last, behind those that were kept.
     pub(crate) const fn samples(&self) -> &Samples {
         &self.samples
     }

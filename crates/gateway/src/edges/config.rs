@@ -56,13 +56,14 @@ dds_endpoint! {
 fn steps_qos(partition: Option<&str>, instances: u32) -> Qos {
     let qos = Qos::reliable()
         .history(History::KeepLast(WAITING))
+        .autodispose(false)
         .resource_limits(None, Some(instances), None);
     partition.iter().fold(qos, |qos, name| qos.partition(name))
 }
 
 /// Returns the policies of the snapshots: the last one of each instrument is kept for late joiners.
 fn pictures_qos(partition: Option<&str>, instances: u32) -> Qos {
-    let qos = Qos::last_value().instances(instances);
+    let qos = Qos::last_value().instances(instances).autodispose(false);
     partition.iter().fold(qos, |qos, name| qos.partition(name))
 }
 

@@ -4,7 +4,7 @@ use super::config::FeedEdges;
 use super::relay::{HEAD, INSTRUMENT, PICTURE, Relay, RelayEnd, STEPS, book_kind};
 use super::sample::{self, BookKind, OVERHEAD, PictureSample, Source, StepsSample};
 use crate::counts::{EdgesCounts, RelayCounts, TopicCounts};
-use crate::dds::ack_wait::{AckWait, Written};
+use crate::dds::ack_wait::{AckWait, OfWriter, Written};
 use crate::dds::omissions::Omissions;
 use crate::feed::FeedError;
 use crate::feed::config::Feed;
@@ -121,7 +121,7 @@ impl Topics {
             instruments: Vec::with_capacity(INSTRUMENTS),
             buffer: CdrBuffer::with_capacity(2 * end.longest + OVERHEAD),
             asked: Arc::clone(&end.asked),
-            patience: AckWait::new(edges.wait_ms, plan.stop.clone()),
+            patience: AckWait::new(edges.wait_ms, plan.stop.clone(), plan.notices.clone()),
             omissions: Omissions::new(Outlet::Edges, plan.notices.clone()),
             counts: EdgesCounts::new(plan.counters, ""),
         })
@@ -182,7 +182,7 @@ impl Topics {
             events,
         };
         let left_out = match sample.write(&mut self.buffer) {
-            Ok(bytes) => write(&self.steps, 0, bytes, &mut self.patience)?,
+            Ok(bytes) => write(&self.steps, bytes, &mut self.patience)?,
             Err(_) => Some(Why::OverLimit),
         };
         self.instruments.clear();
@@ -222,7 +222,7 @@ impl Topics {
             events: events.as_chunks().0,
         };
         let left_out = match sample.write(&mut self.buffer) {
-            Ok(bytes) => write(&self.pictures, 1, bytes, &mut self.patience)?,
+            Ok(bytes) => write(&self.pictures, bytes, &mut self.patience)?,
             Err(_) => Some(Why::OverLimit),
         };
         match left_out {
@@ -243,14 +243,9 @@ impl Topics {
     }
 }
 
-/// Writes a sample. `id` identifies the writer. Returns why it was left out, if it was.
-fn write(
-    writer: &Writer,
-    id: u64,
-    bytes: &[u8],
-    patience: &mut AckWait,
-) -> Result<Option<Why>, DdsError> {
-    match patience.write(id, || writer.write(bytes)) {
+/// Writes a sample. Returns why it was left out, if it was.
+fn write(writer: &Writer, bytes: &[u8], patience: &mut AckWait) -> Result<Option<Why>, DdsError> {
+    match patience.write(OfWriter { writer, bytes }) {
         Ok(Written::Done(())) => Ok(None),
         Ok(Written::InVain | Written::Stopped) => Ok(Some(Why::Unacknowledged)),
         Err(DdsError::TooManyKeys { .. } | DdsError::LongKey { .. }) => Ok(Some(Why::OverLimit)),
@@ -286,7 +281,7 @@ impl Agent for EdgesPublisher {
             steps, patience, ..
         } = &mut self.topics;
         // An edge that does not acknowledge in time has other publishers, or snapshots.
-        let _ = steps.wait_for_acks(patience.left());
+        let _ = steps.wait_for_acks(patience.left(|_| true));
     }
 
     fn waker(&self) -> Option<&Waker> {

@@ -35,18 +35,21 @@ pub enum Missing {
     WorkersBehind,
     /// Another gateway numbered them, and they did not arrive over DDS.
     DdsGap,
+    /// Another gateway's messages that arrived over DDS after later ones of it. They follow.
+    DdsLate,
     /// Trades that exceeded the buffer of a conflated subscription while its client was behind.
     Trades,
 }
 
 impl Missing {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::SlowConsumer,
         Self::FeedGap,
         Self::Undecodable,
         Self::NotFix,
         Self::WorkersBehind,
         Self::DdsGap,
+        Self::DdsLate,
         Self::Trades,
     ];
 
@@ -60,6 +63,7 @@ impl Missing {
             Self::NotFix => "not-fix",
             Self::WorkersBehind => "workers-behind",
             Self::DdsGap => "dds-gap",
+            Self::DdsLate => "dds-late",
             Self::Trades => "trades",
         }
     }
@@ -74,6 +78,7 @@ impl fmt::Display for Missing {
             Self::NotFix => "they cannot be represented in FIX",
             Self::WorkersBehind => "the workers were behind",
             Self::DdsGap => "they were not received over DDS",
+            Self::DdsLate => "they were received over DDS after later ones",
             Self::Trades => "more trades than a conflated subscription holds",
         })
     }

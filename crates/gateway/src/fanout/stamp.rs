@@ -7,9 +7,11 @@ use crate::dds::channels::Identity;
 pub(crate) struct Stamp<'a> {
     /// The time at which it entered the first gateway, in nanoseconds since 1970.
     pub(crate) ingress_nanos: i64,
-    /// The gateway that it entered first, or 0 for this one, and its number there.
+    /// The gateway that it entered first, or 0 for this one, and its number on its topic there.
     pub(crate) origin: u64,
     pub(crate) number: u64,
+    /// Its number among the messages on all topics of the first gateway, or 0 if unknown.
+    pub(crate) order: u64,
     /// `Symbol(55)`, the key on DDS.
     pub(crate) symbol: &'a [u8],
     /// Its identity in its feed, if it comes from one.

@@ -5,7 +5,7 @@ use crate::{eventually, start, stop};
 use fanfare_dds::cdr::CdrBuffer;
 use fanfare_dds::types::{Kind, StructType};
 use fanfare_dds::{Domain, DomainConfig, Policy, Qos, Status, Writer};
-use fanfare_gateway::{Config, DdsEnd, DdsQos, Gateway, Notice};
+use fanfare_gateway::{Config, DdsEnd, DdsQos, Gateway, Notice, Outlet, Why};
 use fanfare_peers::domain;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -95,6 +95,76 @@ fn what_comes_in_at_the_first_goes_out_at_the_second_once_and_in_order() {
     bridges(|_| {});
 }
 
+/// Sends snapshots and changes of one symbol in bursts, which two topics carry.
+#[test]
+fn messages_of_several_types_come_out_in_the_order_in_which_they_came_in() {
+    let id = domain();
+    let both = || DdsEnd {
+        msg_types: ["X", "W"].map(str::to_owned).to_vec(),
+        ..end(id)
+    };
+    let first = start(|c| c.dds.publish = Some(both()));
+    let second = start(|c| c.dds.subscribe = Some(both()));
+    eventually("both matches", || {
+        first.count("dds_readers") == 2 && second.count("dds_writers") == 2
+    });
+    let mut consumer = Client::log_on(second.consumers(), "C");
+    let mut producer = Client::log_on(first.producers(), "P");
+    let mut next = 0;
+    for burst in 0..200 {
+        let sent = next + 1 + burst % 20;
+        for i in next..sent {
+            let msg_type = if i % 3 == 0 { "W" } else { "X" };
+            producer.send(msg_type, &format!("55=ABC|20001=P-{i}|"));
+        }
+        for i in next..sent {
+            let message = consumer.receive().unwrap();
+            let id = format!("P-{i}");
+            assert_eq!(value(&message, 20001), Some(id.as_str()), "{message}");
+        }
+        next = sent;
+    }
+    eventually("all", || second.count("taken") == next);
+    assert_eq!((second.count("missing"), second.count("overtaken")), (0, 0));
+    stop(first);
+    stop(second);
+}
+
+/// Delivers a message between two others once nobody waits for it any more.
+#[test]
+fn a_message_that_comes_after_later_ones_is_announced() {
+    let id = domain();
+    let gateway = start(|c| {
+        c.dds.subscribe = Some(DdsEnd {
+            msg_types: ["W", "X"].map(str::to_owned).to_vec(),
+            ..end(id)
+        });
+    });
+    let (snapshots, changes) = (stranger(id, "Fix_W"), stranger(id, "Fix_X"));
+    eventually("the match", || gateway.count("dds_writers") == 2);
+    let mut consumer = Client::log_on(gateway.consumers(), "C");
+    let message = |msg_type, text| ("A", msg_type, text);
+    write_ordered(&changes, ("", 0), (77, 1, 1), message("X", "262=FIRST|"));
+    write_ordered(&changes, ("", 0), (77, 2, 4), message("X", "262=FOURTH|"));
+    eventually("the fourth", || gateway.count("taken") == 2);
+    write_ordered(&snapshots, ("", 0), (77, 1, 2), message("W", "262=SECOND|"));
+    write_ordered(&snapshots, ("", 0), (77, 2, 3), message("W", "262=THIRD|"));
+    write_ordered(&snapshots, ("", 0), (77, 3, 5), message("W", "262=FIFTH|"));
+    let mut next = || {
+        let message = consumer.receive().unwrap();
+        let text = value(&message, 262).or_else(|| value(&message, 58));
+        text.unwrap().split(" from=").next().unwrap().to_owned()
+    };
+    let late = "missing=dds-late count=unknown";
+    for wanted in ["FIRST", "FOURTH", late, "SECOND", "THIRD", "FIFTH"] {
+        assert_eq!(next(), wanted);
+    }
+    for (name, wanted) in [("taken", 5), ("overtaken", 2), ("missing", 0)] {
+        eventually(name, || gateway.count(name) == wanted);
+    }
+    stop(gateway);
+}
+
 #[test]
 fn with_a_thread_for_each_agent() {
     bridges(|c| {
@@ -180,6 +250,8 @@ fn sample_type() -> StructType {
         .member("Epoch", Kind::UInt64)
         .member("FeedNumber", Kind::UInt64)
         .member("FeedIndex", Kind::UInt32)
+        .member("Order", Kind::UInt64)
+        .member("Types", Kind::String(None))
 }
 
 /// Returns a writer of a participant that is not a gateway. It has discovered the gateway, because
@@ -210,11 +282,22 @@ fn write_of(writer: &Writer, symbol: &str, number: u64, msg_type: &str, body: &s
     write_in(writer, ("", 0), (77, number), (symbol, msg_type, body));
 }
 
-/// Writes a message of a feed, with its number in the feed, as the gateway of this origin does.
+/// Writes a message of a feed, with its number in the feed, as the gateway of this origin does that
+/// has no order of its topics.
 pub(crate) fn write_in(
     writer: &Writer,
-    (channel, in_feed): (&str, u64),
+    feed: (&str, u64),
     (origin, number): (u64, u64),
+    message: (&str, &str, &str),
+) {
+    write_ordered(writer, feed, (origin, number, 0), message);
+}
+
+/// Writes a message with its place among all of its gateway, which publishes the types W and X.
+fn write_ordered(
+    writer: &Writer,
+    (channel, in_feed): (&str, u64),
+    (origin, number, order): (u64, u64, u64),
     (symbol, msg_type, body): (&str, &str, &str),
 ) {
     let mut buffer = CdrBuffer::with_capacity(1 << 18);
@@ -229,6 +312,8 @@ pub(crate) fn write_in(
     buffer.u64(in_feed);
     buffer.u64(in_feed);
     buffer.u32(0);
+    buffer.u64(order);
+    buffer.string(b"W X");
     writer.write(buffer.finish().unwrap()).unwrap();
 }
 
@@ -402,6 +487,72 @@ fn a_subscriber_that_stops_reading_does_not_hold_the_consumers_up() {
     stop(gateway);
 }
 
+/// Checks that a process that is there and takes nothing stops its topic alone, and that the topic
+/// goes on once the process is gone.
+#[test]
+fn a_subscriber_that_takes_nothing_does_not_stop_the_other_topics() {
+    let id = domain();
+    let both = || DdsEnd {
+        msg_types: ["W", "X"].map(str::to_owned).to_vec(),
+        wait_ms: 100,
+        ..end(id)
+    };
+    let publisher = start(|c| c.dds.publish = Some(both()));
+    let subscriber = start(|c| c.dds.subscribe = Some(both()));
+    let qos = Qos::reliable().resource_limits(Some(4), None, None);
+    let domain = Domain::open(&DomainConfig::new(id)).unwrap();
+    let topic = domain.topic("Fix_W", &sample_type(), &qos).unwrap();
+    let stuck = topic.reader(&qos).open().unwrap();
+    eventually("the match", || {
+        publisher.count("dds_readers") == 3 && subscriber.count("dds_writers") == 2
+    });
+    let mut producer = Client::log_on(publisher.producers(), "P");
+    // Bursts of short ones are no more than a topic sends ahead.
+    let (long, short) = ("x".repeat(20_000), "x");
+    let mut number = 0;
+    let counts = || ["published", "unsent"].map(|name| publisher.count(name));
+    let mut send = |msg_type, text: &str| {
+        number += 1;
+        producer.send(msg_type, &format!("20001=P-{number}|55=A|58={text}|"));
+        eventually("the turn", || counts().iter().sum::<u64>() == number);
+    };
+    let is_told = |begins: bool| {
+        publisher.notices().any(|notice| match notice {
+            Notice::DdsStalled { topic, .. } => {
+                assert_eq!(topic, "Fix_W");
+                begins
+            }
+            Notice::DdsResumed { topic } => !begins && topic == "Fix_W",
+            _ => false,
+        })
+    };
+    eventually("the notice", || {
+        send("W", &long);
+        is_told(true)
+    });
+    let [published, unsent] = counts();
+    for _ in 0..300 {
+        send("W", short);
+        send("X", short);
+    }
+    assert_eq!(counts(), [published + 300, unsent + 300]);
+    drop(stuck);
+    eventually("the end", || {
+        send("W", short);
+        is_told(false)
+    });
+    let [published, unsent] = counts();
+    (0..300).for_each(|_| send("W", short));
+    assert_eq!(counts(), [published + 300, unsent]);
+    eventually("the rest", || {
+        let [taken, missing] = ["taken", "missing"].map(|name| subscriber.count(name));
+        [taken, missing] == counts()
+    });
+    assert_eq!(subscriber.count("seen_before"), 0);
+    stop(publisher);
+    stop(subscriber);
+}
+
 /// Each message could wait ten seconds for it, and hundreds are queued.
 #[test]
 fn a_subscriber_that_stops_reading_does_not_hold_the_stop_up() {
@@ -451,6 +602,14 @@ fn producers_with_symbols_without_end_do_not_fill_the_publisher() {
         producer.send("W", &format!("20001=P-1|55={symbol}|"));
     }
     eventually("what is left out", || first.count("symbols_refused") == 2);
+    eventually("the notice", || {
+        first.notices().any(|notice| {
+            let Notice::Unpublished { outlet, why, .. } = notice else {
+                return false;
+            };
+            (outlet, why) == (Outlet::Dds, Why::OverLimit)
+        })
+    });
     eventually("the rest", || second.count("taken") == 5);
     // The count follows the write, when the other gateway already has the message.
     eventually("the count", || first.count("published") == 5);
@@ -533,7 +692,7 @@ fn a_topic_with_symbols_without_end_is_left_and_no_other() {
         let message = consumer.receive().unwrap();
         came.push(value(&message, 55).unwrap().to_owned());
     }
-    // The topics have no common order.
+    // These samples have no Order, so that the topics have none in common.
     came.retain(|symbol| symbol != "ANY");
     assert_eq!(came, ["BEFORE", "AFTER"]);
     stop(gateway);

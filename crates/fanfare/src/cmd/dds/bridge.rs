@@ -1,7 +1,8 @@
 //! `fanfare dds bridge`: a FIX gateway that exchanges messages with others over DDS.
 
 use super::options::{DomainArgs, InstancesArg, QosArg, TransportArg};
-use crate::cmd::{fanout, plant};
+use crate::cmd::fanout;
+use crate::cmd::plant::{self, When};
 use crate::usage::misuse;
 use anyhow::{Result, bail};
 use clap::{Args as _, FromArgMatches as _};
@@ -62,13 +63,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let config = configuration(args)?;
+    let config = configuration(args, When::Start)?;
     let (quiet, log) = (args.server.quiet, &args.server.log);
-    plant::run(&config, quiet, log, &|| configuration(args))
+    let reread = || configuration(args, When::Reload);
+    plant::run(&config, quiet, log, &reread)
 }
 
-fn configuration(args: &Args) -> Result<Config> {
-    let mut config = args.server.configuration()?;
+fn configuration(args: &Args, when: When) -> Result<Config> {
+    let mut config = args.server.configuration(when)?;
     let dds = args.dds()?;
     if config.dds == Dds::default() {
         config.dds = dds;

@@ -10,6 +10,7 @@ use fanfare_dds::cdr::print_json;
 use fanfare_dds::discovery::{Discovery, Endpoint, EndpointKind};
 use fanfare_dds::{Domain, Error, History, Reader, Reliability, Status, Topic};
 use fanfare_engine::stop::Stop;
+use fanfare_gateway::{FIX_MESSAGE, place_of_sample};
 use fanfare_wire::text::{JsonString, Shown};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -28,6 +29,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The type comes from the program that writes the topic (XTypes type information), so any topic
 /// whose writer describes its type can be read, from this or another DDS product. A disposed
 /// instance, or one that has no writers any more, is printed as {"topic": NAME, "state": …}.
+///
+/// DDS hands out the samples that wait one instance after the other. Those of a gateway's FIX
+/// messages are sorted by Origin and Order before they are printed.
 ///
 /// Up to 65,536 samples, and 64 MiB, are queued while the output is not read; beyond that the
 /// oldest are dropped, and counted at the end. No writer waits for this program.
@@ -218,8 +222,9 @@ fn print_all(
     stop: &Stop,
 ) -> Result<()> {
     let over = AtomicBool::new(false);
+    let are_fix = printer.topic.sample_type().name == FIX_MESSAGE;
     thread::scope(|scope| {
-        let taking = scope.spawn(|| take_all(domain, reader, waiting, &over));
+        let taking = scope.spawn(|| take_all(domain, reader, are_fix, waiting, &over));
         while !stop.is_raised() && !printer.is_done() {
             match waiting.pop(LOOK) {
                 Some(item) => printer.print(&item),
@@ -236,20 +241,37 @@ fn print_all(
 fn take_all(
     domain: &Domain,
     reader: &Reader,
+    are_fix: bool,
     waiting: &Waiting<Item>,
     over: &AtomicBool,
 ) -> Result<()> {
     let mut waitset = domain.waitset()?;
     waitset.attach(reader)?;
-    let mut samples = reader.samples(256);
+    // All that the reader holds: only these can be sorted.
+    let mut samples = reader.samples(UNTAKEN as usize);
+    let mut order = Vec::new();
     while !over.load(Ordering::Relaxed) {
         waitset.wait(LOOK, |_| {})?;
         while reader.take(&mut samples)? > 0 && !over.load(Ordering::Relaxed) {
-            let items = samples.iter().filter_map(|s| Item::new(&s));
+            order.clear();
+            order.extend(0..samples.len());
+            if are_fix {
+                let place = |i| place_of_sample(samples.get(i)?.bytes());
+                put_in_order(&mut order, place);
+            }
+            let items = order.iter().filter_map(|i| Item::new(&samples.get(*i)?));
             items.for_each(|item| waiting.push(item));
         }
     }
     Ok(())
+}
+
+/// Sorts samples by their places. Those without one, such as the ends of instances, come last.
+fn put_in_order<P: Ord>(order: &mut [usize], place: impl Fn(usize) -> Option<P>) {
+    order.sort_by_cached_key(|i| {
+        let place = place(*i);
+        (place.is_none(), place)
+    });
 }
 
 struct Printer<'a> {
@@ -296,5 +318,18 @@ impl Printer<'_> {
                 ));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_a_take_are_sorted_by_their_places() {
+        let places = [Some((7, 2)), None, Some((7, 1)), Some((3, 9)), None];
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        put_in_order(&mut order, |i| places[i]);
+        assert_eq!(order, [3, 2, 0, 1, 4]);
     }
 }

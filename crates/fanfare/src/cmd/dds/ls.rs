@@ -1,5 +1,6 @@
 //! `fanfare dds ls`: the participants of a domain, their writers and their readers.
 
+use super::fit::Policies;
 use super::options::{DomainArgs, Role};
 use crate::print::{note, say};
 use crate::range::seconds;
@@ -10,7 +11,7 @@ use fanfare_engine::stop::Stop;
 use fanfare_instruments::figures::Figures;
 use fanfare_wire::text::{SafeJson, Shown};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,8 +20,9 @@ use std::time::{Duration, Instant};
 /// any vendor.
 ///
 /// Participants on one host discover each other within a second; those that start later, or are far
-/// away, may need a longer --wait. A topic with two types, or with a writer and a reader whose
-/// policies do not match, is marked.
+/// away, may need a longer --wait. A topic with two types is marked, and one with a writer and a
+/// reader in a common partition that do not match in reliability, durability or ownership. Other
+/// policies, such as deadlines, are not compared.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -56,15 +58,39 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// For each topic, the names of its types and the numbers of its writers and readers.
-type Topics<'a> = BTreeMap<&'a str, (BTreeMap<&'a str, ()>, [u64; 2])>;
+/// What is known of each topic.
+type Topics<'a> = BTreeMap<&'a str, Known<'a>>;
+
+#[derive(Default)]
+struct Known<'a> {
+    types: BTreeSet<&'a str>,
+    writers: u64,
+    readers: u64,
+    policies: Policies,
+}
+
+impl<'a> Known<'a> {
+    fn types(&self) -> Vec<&'a str> {
+        self.types.iter().copied().collect()
+    }
+
+    /// Returns the names of the policies that do not match.
+    fn misfits(&self) -> Vec<String> {
+        let misfits = self.policies.misfits();
+        misfits.iter().map(ToString::to_string).collect()
+    }
+}
 
 fn topics(discovery: &Discovery) -> Topics<'_> {
     let mut topics = Topics::new();
     for e in discovery.endpoints() {
-        let (types, counts) = topics.entry(&e.topic).or_default();
-        types.insert(&e.type_name, ());
-        counts[usize::from(e.kind == EndpointKind::Reader)] += 1;
+        let topic = topics.entry(&e.topic).or_default();
+        topic.types.insert(&e.type_name);
+        topic.policies.add(e);
+        match e.kind {
+            EndpointKind::Writer => topic.writers += 1,
+            EndpointKind::Reader => topic.readers += 1,
+        }
     }
     topics
 }
@@ -81,17 +107,21 @@ fn print(args: &Args, time: Duration, discovery: &Discovery) {
         count(EndpointKind::Writer),
         count(EndpointKind::Reader)
     );
-    for (topic, (types, [writers, readers])) in &topics {
-        let types: Vec<&str> = types.keys().copied().collect();
-        let odd = if types.len() > 1 {
-            " (types differ)"
-        } else {
-            ""
+    for (topic, known) in &topics {
+        let (types, misfits) = (known.types(), known.misfits());
+        let mut odd = match types.len() > 1 {
+            true => " (types differ)".to_owned(),
+            false => String::new(),
         };
+        if !misfits.is_empty() {
+            odd.push_str(&format!(" (no match in {})", misfits.join(", ")));
+        }
         say!(
-            "topic {}: {}{odd}, {writers} writing, {readers} reading",
+            "topic {}: {}{odd}, {} writing, {} reading",
             Shown(topic),
-            Shown(&types.join(" and "))
+            Shown(&types.join(" and ")),
+            known.writers,
+            known.readers
         );
     }
     for participant in discovery.participants() {
@@ -174,9 +204,11 @@ fn as_json(discovery: &Discovery) -> Value {
             "exclusive_strength": strength, "partitions": e.partitions,
         })
     };
-    let topic = |(name, (types, [writers, readers])): (&&str, &(BTreeMap<&str, ()>, [u64; 2]))| {
-        let types: Vec<&str> = types.keys().copied().collect();
-        json!({ "topic": name, "types": types, "writers": writers, "readers": readers })
+    let topic = |(name, known): (&&str, &Known<'_>)| {
+        json!({
+            "topic": name, "types": known.types(), "writers": known.writers,
+            "readers": known.readers, "misfits": known.misfits(),
+        })
     };
     all["participants"] = discovery.participants().map(participant).collect();
     all["topics"] = topics.iter().map(topic).collect();

@@ -2,6 +2,7 @@
 
 mod bridge;
 mod echo;
+mod fit;
 mod idl;
 mod input;
 mod ls;

@@ -37,7 +37,8 @@ const FILL_WAIT: Duration = Duration::from_secs(1);
 ///
 /// Lost samples are counted for each publisher by itself; over DDS, a participant is one publisher.
 /// Beyond 1,024 publishers, including those that have left, further ones are counted together: a
-/// sample of one replaces a lost sample of another.
+/// sample of one replaces a lost sample of another. A sample that a publisher itself left out is
+/// not lost here, but counted there: at a gateway, in `samples_not_sent`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

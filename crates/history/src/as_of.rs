@@ -37,6 +37,18 @@ const MOST_INSTRUMENTS: u32 = 1 << 28;
 
 impl AsOf {
     pub(crate) fn of(folder: &Path, at: At) -> Result<Self, LogError> {
+        Self::before(folder, at).map_err(|error| match (error, at) {
+            // The reader begins behind it.
+            (LogError::Gone { first, time, .. }, At::Number(wanted @ 1..)) => LogError::Gone {
+                wanted,
+                first,
+                time,
+            },
+            (error, _) => error,
+        })
+    }
+
+    fn before(folder: &Path, at: At) -> Result<Self, LogError> {
         let (start, border) = match at {
             At::Number(number) => (Start::Number(number.saturating_add(1)), Border::Keep),
             At::Time(time) => (Start::Time(time.saturating_add(1)), Border::Keep),

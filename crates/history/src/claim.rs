@@ -75,8 +75,7 @@ impl Claim {
             Ok(Some(left)) => left,
             // A damaged one was reported when the log was opened.
             Ok(None) | Err(LogError::BadClaim(_)) => {
-                let mut options = File::options();
-                let file = options.create(true).write(true).truncate(false).open(&path);
+                let file = crate::folder::options().truncate(false).open(&path);
                 Self {
                     file: file.map_err(LogError::io(&path))?,
                     path,
@@ -119,6 +118,16 @@ impl Claim {
         }
     }
 
+    /// Releases the numbers from `next` on: the log has all events of the run. The next start finds
+    /// nothing missing, unless the machine crashes and the log loses its end: then numbers go on at
+    /// `next`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn settle(mut self, next: u64) -> Result<(), LogError> {
+        self.put(next)
+    }
+
     /// Releases the unused numbers: the run has ended in good order, and the log has all its
     /// events.
     ///
@@ -129,7 +138,10 @@ impl Claim {
     }
 
     fn write(&mut self, next: u64) -> Result<(), LogError> {
-        let below = next.saturating_add(AHEAD).max(self.below);
+        self.put(next.saturating_add(AHEAD).max(self.below))
+    }
+
+    fn put(&mut self, below: u64) -> Result<(), LogError> {
         let writes = self.writes + 1;
         let mut bytes = Vec::with_capacity(SLOT);
         bytes.extend_from_slice(&MAGIC);
@@ -186,8 +198,12 @@ mod tests {
         assert_eq!((left.below(), left.is_of_this_boot()), (below, true));
         let again = Claim::make(&folder.0, 7).unwrap();
         assert_eq!(again.below(), below, "a claim never shrinks");
+        let left = || Claim::left(&folder.0).unwrap();
+        left().unwrap().settle(9).unwrap();
+        let settled = left().unwrap();
+        assert_eq!((settled.below(), settled.is_of_this_boot()), (9, true));
         again.end().unwrap();
-        assert!(Claim::left(&folder.0).unwrap().is_none());
+        assert!(left().is_none());
     }
 
     #[test]

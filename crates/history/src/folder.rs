@@ -1,4 +1,5 @@
-//! The files of a log.
+//! The files of a log. It has what clients and producers have sent, so new files have mode 0600,
+//! and a new folder 0700.
 //!
 //! `0000000001.log` is a segment, `0000000001.logz` the same one compacted;
 //! `00000000000000500000.view` is the checkpoint after event 500,000; `lock` is locked by the
@@ -8,8 +9,9 @@
 use crate::error::LogError;
 use crate::format::SEGMENT_HEADER;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The files of a log's folder.
@@ -23,6 +25,24 @@ pub(crate) struct Listing {
     pub(crate) unfinished: Vec<PathBuf>,
     /// Segments that exist compacted and uncompacted.
     pub(crate) left: Vec<u64>,
+}
+
+/// Makes the folder of a log, and those above it, if they do not exist.
+pub(crate) fn make(folder: &Path) -> Result<(), LogError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(LogError::io(folder))
+}
+
+/// Returns options that write a file, and make it if it does not exist.
+pub(crate) fn options() -> OpenOptions {
+    let mut options = File::options();
+    options.create(true).write(true).mode(0o600);
+    options
+}
+
+/// Makes a file, or empties an existing one.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    options().truncate(true).open(path)
 }
 
 /// Lists the files of a log. Other files are ignored.
@@ -86,7 +106,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), LogError> {
     new.push(".new");
     let new = PathBuf::from(new);
     let write = || {
-        let mut file = fs::File::create(&new)?;
+        let mut file = create(&new)?;
         io::Write::write_all(&mut file, bytes)?;
         file.sync_data()?;
         fs::rename(&new, path)

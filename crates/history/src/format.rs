@@ -203,6 +203,10 @@ pub(crate) enum Kind {
     /// [`Kind::Instrument`] is that of the next event; without more bytes if it was not known.
     /// Versions up to 0.2.0 do not write it, and ignore it.
     Former = 10,
+    /// Bytes, or a whole segment, that a repair could not read were here, behind the records before
+    /// and in front of the next block: they may have had instruments. Versions up to 0.2.0 do not
+    /// write it, and ignore it.
+    Torn = 11,
 }
 
 impl Kind {
@@ -218,6 +222,7 @@ impl Kind {
             8 => Self::Part,
             9 => Self::OthersLost,
             10 => Self::Former,
+            11 => Self::Torn,
             _ => return None,
         })
     }

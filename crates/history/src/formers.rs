@@ -43,9 +43,13 @@ impl Formers {
             self.all.clear();
             self.next = next;
         }
-        if let Some(new) = Instrument::read(bytes) {
-            let before = || directory.bytes(new.instrument).unwrap_or_default().into();
-            self.all.entry(new.instrument.0).or_insert_with(before);
+        let Some(Instrument { instrument, .. }) = Instrument::read(bytes) else {
+            return;
+        };
+        let before = directory.bytes(instrument).unwrap_or_default();
+        // A start writes all instruments, most of them as they were.
+        if before != bytes {
+            self.all.entry(instrument.0).or_insert(before.into());
         }
     }
 
@@ -79,5 +83,51 @@ impl Formers {
             }
         }
         records
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_market::instruments::{Definition, IdSource, Name, SecurityId};
+
+    fn bytes(number: u32, symbol: &[u8]) -> Vec<u8> {
+        let name = Name {
+            symbol,
+            id: SecurityId::Number(u64::from(number)),
+            source: IdSource::NONE,
+        };
+        let definition = Definition {
+            name,
+            ..Definition::default()
+        };
+        let mut out = Vec::new();
+        Instrument {
+            instrument: InstrumentId(number),
+            definition,
+            revision: 1,
+            status: 17,
+        }
+        .write(&mut out);
+        out
+    }
+
+    #[test]
+    fn only_what_changes_is_kept_as_it_was_at_the_last_event() {
+        let (mut formers, mut directory) = (Formers::default(), Directory::new());
+        formers.keep();
+        formers.replace(1, &bytes(1, b"A"), &mut directory);
+        formers.replace(1, &bytes(2, b"B"), &mut directory);
+        assert_eq!(formers.records(1).count(), 2, "unknown before");
+        // A start writes them again, and then one is renamed twice.
+        for again in [bytes(1, b"A"), bytes(2, b"B")] {
+            formers.replace(9, &again, &mut directory);
+        }
+        assert_eq!(formers.records(9).count(), 0);
+        formers.replace(9, &bytes(2, b"C"), &mut directory);
+        formers.replace(9, &bytes(2, b"D"), &mut directory);
+        assert_eq!(formers.records(8).count(), 0);
+        let former = [&2_u32.to_le_bytes()[..], &bytes(2, b"B")].concat();
+        assert_eq!(formers.records(9).collect::<Vec<_>>(), [former]);
     }
 }

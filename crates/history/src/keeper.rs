@@ -3,6 +3,7 @@
 use crate::as_of::AsOf;
 use crate::block::{Block, Compressor, Unpacker};
 use crate::checkpoint;
+use crate::clock::Clock;
 use crate::error::LogError;
 use crate::folder::{self, Listing};
 use crate::format::{BlockHeader, Kind, Records, SegmentHeader};
@@ -14,7 +15,7 @@ use fanfare_market::Event;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// The configuration of a [`Keeper`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +28,10 @@ pub struct KeeperConfig {
     /// The limit of bytes of all segments, beyond which the oldest are removed; `None` for no
     /// limit.
     pub keep_bytes: Option<u64>,
-    /// The time for which events are kept, in nanoseconds of the log's time, which is not behind
-    /// the system's: a clock that jumps ahead removes nothing. `None` for no limit.
+    /// The time for which events are kept, in nanoseconds of the log's time; `None` for no limit.
+    /// Neither a time stamp ahead of the system's clock makes them old, nor a jump of that clock by
+    /// more than an hour while the keeper exists, until it has lasted for 24 hours in which the
+    /// machine ran. When the keeper is made, the clock is believed.
     pub keep_nanos: Option<u64>,
 }
 
@@ -59,6 +62,9 @@ pub struct KeeperStats {
     pub bytes_after: u64,
     /// Segments removed.
     pub removed: u64,
+    /// By how many nanoseconds the system's clock is too far ahead for events to be removed by
+    /// their age; 0 once it is believed.
+    pub clock_ahead: u64,
 }
 
 /// The least distance of two checkpoints in events, as a multiple of the size of the first one.
@@ -95,6 +101,7 @@ pub struct Keeper {
     prepared: Option<u64>,
     /// The time at which old segments were last looked for.
     retained: Option<Instant>,
+    clock: Clock,
     stats: KeeperStats,
 }
 
@@ -153,9 +160,16 @@ impl Keeper {
             due: 0,
             prepared: None,
             retained: None,
+            clock: Clock::new(),
             books,
             stats: KeeperStats::default(),
         })
+    }
+
+    /// Sets the system's clock ahead, as far as this keeper knows.
+    #[cfg(test)]
+    pub(crate) fn set_clock_ahead(&mut self, by: u64) {
+        self.clock = Clock::set_ahead(by);
     }
 
     /// Compacts full segments.
@@ -348,7 +362,9 @@ impl Keeper {
         let all = self.parts(&listing)?;
         let mut bytes: u64 = all.iter().map(|part| part.bytes).sum();
         // A time stamp in the future makes nothing old.
-        let now = self.books.time.min(system_time());
+        let (system, ahead) = self.clock.now();
+        let now = self.books.time.min(system);
+        self.stats.clock_ahead = ahead;
         let mut due: Vec<&PathBuf> = Vec::new();
         for pair in all.windows(2) {
             let [part, behind] = pair else {
@@ -382,14 +398,6 @@ impl Keeper {
     }
 }
 
-/// Returns the nanoseconds since 1970-01-01 UTC.
-pub(crate) fn system_time() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-    })
-}
-
 /// The handling of bytes that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Damaged {
@@ -408,7 +416,7 @@ pub(crate) fn compact(
     damaged: Damaged,
 ) -> Result<bool, LogError> {
     let io = || LogError::io(path);
-    let mut out = BufWriter::with_capacity(1 << 20, File::create(path).map_err(io())?);
+    let mut out = BufWriter::with_capacity(1 << 20, folder::create(path).map_err(io())?);
     let header = SegmentHeader {
         is_compacted: true,
         ..segment.header
@@ -435,14 +443,18 @@ pub(crate) fn compact(
                     }
                 } else {
                     is_whole = false;
+                    packer.put(Some(Kind::Torn), &[], &mut out).map_err(io())?;
                 }
                 segment.pass(&header);
             }
             Found::End => break,
             Found::Torn => {
                 is_whole = false;
-                if damaged == Damaged::Refuse || !segment.resync()? {
-                    break;
+                if damaged == Damaged::PassOver {
+                    packer.put(Some(Kind::Torn), &[], &mut out).map_err(io())?;
+                    if !segment.resync()? {
+                        break;
+                    }
                 }
             }
         }
@@ -508,6 +520,11 @@ impl Packer {
                 self.flush(out)?;
                 let next = crate::format::u64_at(bytes, 8).saturating_add(1);
                 self.block.record(Kind::Lost, bytes, next);
+            }
+            Some(Kind::Torn) => {
+                // What is behind it begins a block.
+                self.block.record(Kind::Torn, bytes, 0);
+                self.flush(out)?;
             }
             Some(kind) => self.block.record(kind, bytes, 0),
             // A record of a later version. A repair keeps it in the file that was damaged.

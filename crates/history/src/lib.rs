@@ -41,6 +41,7 @@ mod as_of;
 mod block;
 mod checkpoint;
 mod claim;
+mod clock;
 mod columns;
 mod error;
 mod folder;

@@ -1,8 +1,8 @@
 //! The lock of a log, for its only writer.
 
 use crate::error::LogError;
+use crate::folder;
 use std::fs::{File, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// A log that is locked for writing, until this is dropped or its process ends.
@@ -12,9 +12,8 @@ pub(crate) struct Lock(File);
 impl Lock {
     pub(crate) fn take(folder: &Path) -> Result<Self, LogError> {
         let path = folder.join("lock");
-        let mut options = File::options();
-        options.create(true).write(true).truncate(false).mode(0o600);
-        let file = options.open(&path).map_err(LogError::io(&path))?;
+        let file = folder::options().truncate(false).open(&path);
+        let file = file.map_err(LogError::io(&path))?;
         match file.try_lock() {
             Ok(()) => Ok(Self(file)),
             Err(TryLockError::WouldBlock) => Err(LogError::InUse(folder.to_owned())),

@@ -58,10 +58,13 @@ pub struct Reader {
     is_unsure: bool,
     /// Whether instruments were removed that the caller may have copies of.
     is_pruned: bool,
-    /// Whether bytes or segments were passed over, which may have had instruments.
+    /// Whether bytes or segments were passed over, here or in a repair, which may have had
+    /// instruments.
     is_damaged: bool,
     /// The first number of the current block, if it is the first one behind what was passed over.
     recalls: Option<u64>,
+    /// The number from which on missing ones may have hidden instruments of this run.
+    whole: u64,
     /// The time of the folder's last change when no later segment was found in it.
     listed: Option<SystemTime>,
     unpacker: Unpacker,
@@ -138,6 +141,7 @@ impl Reader {
             is_pruned: false,
             is_damaged: false,
             recalls: None,
+            whole: 0,
             listed: None,
             unpacker: Unpacker::new().map_err(LogError::io(folder))?,
         };
@@ -306,7 +310,8 @@ impl Reader {
                 self.recall(&mut instrument)?;
                 continue;
             };
-            if self.awaits_run && kind != Some(Kind::Run) {
+            self.is_damaged |= kind == Some(Kind::Torn);
+            if self.awaits_run && !matches!(kind, Some(Kind::Run | Kind::Torn)) {
                 self.assume_run();
                 return Ok(count + 1);
             }
@@ -320,7 +325,6 @@ impl Reader {
                 Some(Kind::Part) => take_number(bytes, &mut self.part),
                 Some(Kind::Watermark) => take_number(bytes, &mut self.watermark),
                 Some(Kind::Lost) => self.take_lost(u64_at(bytes, 8), &mut each),
-                // It belongs to the next event, and may have another name from there on.
                 Some(Kind::Instrument) if self.is_ahead() => false,
                 Some(Kind::Instrument) => {
                     self.formers.replace(self.next, bytes, &mut self.directory);
@@ -341,7 +345,7 @@ impl Reader {
                     (&mut self.next, self.end, &mut self.time),
                     (&mut each, &mut each_raw),
                 ),
-                Some(Kind::End | Kind::OthersLost | Kind::Former) | None => true,
+                Some(Kind::End | Kind::OthersLost | Kind::Former | Kind::Torn) | None => true,
             };
             if !taken {
                 break;
@@ -352,7 +356,8 @@ impl Reader {
         Ok(count)
     }
 
-    /// Returns whether the end of a moment is reached: what follows is not known at that moment.
+    /// Returns whether the end of a moment is reached: what follows is not known at that moment. An
+    /// instrument there belongs to the next event, and may have another name from it on.
     fn is_ahead(&self) -> bool {
         self.border == Border::Keep && self.next >= self.end
     }
@@ -446,8 +451,10 @@ impl Reader {
                     return Ok(false);
                 }
                 Found::Block(header) => {
-                    self.recalls = mem::take(&mut self.is_damaged).then_some(header.first);
+                    let is_damaged = mem::take(&mut self.is_damaged);
                     self.take_block(&header);
+                    let is_behind = self.is_behind_hole(header.first) || is_damaged;
+                    self.recalls = is_behind.then_some(header.first);
                     return Ok(true);
                 }
                 Found::Torn if self.segment.resync()? => self.is_damaged = true,
@@ -482,6 +489,17 @@ impl Reader {
             *is_damaged = true;
         }
         segment.pass(header);
+    }
+
+    /// Returns whether numbers are missing in front of the current block that the log has not lost
+    /// itself. Repairs of versions up to 0.2.0 leave no other trace of damage.
+    fn is_behind_hole(&mut self, first: u64) -> bool {
+        let next = self.next.max(self.whole);
+        let is_lost = |bytes: &[u8]| u64_at(bytes, 0) <= next;
+        let begin = Records(&self.records).next();
+        let is_told = matches!(begin, Some((Some(Kind::Lost), bytes)) if is_lost(bytes));
+        self.whole = first.max(self.whole);
+        first > next && !is_told
     }
 
     /// Adds the instruments that were passed over in front of the current block from the next
@@ -533,6 +551,9 @@ impl Reader {
             self.is_new_segment = true;
             self.is_restarted |= is_other;
             self.awaits_run |= is_other;
+            if is_other {
+                self.whole = next.header.first;
+            }
             self.segment = next;
             self.listed = None;
         }

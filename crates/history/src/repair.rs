@@ -1,8 +1,9 @@
 //! Repairs damaged logs.
 
+use crate::block::Block;
 use crate::error::LogError;
 use crate::folder::{self, Listing};
-use crate::format::SegmentHeader;
+use crate::format::{Kind, SegmentHeader};
 use crate::keeper::{Damaged, compact};
 use crate::known::Known;
 use crate::lock::Lock;
@@ -116,10 +117,17 @@ fn header(ordinal: u64, before: &Tail, is_compacted: bool) -> SegmentHeader {
     }
 }
 
+/// Returns the contents of a segment of which nothing can be read.
+fn empty(header: SegmentHeader) -> Vec<u8> {
+    let mut block = Block::new(header.first, header.time);
+    block.record(Kind::Torn, &[], 0);
+    [&header.write()[..], block.finish()].concat()
+}
+
 /// Makes an empty segment in place of a missing one.
 fn fill(folder: &Path, ordinal: u64, before: &Tail) -> Result<Repair, LogError> {
     let path = folder::segment(folder, ordinal, false);
-    folder::write_whole(&path, &header(ordinal, before, false).write())?;
+    folder::write_whole(&path, &empty(header(ordinal, before, false)))?;
     Ok(Repair {
         path,
         what: Mended::Hole,
@@ -135,12 +143,13 @@ fn mend(
     before: &Tail,
 ) -> Result<Option<Repair>, LogError> {
     let path = folder::segment(folder, ordinal, is_compacted);
+    let mut is_empty = false;
     let (mut segment, has_header) = match Segment::open_file(&path) {
         Ok(segment) => (segment, true),
         Err(LogError::BadSegment { .. }) => {
             let named = header(ordinal, before, is_compacted);
             let mut segment = Segment::open_with(&path, SegmentHeader { run: 0, ..named })?;
-            segment.begin_with_first_block()?;
+            is_empty = !segment.begin_with_first_block()?;
             if segment.header.run == 0 && is_within(folder, ordinal, named.run)? {
                 segment.header.run = named.run;
             }
@@ -150,7 +159,13 @@ fn mend(
     };
     let to = folder::segment(folder, ordinal, true);
     let new = to.with_extension("logz.new");
-    if compact(&mut segment, &new, LEVEL, Damaged::PassOver)? && has_header {
+    if is_empty {
+        let header = SegmentHeader {
+            is_compacted: true,
+            ..segment.header
+        };
+        folder::write_whole(&new, &empty(header))?;
+    } else if compact(&mut segment, &new, LEVEL, Damaged::PassOver)? && has_header {
         folder::remove(&new)?;
         return Ok(None);
     }

@@ -653,7 +653,7 @@ fn a_clock_that_jumped_ahead_removes_nothing() {
     let (mut writer, _) = open(&folder.0);
     let mut source = Source::new(19, 1);
     let mut all = Vec::new();
-    let now = crate::keeper::system_time();
+    let now = crate::clock::system_time();
     let (hour, day) = (3_600_000_000_000, 86_400_000_000_000);
     let mut keeper = None;
     // Two hours ago, 30 years ahead for a moment, and the current time.

@@ -130,7 +130,7 @@ impl Writer {
                 why: "must be between 64 KiB and 16 GiB",
             });
         }
-        fs::create_dir_all(folder).map_err(LogError::io(folder))?;
+        folder::make(folder)?;
         let lock = Lock::take(folder)?;
         for unfinished in folder::list(folder)?.unfinished {
             folder::remove(&unfinished)?;

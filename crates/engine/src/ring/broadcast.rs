@@ -1,5 +1,6 @@
 //! The broadcast ring: one writer, many readers, and a policy for slow ones.
 
+use super::lock::RingLock;
 use super::{Batch, PADDING, Record, WriteError, lapped};
 use crate::sys::gated;
 use std::io;
@@ -40,9 +41,19 @@ impl Broadcast {
     /// [`rescue`]: super::rescue()
     ///
     /// # Errors
-    /// The file cannot be made, or the file system has no space for it.
+    /// The file cannot be made, the file system has no space for it, or the [lock](RingLock) of
+    /// the file that has its name is held. Without space there is no file afterwards.
     pub fn in_file(path: &Path, capacity: usize, max_readers: usize) -> io::Result<Self> {
-        let writer = lapped::Writer::in_file(path, capacity, max_readers)?;
+        Self::in_locked(&mut RingLock::take(path)?, capacity, max_readers)
+    }
+
+    /// Makes a ring as [`Broadcast::in_file`] does, in place of the locked file. The new file is
+    /// locked as long as `lock` exists.
+    ///
+    /// # Errors
+    /// Those of [`Broadcast::in_file`].
+    pub fn in_locked(lock: &mut RingLock, capacity: usize, max_readers: usize) -> io::Result<Self> {
+        let writer = lapped::Writer::in_file(lock, capacity, max_readers)?;
         Ok(Self(Writer::Lap(writer)))
     }
 
@@ -80,6 +91,18 @@ impl Broadcast {
         match &mut self.0 {
             Writer::Gate(writer) => writer.write(kind, len, fill),
             Writer::Lap(writer) => writer.write(kind, len, fill),
+        }
+    }
+
+    /// Notes a word of the caller's own in the file of a ring [in a file](Broadcast::in_file), in
+    /// place of the one before: [`rescue`] returns it, whatever was overwritten. A ring in memory
+    /// has none.
+    ///
+    /// [`rescue`]: super::rescue()
+    #[inline]
+    pub fn note(&self, note: u64) {
+        if let Writer::Lap(writer) = &self.0 {
+            writer.note(note);
         }
     }
 

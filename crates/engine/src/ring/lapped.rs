@@ -2,12 +2,12 @@
 //! middle of a message reads invalid bytes without a data race, notices, and discards them. This is
 //! a sequence lock over a log.
 
+use super::lock::RingLock;
 use super::rescue::Place;
 use super::{Batch, HEADER, PADDING, PAGE, Record, WriteError, record_size};
 use crate::pad::Padded;
 use std::io;
 use std::ops::Deref;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
@@ -89,10 +89,14 @@ impl Writer {
         Self::with_memory(Memory::Own(words), max_readers)
     }
 
-    /// Makes a ring in a new file.
-    pub(crate) fn in_file(path: &Path, capacity: usize, max_readers: usize) -> io::Result<Self> {
+    /// Makes a ring in a new file, in place of the locked one.
+    pub(crate) fn in_file(
+        lock: &mut RingLock,
+        capacity: usize,
+        max_readers: usize,
+    ) -> io::Result<Self> {
         let capacity = capacity.max(64).next_power_of_two();
-        let place = Place::create(path, capacity)?;
+        let place = Place::create(lock, capacity)?;
         Ok(Self::with_memory(Memory::File(place), max_readers))
     }
 
@@ -134,6 +138,13 @@ impl Writer {
 
     pub(crate) const fn position(&self) -> u64 {
         self.tail
+    }
+
+    #[inline]
+    pub(crate) fn note(&self, note: u64) {
+        if let Memory::File(place) = &self.shared.words {
+            place.note(note);
+        }
     }
 
     fn max_message(&self) -> usize {
@@ -299,7 +310,7 @@ mod tests {
     fn what_a_reader_can_see_would_be_rescued() {
         let name = format!("fanfare-lapped-order-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        let mut writer = Writer::in_file(&path, 1 << 16, 1).unwrap();
+        let mut writer = Writer::in_file(&mut RingLock::take(&path).unwrap(), 1 << 16, 1).unwrap();
         let shared = Arc::clone(&writer.shared);
         let watch = std::thread::spawn(move || {
             let Memory::File(place) = &shared.words else {

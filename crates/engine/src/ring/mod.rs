@@ -23,12 +23,14 @@
 
 mod broadcast;
 mod lapped;
+mod lock;
 mod rescue;
 mod spsc;
 #[cfg(test)]
 mod tests;
 
 pub use broadcast::{Broadcast, BroadcastReader, Policy};
+pub use lock::RingLock;
 pub use rescue::{Rescued, is_replaceable, rescue};
 pub use spsc::{Consumer, Producer, spsc};
 

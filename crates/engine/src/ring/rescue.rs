@@ -2,8 +2,9 @@
 //!
 //! The file is a page, followed by the ring. The words of the page are: a mark, the capacity in
 //! bytes, the start of the last whole message, its end, the position up to which one reader has
-//! released, and the end of the message that is being written.
+//! released, the end of the message that is being written, and the writer's note.
 
+use super::lock::RingLock;
 use super::{HEADER, PADDING, PAGE, record_size};
 use crate::sys::map::Words;
 use std::fs::File;
@@ -20,13 +21,15 @@ const LATEST: usize = 2;
 const TAIL: usize = 3;
 const RELEASED: usize = 4;
 const INTENT: usize = 5;
+const NOTE: usize = 6;
 
 /// The file of a ring.
 pub(super) struct Place(Words);
 
 impl Place {
-    pub(super) fn create(path: &Path, capacity: usize) -> io::Result<Self> {
-        let words = Words::create(path, PAGE + capacity)?;
+    /// Makes the file in place of the locked one.
+    pub(super) fn create(lock: &mut RingLock, capacity: usize) -> io::Result<Self> {
+        let words = lock.replace(|file| Words::of_new(file, PAGE + capacity))?;
         let place = Self(words);
         place.set(CAPACITY, capacity as u64);
         place.set(MARK_AT, MARK);
@@ -58,6 +61,12 @@ impl Place {
         // one too.
         self.set(TAIL, tail);
         self.set(LATEST, latest);
+    }
+
+    /// Sets the writer's note.
+    #[inline]
+    pub(super) fn note(&self, note: u64) {
+        self.set(NOTE, note);
     }
 
     /// Returns the end of the last message that would be rescued.
@@ -103,14 +112,16 @@ pub fn is_replaceable(path: &Path) -> io::Result<bool> {
 }
 
 /// Calls `each` with the kind and the bytes of each message in a ring's file that was not released,
-/// in order. Must be called before the ring is made again.
+/// in order. Must be called before the ring is made again. Returns with what was found the last
+/// [note](super::Broadcast::note) of the ring's writer, 0 if there is none.
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn rescue(path: &Path, mut each: impl FnMut(u32, &[u8])) -> io::Result<Rescued> {
+pub fn rescue(path: &Path, mut each: impl FnMut(u32, &[u8])) -> io::Result<(Rescued, u64)> {
+    const NOTHING: (Rescued, u64) = (Rescued::Nothing, 0);
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Rescued::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(NOTHING),
         Err(error) => return Err(error),
     };
     let word = |at: usize| {
@@ -121,9 +132,10 @@ pub fn rescue(path: &Path, mut each: impl FnMut(u32, &[u8])) -> io::Result<Rescu
     let capacity = word(CAPACITY);
     let is_ring = word(MARK_AT) == MARK && ring.len() as u64 == capacity;
     if !is_ring || !capacity.is_power_of_two() {
-        return Ok(Rescued::Nothing);
+        return Ok(NOTHING);
     }
     let (latest, tail, released) = (word(LATEST), word(TAIL), word(RELEASED));
+    let note = word(NOTE);
     // A message may have been begun after the tail, and have overwritten others. In a file of an
     // earlier version, which lacks the word, its length is not known.
     let intent = match word(INTENT) {
@@ -136,7 +148,7 @@ pub fn rescue(path: &Path, mut each: impl FnMut(u32, &[u8])) -> io::Result<Rescu
     } else if intact.contains(&latest) {
         (Rescued::Last, latest)
     } else {
-        return Ok(Rescued::Nothing);
+        return Ok((Rescued::Nothing, note));
     };
     while at < tail {
         let start = (at & (capacity - 1)) as usize;
@@ -155,13 +167,13 @@ pub fn rescue(path: &Path, mut each: impl FnMut(u32, &[u8])) -> io::Result<Rescu
         }
         at = at.saturating_add(record_size(len));
     }
-    Ok(found)
+    Ok((found, note))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ring::{Broadcast, BroadcastReader};
+    use crate::ring::{Broadcast, BroadcastReader, Policy};
 
     fn file(name: &str) -> std::path::PathBuf {
         std::env::temp_dir().join(format!("fanfare-rescue-{name}-{}", std::process::id()))
@@ -170,7 +182,7 @@ mod tests {
     fn rescued(path: &Path) -> (Rescued, Vec<(u32, Vec<u8>)>) {
         let mut all = Vec::new();
         let found = rescue(path, |kind, bytes| all.push((kind, bytes.to_vec()))).unwrap();
-        (found, all)
+        (found.0, all)
     }
 
     #[test]
@@ -263,6 +275,28 @@ mod tests {
         assert_eq!(found, (Rescued::Last, vec![(2, vec![0; 1008])]));
         let (found, all) = killed_in_last(&[1008, 1008, 1008, 1008], 0);
         assert_eq!((found, all.len()), (Rescued::All, 3));
+    }
+
+    #[test]
+    fn the_note_of_the_writer_outlives_every_message() {
+        let path = file("note");
+        let noted = || rescue(&path, |_, _| {}).unwrap();
+        assert_eq!(noted(), (Rescued::Nothing, 0));
+        let mut ring = Broadcast::in_file(&path, 4096, 1).unwrap();
+        assert_eq!(noted(), (Rescued::All, 0), "no note yet");
+        for round in 0..200 {
+            ring.push(7, &[1; 100]).unwrap();
+            ring.note(round);
+        }
+        assert_eq!(noted(), (Rescued::Last, 199));
+        // A kill while the last message is overwritten.
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[8 * INTENT..8 * NOTE].copy_from_slice(&(1u64 << 40).to_le_bytes());
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(noted(), (Rescued::Nothing, 199));
+        std::fs::remove_file(&path).unwrap();
+        // A ring in memory has none.
+        Broadcast::new(4096, 1, Policy::Lap).note(5);
     }
 
     #[test]

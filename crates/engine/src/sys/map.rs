@@ -150,18 +150,11 @@ impl Mapping {
 pub(crate) struct Words(Mapping);
 
 impl Words {
-    /// Makes a file of `len` bytes, a multiple of 8, all of them zero and allocated. An existing
-    /// file of that name is removed: in a folder that all users may write to, it may be another
-    /// user's.
-    pub(crate) fn create(path: &Path, len: usize) -> io::Result<Self> {
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut options = crate::private::file_options();
-        let file = options.read(true).write(true).create_new(true).open(path)?;
-        allocate(&file, len as u64)?;
-        let mut map = Mapping::new(&file, len, true)?;
+    /// Maps an empty file that is open for both. It has `len` bytes then, a multiple of 8, all of
+    /// them zero and allocated.
+    pub(crate) fn of_new(file: &File, len: usize) -> io::Result<Self> {
+        allocate(file, len as u64)?;
+        let mut map = Mapping::new(file, len, true)?;
         map.prefault(0..len)?;
         Ok(Self(map))
     }

@@ -13,6 +13,9 @@ use std::path::PathBuf;
 /// The pause after an error, in nanoseconds.
 const PATIENCE: u64 = 1_000_000_000;
 
+/// The nanoseconds of an hour.
+const HOUR: u64 = 3_600_000_000_000;
+
 /// The agent that keeps the log.
 pub(crate) struct KeeperAgent {
     folder: PathBuf,
@@ -25,6 +28,10 @@ pub(crate) struct KeeperAgent {
     retry: Retry,
     /// The counters of the log of market events.
     counts: Option<KeeperCounts>,
+    /// Whether events are removed by their age.
+    has_days: bool,
+    /// Whether the clock was found to be set ahead, and is not believed yet.
+    is_ahead: bool,
     notices: Notices,
 }
 
@@ -42,6 +49,8 @@ impl KeeperAgent {
             is_unsynced: false,
             retry: Retry::new(PATIENCE),
             counts,
+            has_days: history.keep_days.is_some(),
+            is_ahead: false,
             notices,
         })
     }
@@ -64,6 +73,22 @@ impl KeeperAgent {
             self.is_unsynced = false;
         }
         Ok(())
+    }
+
+    /// Reports once that the clock was set ahead, and that it is believed again.
+    fn look_at_clock(&mut self) {
+        let ahead = self.keeper.stats().clock_ahead;
+        let was_ahead = std::mem::replace(&mut self.is_ahead, ahead > 0);
+        if self.has_days
+            && let Some(what) = change_of_clock(was_ahead, ahead)
+        {
+            self.report(what);
+        }
+    }
+
+    fn report(&self, what: String) {
+        let folder = self.folder.display().to_string();
+        self.notices.send(Notice::History { folder, what });
     }
 
     fn count(&self) {
@@ -91,16 +116,51 @@ impl Agent for KeeperAgent {
             Ok(read) => {
                 self.retry.succeeded();
                 self.count();
+                self.look_at_clock();
                 Ok(read)
             }
             Err(error) => {
                 if self.retry.failed(now) {
-                    let folder = self.folder.display().to_string();
-                    let what = format!("checkpoints and compaction wait: {error}");
-                    self.notices.send(Notice::History { folder, what });
+                    self.report(format!("checkpoints and compaction wait: {error}"));
                 }
                 Ok(0)
             }
         }
+    }
+}
+
+/// Returns the report of a clock that is ahead by so many nanoseconds, if it was not before, or of
+/// one that is believed again.
+fn change_of_clock(was_ahead: bool, ahead: u64) -> Option<String> {
+    match (was_ahead, ahead) {
+        (false, 1..) => Some(format!(
+            "the system's clock was set ahead by about {} h: `keep_days` removes nothing because \
+             of that until the machine has run for 24 h with it, or the gateway starts again",
+            ahead.div_ceil(HOUR)
+        )),
+        (true, 0) => Some("`keep_days` goes by the system's clock again".to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_ahead_is_reported_once_each_way() {
+        let told = change_of_clock(false, 9_599 * HOUR + 1).unwrap();
+        assert!(told.contains("set ahead by about 9600 h"), "{told}");
+        assert!(
+            told.contains("until the machine has run for 24 h with it"),
+            "{told}"
+        );
+        assert_eq!(change_of_clock(true, HOUR), None);
+        assert!(
+            change_of_clock(true, 0)
+                .unwrap()
+                .contains("goes by the system's clock again")
+        );
+        assert_eq!(change_of_clock(false, 0), None);
     }
 }

@@ -12,8 +12,10 @@ pub(crate) mod config;
 mod inlet;
 mod keeper;
 mod known;
+mod missing;
 mod patience;
 mod raw;
+mod rescue;
 mod rolling;
 mod rolls;
 mod writer;
@@ -22,7 +24,7 @@ use crate::config::Config;
 use crate::counts::{HistoryCounts, KeeperCounts};
 use crate::gateway::start_error::StartError;
 use crate::kafka::{self, LogEnd};
-use crate::market::ring::{self, EventRing};
+use crate::market::ring::EventRing;
 use crate::notice::{Notice, Notices};
 use crate::stages::{End, StagePlan};
 use config::{History, WhenBehind};
@@ -30,7 +32,7 @@ use fanfare_engine::agent::Agent;
 use fanfare_engine::clock;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::poll::Waker;
-use fanfare_engine::ring::{Rescued, is_replaceable};
+use fanfare_engine::ring::{RingLock, is_replaceable};
 use fanfare_engine::stop::Stop;
 use fanfare_history::{Claim, FeedInfo, LogError, Opened, Writer, WriterConfig};
 use fanfare_market::book::BookConfig;
@@ -38,9 +40,10 @@ pub(crate) use inlet::{RawInlet, RawInlets};
 use keeper::KeeperAgent;
 pub(crate) use known::KnownInstruments;
 pub(crate) use raw::RawLog;
+use rescue::{Found, rescue};
 pub(crate) use rolling::{RollOrder, Rolling};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -72,6 +75,8 @@ pub(crate) struct LogPlan<'a> {
 /// A log that was opened, before its threads start.
 pub(crate) struct OpenLog {
     writer: Writer,
+    /// The file of the ring, which is this gateway's until the log is closed.
+    pub(crate) ring_file: RingLock,
     pub(crate) opened: Opened,
     /// The instruments of the previous runs.
     known: KnownInstruments,
@@ -126,6 +131,7 @@ impl OpenLog {
         let sinks = kafka::sinks(config, &log, plan.books, counters, notices);
         let parts = LogParts {
             writer: self.writer,
+            ring_file: self.ring_file,
             claim,
             ring: records,
             number: ring.number(),
@@ -162,21 +168,21 @@ pub(crate) fn open(
         ..history.writer()
     };
     let folder = &history.folder;
-    let (mut known, mut lacks) = (KnownInstruments::default(), Vec::new());
-    let mut is_killed = false;
+    let (mut known, mut found) = (KnownInstruments::default(), Found::default());
+    let mut ring_file = None;
     let opened = Writer::open_with(folder, settings, feeds, now, |writer| {
-        let found = rescue(&history.ring_file(), writer)?;
-        let left = Claim::left(folder)?;
-        is_killed = found != Rescued::Nothing && left.as_ref().is_some_and(Claim::is_of_this_boot);
-        if let Some(left) = left.filter(|_| !is_killed) {
-            lacks.extend(pass_over(&left, writer)?);
-        }
+        let own = ring_file.insert(lock_ring(history)?);
+        found = rescue(folder, own.path(), writer)?;
         known = KnownInstruments::read(folder)?;
         Ok(())
     });
     let (writer, opened) = opened.map_err(StartError::History)?;
+    // A new log has nothing to be rescued.
+    let ring_file = ring_file.map_or_else(|| lock_ring(history), Ok);
+    let ring_file = ring_file.map_err(StartError::History)?;
+    let mut lacks: Vec<String> = found.lacks.into_iter().collect();
     // What a kill left half-written is in the ring.
-    if opened.torn > 0 && !is_killed {
+    if opened.torn > 0 && !found.is_killed {
         lacks.push(format!(
             "had {} bytes at its end that are no block: they were removed, and the events in them \
              are missing",
@@ -185,10 +191,17 @@ pub(crate) fn open(
     }
     Ok(Some(OpenLog {
         writer,
+        ring_file,
         opened,
         known,
         lacks,
     }))
+}
+
+/// Locks the file of the ring, which another gateway must not have.
+fn lock_ring(history: &History) -> Result<RingLock, LogError> {
+    let path = history.ring_file();
+    RingLock::take(&path).map_err(|error| LogError::Io { path, error })
 }
 
 /// Checks that the file of the ring, if the user has named one, holds nothing else.
@@ -201,33 +214,4 @@ fn check_ring(history: &History) -> Result<(), StartError> {
         false => Err(io::Error::other("it holds something else, and is kept")),
     });
     outcome.map_err(|error| StartError::RingFile(path.clone(), error))
-}
-
-/// Appends the events that the log lacks from the ring of a killed process.
-fn rescue(file: &Path, writer: &mut Writer) -> Result<Rescued, LogError> {
-    let mut failed = None;
-    let rescued = ring::rescue(file, |record, continues| {
-        let taken = writer::append(writer, record, continues);
-        failed = failed.take().or(taken.err());
-    });
-    let rescued = rescued.map_err(|error| LogError::Io {
-        path: file.to_owned(),
-        error,
-    })?;
-    failed.map_or_else(|| writer.commit(), Err)?;
-    Ok(rescued)
-}
-
-/// Skips all numbers that clients may have seen, as the ring was lost with the machine. Returns
-/// what the log lacks, if anything.
-fn pass_over(left: &Claim, writer: &mut Writer) -> Result<Option<String>, LogError> {
-    if left.below() <= writer.next() {
-        return Ok(None);
-    }
-    let (first, last) = (writer.next(), left.below() - 1);
-    writer.lost(first, last)?;
-    Ok(Some(format!(
-        "lacks its end, as the machine has crashed: events {first} to {last} are missing as far as \
-         there were any, and numbers go on behind them"
-    )))
 }

@@ -1,5 +1,6 @@
 //! The retries of writers of logs after an error of the system, and their reports.
 
+use super::missing::Missing;
 use crate::notice::{Notice, Notices};
 use crate::retry::Retry;
 use fanfare_engine::counters::Counter;
@@ -57,9 +58,23 @@ impl Patience {
         }
     }
 
-    /// Reports that the log could not be closed.
-    pub(super) fn end(&self, error: &LogError) {
-        self.report(format!("could not be ended: {error}"));
+    /// Reports the events behind which the log goes on.
+    pub(super) fn lacks(&self, missing: Missing) {
+        self.report(format!(
+            "lacks {missing}: it was behind by the whole ring, and goes on behind them"
+        ));
+    }
+
+    /// Reports that the log could not be closed. `left` events are in the file of its ring.
+    pub(super) fn end(&self, error: &LogError, left: u64) {
+        let what = match left {
+            0 => format!("could not be ended: {error}"),
+            _ => format!(
+                "could not be ended, and the next start takes {left} events from the file of the \
+                 ring: {error}"
+            ),
+        };
+        self.report(what);
     }
 
     fn report(&self, what: String) {

@@ -144,7 +144,7 @@ impl Agent for RawAgent {
         let outcome = drain(|| self.turn(now));
         let outcome = outcome.and_then(|()| self.writer.take().map_or(Ok(()), Writer::close));
         if let Err(error) = outcome {
-            self.patience.end(&error);
+            self.patience.end(&error, 0);
         }
     }
 }

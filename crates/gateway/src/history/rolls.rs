@@ -10,6 +10,9 @@ use fanfare_wire::UtcTimestamp;
 
 const DAY: i64 = 86_400;
 
+/// The distance in nanoseconds by which a clock goes back that was wrong before.
+const BACK: i64 = 3_600_000_000_000;
+
 /// The keys of the configuration about the ends of sessions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Calendar<'a> {
@@ -58,6 +61,8 @@ struct Rolls {
     holidays: Vec<i64>,
     /// The last day seen, from one end to the next.
     day: Option<i64>,
+    /// The latest time seen.
+    latest: i64,
 }
 
 impl Rolls {
@@ -76,6 +81,7 @@ impl Rolls {
             days,
             holidays: holidays.filter_map(|date| day_of(date)).collect(),
             day: None,
+            latest: i64::MIN,
         })
     }
 
@@ -83,9 +89,14 @@ impl Rolls {
     /// 1970-01-01.
     fn is_due(&mut self, utc: i64) -> bool {
         let day = self.daily.day(utc);
+        if utc < self.latest.saturating_sub(BACK) {
+            // The clock had leapt ahead: the days up to there are yet to come.
+            (self.day, self.latest) = (Some(day), utc);
+        }
+        self.latest = self.latest.max(utc);
         let last = *self.day.get_or_insert(day);
         if day <= last {
-            // A clock that goes back ends no segment twice.
+            // A clock that goes back a little ends no segment twice.
             return false;
         }
         self.day = Some(day);
@@ -158,6 +169,24 @@ mod tests {
         assert!(!is_due(&mut rolls, SECOND - 5), "the clock went back");
         assert!(!is_due(&mut rolls, SECOND + 2));
         assert!(is_due(&mut rolls, SECOND + 3 * DAY));
+    }
+
+    #[test]
+    fn a_clock_that_has_leapt_ahead_holds_up_no_later_day() {
+        let mut rolls = rolls("time_zone = \"America/Chicago\"");
+        assert!(!is_due(&mut rolls, SECOND - 50_000));
+        for days in [1, 400] {
+            assert!(is_due(&mut rolls, SECOND + 1 + days * DAY), "it leaps");
+            assert!(!is_due(&mut rolls, SECOND), "it is back");
+            assert!(!is_due(&mut rolls, SECOND - 5));
+        }
+        assert!(is_due(&mut rolls, SECOND + 1));
+        assert!(
+            !is_due(&mut rolls, SECOND - 3_000),
+            "back by less than an hour"
+        );
+        assert!(!is_due(&mut rolls, SECOND + 2));
+        assert!(is_due(&mut rolls, SECOND + 1 + DAY));
     }
 
     #[test]

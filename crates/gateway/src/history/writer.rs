@@ -1,23 +1,26 @@
 //! The writer of the ring to the log, on a thread of its own.
 
 use super::config::History;
+use super::missing::Missing;
 use super::patience::{Patience, drain};
 use super::rolling::RollOrder;
 use super::rolls::Roll;
 use crate::counts::HistoryCounts;
-use crate::market::ring::{Record, RecordReader};
-use crate::notice::Notices;
+use crate::market::ring::{self, Record, RecordReader};
+use crate::notice::{Limit, Notices};
 use crate::stages::OutletStages;
 use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::ring::RingLock;
 use fanfare_fix::session::Now;
 use fanfare_history::{Claim, LogError, Writer};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The components of the agent.
 pub(super) struct LogParts {
     pub(super) writer: Writer,
+    /// The file of the ring, locked until the log is closed.
+    pub(super) ring_file: RingLock,
     pub(super) claim: Claim,
     pub(super) ring: RecordReader,
     /// The number of the next event of the ring.
@@ -33,6 +36,9 @@ pub(super) struct LogParts {
 /// The most records of one turn, which are committed together.
 const TURN: usize = 512;
 
+/// The most events of one record.
+const MOST: u64 = ring::MOST as u64;
+
 /// The agent that reads the ring and writes the log.
 pub(crate) struct LogAgent {
     ring: RecordReader,
@@ -43,13 +49,21 @@ pub(crate) struct LogAgent {
     /// The number of the next event of the ring, which outlets may have sent.
     number: Arc<AtomicU64>,
     roll: Roll,
-    /// The file of the ring.
-    ring_file: PathBuf,
+    /// The file of the ring, or `None` once the log was closed.
+    ring_file: Option<RingLock>,
     patience: Patience,
     /// The number of the first event that is counted.
     first: u64,
-    /// The number of events appended so far.
+    /// The number of events appended so far, and of those that are written.
     seen: u64,
+    stored: u64,
+    /// The position of the ring up to which it is released.
+    released: u64,
+    /// Whether events are missing because the log was behind, and not in a log that is replayed.
+    is_behind: bool,
+    /// The events that the log lacks, until a notice names them.
+    missing: Missing,
+    limit: Limit,
     counts: HistoryCounts,
     stages: Option<OutletStages>,
     /// Held until the log is closed.
@@ -59,13 +73,18 @@ pub(crate) struct LogAgent {
 impl LogAgent {
     pub(super) fn new(history: &History, parts: LogParts) -> Self {
         Self {
+            released: parts.ring.position(),
             ring: parts.ring,
             number: parts.number,
             roll: Roll::new(history.calendar(), parts.order),
-            ring_file: history.ring_file(),
+            ring_file: Some(parts.ring_file),
             patience: Patience::new(&history.folder, parts.notices),
             first: parts.writer.next(),
             seen: 0,
+            stored: 0,
+            is_behind: false,
+            missing: Missing::default(),
+            limit: Limit::default(),
             writer: Some(parts.writer),
             claim: Some(parts.claim),
             counts: parts.counts,
@@ -79,33 +98,47 @@ impl LogAgent {
         let Some(writer) = &mut self.writer else {
             return Ok(0);
         };
-        // While the disk is full, the numbers of the ring go on.
-        let next = self.number.load(Ordering::Relaxed).max(writer.next());
+        // While the disk is full, the numbers of the ring go on. All events below this one are in
+        // the ring, or were.
+        let number = self.number.load(Ordering::Acquire);
         let claim = self.claim.as_mut();
+        let next = number.max(writer.next());
         let claimed = claim.map_or(Ok(()), |claim| claim.extend(next));
         // Records that could not be written before come first.
         writer.commit()?;
+        self.stored = self.seen;
         let (mut failed, mut seen) = (None, 0);
-        let stages = &mut self.stages;
-        let read = self.ring.read(TURN, |record, continues| {
+        let (stages, missing) = (&mut self.stages, &mut self.missing);
+        let mut read = self.ring.read(TURN, |record, continues| {
             if let (Record::Events(_, Some(mark)), Some(stages)) = (&record, stages.as_mut()) {
                 stages.take(*mark, now.mono);
             }
-            match append(writer, record, continues) {
+            match append(writer, record, continues, missing) {
                 Ok(events) => seen += events as u64,
                 Err(error) => failed = Some(error),
             }
         });
         self.seen += seen;
+        self.is_behind |= self.ring.take_overtaken();
         if let Some(error) = failed {
             // The numbers show which events are lost. Instruments have no numbers, so all are
             // requested again.
             self.ring.ask();
+            self.is_behind = true;
             return Err(error);
+        }
+        if self.ring.is_at_end() && number > writer.next() {
+            // No event behind them shows that they are missing, and none may follow.
+            let first = writer.next();
+            writer.lost(first, number - 1)?;
+            self.missing.add(first, number - 1);
+            read += 1;
         }
         if read > 0 {
             writer.commit()?;
+            self.stored = self.seen;
             self.ring.release();
+            self.released = self.ring.position();
             self.counts.commits.increment(1);
         }
         claimed?;
@@ -113,26 +146,82 @@ impl LogAgent {
         Ok(read)
     }
 
+    /// Reports the events that the log has gone on behind, or `all` of them, however many notices
+    /// there were of late.
+    fn report_missing(&mut self, now: Now, all: bool) {
+        if self.missing.is_none() || !(all || self.limit.lets(now.utc.nanos())) {
+            return;
+        }
+        let missing = std::mem::take(&mut self.missing);
+        if std::mem::take(&mut self.is_behind) {
+            self.patience.lacks(missing);
+        }
+    }
+
     fn count(&self) {
         let Some(writer) = &self.writer else {
             return;
         };
-        let numbers = writer.next().saturating_sub(self.first);
-        self.counts.events.set(self.seen.min(numbers));
+        // The log goes on with the last record of the ring.
+        let lost = match self.ring.is_overtaken() {
+            true => self.number.load(Ordering::Relaxed).saturating_sub(MOST),
+            false => 0,
+        };
+        let numbers = lost.max(writer.next()).saturating_sub(self.first);
+        self.counts.events.set(self.stored.min(numbers));
         self.counts.lost.set(numbers.saturating_sub(self.seen));
         self.counts.bytes.set(writer.written());
     }
+
+    /// Counts what the log lacks that cannot be closed. Returns how many events the next start
+    /// finds in the ring's file.
+    fn count_left(&mut self) -> u64 {
+        let is_whole = !self.ring.is_overwritten(self.released);
+        let (mut rest, mut last) = (0, 0);
+        // Nothing is released: the file keeps all of it.
+        loop {
+            let mut len = 0;
+            let read = self.ring.read(1, |record, _| {
+                if let Record::Events(events, _) = record {
+                    len = events.len() as u64;
+                    rest += len;
+                }
+            });
+            if read == 0 {
+                break;
+            }
+            last = len;
+        }
+        let numbers = self.number.load(Ordering::Acquire);
+        let numbers = numbers.saturating_sub(self.first);
+        let left = match is_whole {
+            true => self.seen - self.stored + rest,
+            // The last record alone is whole.
+            false => last,
+        };
+        self.counts.events.set(self.stored);
+        let lost = numbers.saturating_sub(self.stored + left);
+        self.counts.lost.set(lost);
+        left
+    }
 }
 
-/// Appends a record of the ring to the log. Returns the number of its events.
+/// Appends a record of the ring to the log, and adds the events to `missing` that are missing in
+/// front of its own. Returns the number of its events.
 pub(super) fn append(
     writer: &mut Writer,
     record: Record<'_>,
     continues: bool,
+    missing: &mut Missing,
 ) -> Result<usize, LogError> {
     match record {
         Record::Events(events, _) => {
+            let next = writer.next();
             writer.part(events, continues)?;
+            let first = events.first().map_or(0, |event| ring::number(event));
+            if first > next {
+                missing.add(next, first - 1);
+            }
             return Ok(events.len());
         }
         Record::Instrument(bytes) => writer.instrument(bytes)?,
@@ -156,20 +245,36 @@ impl Agent for LogAgent {
             stages.end(outcome.is_ok());
         }
         self.count();
-        Ok(self.patience.take(now, outcome, &self.counts.failures))
+        let is_written = outcome.is_ok();
+        let read = self.patience.take(now, outcome, &self.counts.failures);
+        if is_written {
+            self.report_missing(now, false);
+        }
+        Ok(read)
     }
 
     fn on_close(&mut self, now: Now) {
         let outcome = drain(|| self.turn(now));
         self.count();
+        // After an error, too: the ring does not have these events any more.
+        self.report_missing(now, true);
         let outcome = outcome.and_then(|()| self.writer.take().map_or(Ok(()), Writer::close));
         // The claim first: a claim without a ring is that of a machine that has crashed.
         let outcome = outcome.and_then(|()| self.claim.take().map_or(Ok(()), Claim::end));
+        let ring_file = self.ring_file.take();
         match outcome {
-            // Nothing is left to recover, and a file that remains has only events of the log.
-            Ok(()) => drop(std::fs::remove_file(&self.ring_file)),
-            Err(error) => self.patience.end(&error),
+            Ok(()) => {
+                // Nothing is left to recover, and a file that remains has only events of the log.
+                drop(ring_file.map(|file| std::fs::remove_file(file.path())));
+            }
+            Err(error) => {
+                let left = self.count_left();
+                self.patience.end(&error, left);
+            }
         }
         self.open = None;
     }
 }
+
+#[cfg(test)]
+mod tests;

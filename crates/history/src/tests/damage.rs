@@ -632,3 +632,142 @@ fn a_checkpoint_behind_the_last_event_tells_that_the_end_is_missing() {
     assert!(done.iter().all(|one| one.what == Mended::Checkpoint));
     assert!(log.verify(|_, _| true).unwrap().is_whole());
 }
+
+/// Returns the symbol of each event, as a reader knows it.
+fn names(folder: &Path) -> Vec<(u64, Option<Vec<u8>>)> {
+    let mut reader = Log::open(folder).unwrap().reader(Start::First).unwrap();
+    let mut names = Vec::new();
+    let mut is_read = true;
+    while is_read {
+        let each = |delivery: Delivery<'_>| {
+            if let Delivery::Event(event, known) = delivery {
+                let known = known.instrument(event.instrument);
+                let name = known.map(|known| known.definition.name.symbol.to_vec());
+                names.push((event.number, name));
+            }
+        };
+        is_read = reader.read(usize::MAX, each).unwrap() > 0;
+    }
+    names
+}
+
+#[test]
+fn a_repaired_log_has_the_names_that_it_had_before() {
+    let second = |folder: &Path| crate::folder::segment(folder, 2, false);
+    let harm = |path: &Path, harm: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = std::fs::read(path).unwrap();
+        harm(&mut bytes);
+        std::fs::write(path, bytes).unwrap();
+    };
+    type Harm<'a> = (&'a str, &'a dyn Fn(&Path));
+    let harms: [Harm<'_>; 5] = [
+        ("removed", &|path| std::fs::remove_file(path).unwrap()),
+        ("cut in its header", &|path| {
+            harm(path, &|bytes| bytes.truncate(10));
+        }),
+        ("zeros", &|path| harm(path, &|bytes| bytes.fill(0))),
+        ("cut", &|path| harm(path, &|bytes| bytes.truncate(300))),
+        // The block of the instruments, which has no events.
+        ("a damaged block", &|path| {
+            harm(path, &|bytes| {
+                let at = bytes.windows(4).position(|bytes| bytes == b"SYM3");
+                bytes[at.unwrap()] ^= 1;
+            });
+        }),
+    ];
+    for (what, harm) in harms {
+        let folder = Folder::new();
+        let (mut writer, _) = open(&folder.0);
+        let mut source = Source::new(83, 1);
+        append(&mut writer, &mut source, 300);
+        writer.roll().unwrap();
+        append(&mut writer, &mut source, 5);
+        for number in 0..10 {
+            writer.instrument(&instrument(number)).unwrap();
+        }
+        writer.commit().unwrap();
+        append(&mut writer, &mut source, 300);
+        writer.roll().unwrap();
+        append(&mut writer, &mut source, 300);
+        drop(writer);
+        keep(
+            &folder.0,
+            KeeperConfig {
+                compress: None,
+                ..OFTEN
+            },
+        );
+        harm(&second(&folder.0));
+        let before = names(&folder.0);
+        let last = before.last().unwrap();
+        assert!(last.1.is_some(), "{what}: {last:?}");
+        assert_eq!(Log::repair(&folder.0).unwrap().len(), 1, "{what}");
+        assert!(names(&folder.0) == before, "{what}");
+        assert!(Log::repair(&folder.0).unwrap().is_empty(), "{what}");
+        // Compaction keeps the mark in a segment that was filled in.
+        keep(&folder.0, OFTEN);
+        assert!(names(&folder.0) == before, "{what}");
+    }
+}
+
+#[test]
+fn a_segment_that_an_earlier_version_filled_in_hides_no_names() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut source = Source::new(87, 1);
+    append(&mut writer, &mut source, 300);
+    writer.roll().unwrap();
+    let first = source.number;
+    for number in 0..10 {
+        writer.instrument(&instrument(number)).unwrap();
+    }
+    append(&mut writer, &mut source, 300);
+    writer.roll().unwrap();
+    let last = source.number - 1;
+    append(&mut writer, &mut source, 300);
+    keep(&folder.0, OFTEN);
+    let path = crate::folder::segment(&folder.0, 2, true);
+    std::fs::remove_file(path).unwrap();
+    let before = names(&folder.0);
+    assert!(
+        before
+            .iter()
+            .all(|(number, name)| name.is_some() == (*number > last))
+    );
+    let header = crate::format::SegmentHeader {
+        ordinal: 2,
+        first,
+        time: 1,
+        run: 1,
+        is_compacted: false,
+    };
+    let path = crate::folder::segment(&folder.0, 2, false);
+    std::fs::write(path, header.write()).unwrap();
+    assert!(names(&folder.0) == before);
+}
+
+#[test]
+fn events_that_the_log_has_lost_itself_recall_no_later_names() {
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut source = Source::new(89, 1);
+    append(&mut writer, &mut source, 300);
+    let first = source.number;
+    writer.lost(first, first + 99).unwrap();
+    source.number += 100;
+    append(&mut writer, &mut source, 300);
+    for number in 0..10 {
+        writer.instrument(&instrument(number)).unwrap();
+    }
+    let last = source.number - 1;
+    append(&mut writer, &mut source, 300);
+    writer.roll().unwrap();
+    append(&mut writer, &mut source, 10);
+    keep(&folder.0, OFTEN);
+    let names = names(&folder.0);
+    assert!(
+        names
+            .iter()
+            .all(|(number, name)| name.is_some() == (*number > last))
+    );
+}

@@ -45,6 +45,10 @@ fn books_from_before_the_beginning_of_a_log_are_gone() {
         let error = log.as_of(at).unwrap_err();
         let is_gone = matches!(error, LogError::Gone { first: told, .. } if told == first);
         assert!(is_gone, "{at:?}: {error}");
+        if let At::Number(number @ 1..) = at {
+            let told = format!("event {number} was removed by retention: ");
+            assert!(error.to_string().starts_with(&told), "{at:?}: {error}");
+        }
     }
     let later = all.iter().find(|event| event.ts_recv > time).unwrap();
     for (at, number) in [
@@ -126,4 +130,37 @@ fn nothing_is_removed_before_a_checkpoint_that_cannot_be_read() {
     };
     assert_eq!(keep(&folder.0, config).stats().removed, 0);
     assert_eq!(log.as_of(At::Number(border)).unwrap().number, border);
+}
+
+#[test]
+fn a_system_clock_that_is_set_ahead_makes_nothing_old() {
+    const DAY: u64 = 86_400_000_000_000;
+    let folder = Folder::new();
+    let (mut writer, _) = open(&folder.0);
+    let mut source = Source::new(49, 1);
+    let now = crate::clock::system_time();
+    let config = KeeperConfig {
+        keep_nanos: Some(3 * DAY),
+        ..OFTEN
+    };
+    source.time = now - 400 * DAY;
+    append(&mut writer, &mut source, 2_000);
+    let mut keeper = Keeper::open(&folder.0, config).unwrap();
+    keeper.set_clock_ahead(400 * DAY);
+    // The clock was set ahead by 400 days, and what arrives has its time.
+    for _ in 0..3 {
+        writer.roll().unwrap();
+        source.time = now;
+        append(&mut writer, &mut source, 2_000);
+        while keeper.work().unwrap() > 0 {}
+    }
+    let stats = keeper.stats();
+    assert_eq!(stats.removed, 0, "{stats:?}");
+    let ahead = stats.clock_ahead / DAY;
+    assert_eq!(ahead, 399, "less the hour that is believed");
+    // A keeper that starts now believes the clock.
+    writer.roll().unwrap();
+    append(&mut writer, &mut source, 10);
+    let stats = keep(&folder.0, config).stats();
+    assert_eq!((stats.removed, stats.clock_ahead), (1, 0), "{stats:?}");
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::tests::Folder;
-use crate::{Keeper, KeeperConfig, Log, Start};
+use crate::{Claim, Keeper, KeeperConfig, Log, Start};
 use fanfare_market::Delivery;
 use std::os::unix::fs::MetadataExt;
 
@@ -216,4 +216,29 @@ fn a_segment_that_a_crash_left_without_its_header_has_never_begun() {
     fs::write(folder.0.join("0000000001.log"), "no log").unwrap();
     let error = Writer::open(&folder.0, WriterConfig::default(), Vec::new(), 1).unwrap_err();
     assert!(error.to_string().contains("0000000001.log"), "{error}");
+}
+
+#[test]
+fn a_log_is_its_owners_alone() {
+    let folder = Folder::new();
+    let log = folder.0.join("above").join("log");
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    let (mut writer, _) = Writer::open(&log, WriterConfig::default(), Vec::new(), 1).unwrap();
+    drop(Claim::make(&log, 1).unwrap());
+    for number in 1..3 {
+        writer.events(&[event(number)]).unwrap();
+        writer.roll().unwrap();
+    }
+    let mut keeper = Keeper::open(&log, KeeperConfig::default()).unwrap();
+    while keeper.work().unwrap() > 0 {}
+    let stats = keeper.stats();
+    assert!(stats.compacted > 0 && stats.checkpoints > 0, "{stats:?}");
+    let folders = [log.as_path(), log.parent().unwrap()].map(mode);
+    assert_eq!(folders, [0o700; 2]);
+    let files = fs::read_dir(&log).unwrap();
+    let files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    assert!(files.len() > 5, "{files:?}");
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
 }

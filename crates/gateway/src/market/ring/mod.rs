@@ -38,7 +38,7 @@ const MORE: u32 = 1 << 29;
 const BITS: u32 = MARKED | MORE;
 
 /// The most events of one record. A longer message takes several.
-const MOST: usize = 256;
+pub(crate) const MOST: usize = 256;
 
 /// The bytes of this ring for each byte of a ring to a worker: the events of a message take about
 /// this many times the room of the message.
@@ -70,8 +70,12 @@ struct Asks {
 }
 
 /// Calls `each` with the records that the log lacks, from the ring of a killed process, and whether
-/// their messages continue in the next record.
-pub(crate) fn rescue(path: &Path, mut each: impl FnMut(Record<'_>, bool)) -> io::Result<Rescued> {
+/// their messages continue in the next record. Returns with what was found the plant's number of
+/// the event after the last one that was written, 0 if the file does not have it.
+pub(crate) fn rescue(
+    path: &Path,
+    mut each: impl FnMut(Record<'_>, bool),
+) -> io::Result<(Rescued, u64)> {
     fanfare_engine::ring::rescue(path, |kind, bytes| match kind & !BITS {
         INSTRUMENT => each(Record::Instrument(bytes), false),
         EVENTS => each(events(kind, bytes), kind & MORE != 0),
@@ -87,6 +91,7 @@ fn events(kind: u32, bytes: &[u8]) -> Record<'_> {
     Record::Events(bytes.as_chunks().0, mark)
 }
 
-fn number(bytes: &[u8]) -> u64 {
+/// Returns the number with which these bytes begin, such as that of an encoded event.
+pub(crate) fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.first_chunk().copied().unwrap_or_default())
 }

@@ -22,6 +22,8 @@ pub struct EventReader {
     added: Option<Vec<InstrumentId>>,
     /// The number of the next event.
     next: u64,
+    /// The number of the next event of the ring, at the end of the writer's last turn.
+    written: Arc<AtomicU64>,
     stages: Option<OutletStages>,
     /// The beginning of the turn, for the stages.
     now: u64,
@@ -145,6 +147,38 @@ impl RecordReader {
         self.lacks_some = false;
     }
 
+    /// Returns whether it was overtaken since the last call.
+    pub(crate) const fn take_overtaken(&mut self) -> bool {
+        std::mem::replace(&mut self.was_overtaken, false)
+    }
+
+    /// Returns whether it has read, or lost, everything that was written.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.ring.backlog() == 0
+    }
+
+    /// Returns whether the writer has overwritten what it reads next: the next call of
+    /// [`Self::read`] continues with the last record.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        self.ring.backlog() > self.capacity()
+    }
+
+    /// Returns whether what was written from a position on, in bytes, is overwritten.
+    pub(crate) fn is_overwritten(&self, position: u64) -> bool {
+        let head = self.ring.position() + self.ring.backlog();
+        head.saturating_sub(position) > self.capacity()
+    }
+
+    /// Returns the position up to which it has read, in bytes.
+    pub(crate) const fn position(&self) -> u64 {
+        self.ring.position()
+    }
+
+    /// Returns the size of the ring in bytes.
+    const fn capacity(&self) -> u64 {
+        self.most * 8
+    }
+
     /// Returns whether it has requested all instruments and has not read all of them since.
     pub(super) const fn is_waiting(&self) -> bool {
         self.asked != 0
@@ -157,13 +191,14 @@ impl RecordReader {
 }
 
 impl EventReader {
-    /// Creates a reader of records whose next event has this number.
-    pub(super) fn new(records: RecordReader, next: u64) -> Self {
+    /// Creates a reader of records whose next event has this number. `written` is that of the ring.
+    pub(super) fn new(records: RecordReader, next: u64, written: Arc<AtomicU64>) -> Self {
         Self {
             records,
             directory: Directory::new(),
             added: None,
             next,
+            written,
             stages: None,
             now: 0,
         }
@@ -180,6 +215,7 @@ impl EventReader {
             next,
             stages,
             now,
+            ..
         } = self;
         records.read(limit, |record, continues| match record {
             Record::Instrument(bytes) => {
@@ -214,6 +250,23 @@ impl EventReader {
     /// Returns the bytes written and not read, including headers.
     pub(crate) fn backlog(&self) -> u64 {
         self.records.ring.backlog()
+    }
+
+    /// Returns the position of the end of the ring, in bytes.
+    pub(crate) fn head(&self) -> u64 {
+        self.records.ring.position() + self.records.ring.backlog()
+    }
+
+    /// Returns whether it has read, or lost, everything up to a position, and has the last message
+    /// as a whole.
+    pub(crate) const fn has_read(&self, position: u64) -> bool {
+        self.records.ring.position() >= position && !self.records.is_within
+    }
+
+    /// Returns whether it may lack instruments and books: it was overtaken, and has not read all of
+    /// them since.
+    pub(crate) const fn may_lack_some(&self) -> bool {
+        self.records.lacks_some || self.records.is_waiting()
     }
 
     /// Measures marked events from now on.
@@ -254,7 +307,7 @@ impl EventReader {
     /// Returns whether it was overtaken since the last call. Events that a replayed log lacks do
     /// not count.
     pub(crate) const fn take_overtaken(&mut self) -> bool {
-        std::mem::replace(&mut self.records.was_overtaken, false)
+        self.records.take_overtaken()
     }
 
     /// Requests all instruments, snapshots and states again.
@@ -291,6 +344,16 @@ impl EventReader {
     /// Takes the numbers of new and renamed instruments since the last call.
     pub(crate) fn take_added(&mut self) -> Vec<InstrumentId> {
         self.added.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Returns the first and the last number of the events that were overwritten behind the last
+    /// one read, if everything was read: no later event shows that they are missing. They do not
+    /// count as lost again.
+    pub fn take_lost_at_end(&mut self) -> Option<(u64, u64)> {
+        // Before the look at the ring: all events below this number are in it, or were.
+        let written = self.written.load(Ordering::Acquire);
+        let is_lost = written > self.next && self.records.is_at_end();
+        is_lost.then(|| (std::mem::replace(&mut self.next, written), written - 1))
     }
 
     /// Returns true once the gateway has ended and everything was read.

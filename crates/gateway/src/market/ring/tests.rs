@@ -123,6 +123,29 @@ fn a_reader_that_is_overtaken_within_a_message_goes_on_with_the_next() {
 }
 
 #[test]
+fn a_reader_learns_at_the_end_what_no_later_event_shows_as_lost() {
+    let (mut ring, mut reader) = ring();
+    ring.put(&mut message(1));
+    assert_eq!(read(&mut reader, 9).1, [1, 0]);
+    ring.wake();
+    assert_eq!(reader.take_lost_at_end(), None);
+    (0..LEAST / 16).for_each(|_| ring.put(&mut message(1)));
+    ring.put_shown();
+    ring.wake();
+    assert_eq!(reader.take_lost_at_end(), None, "it has not read the rest");
+    assert_eq!(read(&mut reader, 9).1, [0; 0]);
+    let lost = (2, LEAST as u64 / 16 + 1);
+    assert_eq!(reader.take_lost_at_end(), Some(lost));
+    assert_eq!(reader.take_lost_at_end(), None, "it is told once");
+    // The end of the writer is one of a turn, too.
+    ring.put(&mut message(3));
+    drop(ring);
+    let first = lost.1.cast_signed() + 1;
+    assert_eq!(read(&mut reader, 9).1, [first, first + 1, first + 2, 0]);
+    assert_eq!(reader.take_lost_at_end(), None);
+}
+
+#[test]
 fn the_answer_to_one_reader_does_not_end_the_wait_of_another() {
     let waker = || Waker::detached().unwrap();
     let mut ring = EventRing::new(1, 2, waker(), 1);
@@ -151,5 +174,5 @@ fn a_message_without_events_does_not_wait_for_the_log() {
     ring.put(&mut message(2_000));
     ring.put(&mut []);
     ring.put_numbered(&[], false);
-    assert!(!ring.log.unwrap().has_given_up());
+    assert!(!ring.log.as_ref().unwrap().has_given_up());
 }

@@ -5,12 +5,11 @@ use super::{Asks, EVENTS, INSTRUMENT, LEAST, MORE, MOST, PER_BYTE, RESTART, SHOW
 use crate::market::awaited::Awaited;
 use crate::stages::{Mark, Pending};
 use fanfare_engine::poll::Waker;
-use fanfare_engine::ring::{Broadcast, Policy};
+use fanfare_engine::ring::{Broadcast, Policy, RingLock};
 use fanfare_engine::stop::Stop;
 use fanfare_market::Event;
 use fanfare_market::instruments::Instrument;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -51,16 +50,17 @@ impl EventRing {
     }
 
     /// Creates a ring as [`Self::new`] does, in a file that keeps the events if the process is
-    /// killed.
+    /// killed, and the number of the next one.
     pub(crate) fn in_file(
-        path: &Path,
+        file: &mut RingLock,
         bytes: usize,
         readers: usize,
         feeds: Waker,
         next: u64,
     ) -> io::Result<Self> {
         let bytes = Self::capacity(bytes);
-        let ring = Broadcast::in_file(path, bytes, readers)?;
+        let ring = Broadcast::in_locked(file, bytes, readers)?;
+        ring.note(next);
         Ok(Self::of(ring, bytes, feeds, next))
     }
 
@@ -90,7 +90,7 @@ impl EventRing {
     /// created for. Its thread is woken by `waker`.
     pub(crate) fn reader(&mut self, waker: Waker) -> Option<EventReader> {
         let records = self.record_reader(waker)?;
-        Some(EventReader::new(records, self.next))
+        Some(EventReader::new(records, self.next, self.number()))
     }
 
     /// Returns a reader as [`Self::reader`] does, for raw records of the ring.
@@ -208,6 +208,10 @@ impl EventRing {
                 *place = event.to_bytes();
             }
         });
+        if let Some(last) = events.last() {
+            // After the write: until then, a start finds the number in this record.
+            self.ring.note(last.number + 1);
+        }
         self.wrote = true;
     }
 
@@ -254,8 +258,15 @@ impl EventRing {
     /// Wakes the readers, once for all events of a turn.
     pub(crate) fn wake(&mut self) {
         if std::mem::take(&mut self.wrote) {
-            self.shown.store(self.next, Ordering::Relaxed);
+            // After the events: a reader that has the number finds all below it.
+            self.shown.store(self.next, Ordering::Release);
             self.wakers.iter().for_each(Waker::wake);
         }
+    }
+}
+
+impl Drop for EventRing {
+    fn drop(&mut self) {
+        self.shown.store(self.next, Ordering::Release);
     }
 }

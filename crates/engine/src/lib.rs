@@ -65,6 +65,7 @@ pub mod pad;
 pub mod poll;
 mod private;
 pub mod process;
+pub mod regular;
 pub mod reopen;
 pub mod replay;
 pub mod ring;

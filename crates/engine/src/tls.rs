@@ -5,6 +5,7 @@
 mod names;
 
 use crate::host::CertificateNames;
+use crate::regular;
 use crate::tcp::{Received, Stream};
 use rustls::client::WebPkiServerVerifier;
 use rustls::pki_types::pem::{Error as PemError, PemObject};
@@ -275,8 +276,9 @@ fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
 
 impl Identity {
     fn load(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
-        let key = PrivateKeyDer::from_pem_file(&self.key);
-        let key = key.map_err(|error| match is_encrypted(&self.key) {
+        let text = pem(&self.key, "private key")?;
+        let key = PrivateKeyDer::from_pem_slice(&text);
+        let key = key.map_err(|error| match is_encrypted(&text) {
             true => file(&self.key, &ENCRYPTED),
             false => pem_error(&self.key, "private key", &error),
         })?;
@@ -296,18 +298,25 @@ impl Identity {
 const ENCRYPTED: &str = "holds an encrypted private key, and passwords are not supported: decrypt \
     it (`openssl pkey -in FILE -out NEW`), readable by the owner only";
 
-/// Returns whether a file holds an encrypted key, in PKCS #8 or OpenSSL's older format.
-fn is_encrypted(key: &Path) -> bool {
-    let text = std::fs::read_to_string(key).unwrap_or_default();
-    let mut lines = text.lines().map(str::trim);
+/// The longest file of keys or certificates, in bytes.
+const LONGEST_PEM: u64 = 16 << 20;
+
+fn pem(path: &Path, what: &str) -> Result<Vec<u8>, TlsError> {
+    regular::read(path, LONGEST_PEM).map_err(|error| pem_error(path, what, &PemError::Io(error)))
+}
+
+/// Returns whether a text holds an encrypted key, in PKCS #8 or OpenSSL's older format.
+fn is_encrypted(text: &[u8]) -> bool {
+    let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     lines.any(|line| {
-        line == "-----BEGIN ENCRYPTED PRIVATE KEY-----" || line == "Proc-Type: 4,ENCRYPTED"
+        line == b"-----BEGIN ENCRYPTED PRIVATE KEY-----" || line == b"Proc-Type: 4,ENCRYPTED"
     })
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let wrong = |error: PemError| pem_error(path, "certificate", &error);
-    let all = CertificateDer::pem_file_iter(path).map_err(wrong)?;
+    let text = pem(path, "certificate")?;
+    let all = CertificateDer::pem_slice_iter(&text);
     let all: Vec<_> = all.collect::<Result<_, _>>().map_err(wrong)?;
     if all.is_empty() {
         Err(wrong(PemError::NoItemsFound))

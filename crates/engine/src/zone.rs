@@ -5,6 +5,10 @@
 //! `/usr/share/zoneinfo`. An offset is computed without allocation, and only when a session checks
 //! its schedule: every 30 s, not with each message.
 
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 use std::sync::Arc;
 
 use fanfare_fix::session::{FixedOffset, Zone};
@@ -31,26 +35,113 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Zone>, UnknownZone> {
     }
 }
 
-/// Returns the zone of this machine: the one named by the environment variable TZ, or linked to by
-/// `/etc/localtime`, or else UTC.
-///
-/// # Errors
-/// The zone does not exist.
-pub fn local() -> Result<Arc<dyn Zone>, UnknownZone> {
-    let link = || std::fs::read_link("/etc/localtime").ok();
-    let link = || Some(link()?.to_string_lossy().into_owned());
-    by_name(&local_name(std::env::var("TZ").ok(), link))
+/// The zone of this machine.
+#[derive(Debug)]
+pub struct LocalZone {
+    /// What it is taken from: a name (`Europe/Zurich`), a rule of POSIX, or a file.
+    pub name: String,
+    /// The zone.
+    pub zone: Arc<dyn Zone>,
 }
 
-/// Returns the name in `:Europe/Zurich`, or the part after `zoneinfo/` of the link.
-fn local_name(variable: Option<String>, link: impl FnOnce() -> Option<String>) -> String {
-    if let Some(name) = variable.filter(|name| !name.is_empty()) {
-        return name.trim_start_matches(':').to_owned();
+/// The error for a machine whose zone is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the zone of this machine is not known: {0}")]
+pub struct NoLocalZone(String);
+
+/// Returns the zone of this machine, as the C library does: that of the environment variable TZ,
+/// which has a name, a rule of POSIX (`EST5EDT,M3.2.0,M11.1.0`) or the path of a file, or is empty
+/// for UTC; or else that of `/etc/localtime`, a link or a file; or UTC if there is no such file.
+///
+/// # Errors
+/// The zone does not exist, the rule is incomplete, or the file cannot be read.
+pub fn local() -> Result<LocalZone, NoLocalZone> {
+    let variable = std::env::var_os("TZ");
+    let variable = variable.map(|value| value.to_string_lossy().into_owned());
+    match variable {
+        Some(value) => of_variable(&value),
+        None => of_file(Path::new("/etc/localtime")),
     }
-    let link = link().unwrap_or_default();
-    let name = link.split_once("zoneinfo/").map(|(_, name)| name);
-    let name = name.map(|name| name.trim_start_matches("posix/").to_owned());
-    name.unwrap_or_else(|| "UTC".to_owned())
+}
+
+/// Returns the zone of a value of TZ.
+fn of_variable(value: &str) -> Result<LocalZone, NoLocalZone> {
+    let wanted = value.strip_prefix(':').unwrap_or(value);
+    if wanted.is_empty() {
+        return Ok(LocalZone {
+            name: "UTC, as TZ is empty".to_owned(),
+            zone: Arc::new(FixedOffset(0)),
+        });
+    }
+    let name = name_in(wanted).unwrap_or(wanted);
+    if let Ok(zone) = by_name(name) {
+        let name = name.to_owned();
+        return Ok(LocalZone { name, zone });
+    }
+    if wanted.starts_with('/') {
+        return read(Path::new(wanted));
+    }
+    match TimeZone::posix(wanted) {
+        Ok(zone) => Ok(LocalZone {
+            name: wanted.to_owned(),
+            zone: Arc::new(NamedZone(zone)),
+        }),
+        Err(why) => Err(NoLocalZone(format!(
+            "TZ={value:?} is neither a name (Europe/London), nor the path of a file, nor a rule of \
+             POSIX (UTC0, EST5EDT,M3.2.0,M11.1.0): {why}"
+        ))),
+    }
+}
+
+/// Returns the zone of `/etc/localtime`: a link to a zone by its name, or a file of rules.
+fn of_file(path: &Path) -> Result<LocalZone, NoLocalZone> {
+    let target = match std::fs::read_link(path) {
+        Ok(target) => target.to_string_lossy().into_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(LocalZone {
+                name: format!("UTC, as there is no {}", path.display()),
+                zone: Arc::new(FixedOffset(0)),
+            });
+        }
+        // It is no link.
+        Err(_) => return read(path),
+    };
+    match name_in(&target).map(|name| (name, by_name(name))) {
+        Some((name, Ok(zone))) => Ok(LocalZone {
+            name: name.to_owned(),
+            zone,
+        }),
+        _ => read(path),
+    }
+}
+
+/// Returns the name in the path of a file of the system's zones.
+fn name_in(path: &str) -> Option<&str> {
+    let (_, name) = path.rsplit_once("zoneinfo/")?;
+    let mut kinds = ["posix/", "right/"].into_iter();
+    let plain = kinds.find_map(|kind| name.strip_prefix(kind));
+    Some(plain.unwrap_or(name))
+}
+
+/// The most bytes of a file of rules; those of the system have up to 4 KiB.
+const MOST_RULES: u64 = 1 << 20;
+
+/// Reads the rules in a file of the format TZif.
+fn read(path: &Path) -> Result<LocalZone, NoLocalZone> {
+    let name = path.display().to_string();
+    let failed = |why: &dyn Display| NoLocalZone(format!("{name}: {why}"));
+    let meta = std::fs::metadata(path).map_err(|error| failed(&error))?;
+    if !meta.is_file() {
+        return Err(failed(&"no file"));
+    }
+    let mut rules = Vec::new();
+    let file = File::open(path).map_err(|error| failed(&error))?;
+    let read = file.take(MOST_RULES).read_to_end(&mut rules);
+    read.map_err(|error| failed(&error))?;
+    let zone = TimeZone::tzif(&name, &rules)
+        .map_err(|why| failed(&format_args!("no file of time zone rules (TZif): {why}")))?;
+    let zone = Arc::new(NamedZone(zone));
+    Ok(LocalZone { name, zone })
 }
 
 #[derive(Debug)]
@@ -116,18 +207,89 @@ mod tests {
         assert_eq!(zone.offset_at(1_772_953_200), -4 * 3600);
     }
 
+    fn of(local: Result<LocalZone, NoLocalZone>) -> (String, i32, i32) {
+        let LocalZone { name, zone } = local.unwrap();
+        (name, zone.offset_at(WINTER), zone.offset_at(SUMMER))
+    }
+
     #[test]
-    fn the_zone_of_this_machine() {
-        let zurich = || Some("../usr/share/zoneinfo/Europe/Zurich".to_owned());
-        assert_eq!(local_name(None, zurich), "Europe/Zurich");
-        assert_eq!(local_name(Some(String::new()), zurich), "Europe/Zurich");
-        assert_eq!(
-            local_name(Some(":Asia/Tokyo".to_owned()), zurich),
-            "Asia/Tokyo"
-        );
-        let posix = || Some("/usr/share/zoneinfo/posix/Etc/UTC".to_owned());
-        assert_eq!(local_name(None, posix), "Etc/UTC");
-        assert_eq!(local_name(None, || None), "UTC");
+    fn the_zone_that_tz_has() {
+        let hours = |name: &str, winter, summer| (name.to_owned(), winter * 3600, summer * 3600);
+        for (value, expected) in [
+            ("", hours("UTC, as TZ is empty", 0, 0)),
+            (":", hours("UTC, as TZ is empty", 0, 0)),
+            (":Asia/Tokyo", hours("Asia/Tokyo", 9, 9)),
+            ("EST5EDT", hours("EST5EDT", -5, -4)),
+            ("UTC0", hours("UTC0", 0, 0)),
+            ("<+0330>-3:30", ("<+0330>-3:30".to_owned(), 12_600, 12_600)),
+            (
+                "EST5EDT,M3.2.0,M11.1.0",
+                hours("EST5EDT,M3.2.0,M11.1.0", -5, -4),
+            ),
+            (
+                "/usr/share/zoneinfo/Europe/Zurich",
+                hours("Europe/Zurich", 1, 2),
+            ),
+            (":/opt/zoneinfo/right/Asia/Tokyo", hours("Asia/Tokyo", 9, 9)),
+        ] {
+            assert_eq!(of(of_variable(value)), expected, "{value}");
+        }
+        // The C library would take the rules of the USA.
+        let text = of_variable("CET-1CEST").unwrap_err().to_string();
+        assert!(text.contains("TZ=\"CET-1CEST\" is neither"), "{text}");
+        let text = of_variable("/no/such/file").unwrap_err().to_string();
+        assert!(text.contains("/no/such/file: No such file"), "{text}");
+    }
+
+    /// Returns the rules of a zone of two hours, in version 2 of TZif.
+    fn rules() -> Vec<u8> {
+        let mut rules = Vec::new();
+        for _ in 0..2 {
+            rules.extend_from_slice(b"TZif2");
+            rules.extend_from_slice(&[0; 15]);
+            // No leap seconds and no transitions, one type with a designation of four bytes.
+            for count in [0_u32, 0, 0, 0, 1, 4] {
+                rules.extend_from_slice(&count.to_be_bytes());
+            }
+            rules.extend_from_slice(&7200_u32.to_be_bytes());
+            rules.extend_from_slice(b"\0\0TWO\0");
+        }
+        rules.extend_from_slice(b"\nTWO-2\n");
+        rules
+    }
+
+    #[test]
+    fn the_zone_that_a_link_names_or_a_file_has() {
+        let folder = std::env::temp_dir().join(format!("fanfare-zone-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("localtime");
+        assert_eq!(of(of_file(&path)).1, 0, "no file is UTC");
+        for (target, name, winter) in [
+            (
+                "../usr/share/zoneinfo/Europe/Zurich",
+                "Europe/Zurich",
+                3_600,
+            ),
+            ("/usr/share/zoneinfo/posix/Etc/UTC", "Etc/UTC", 0),
+        ] {
+            std::os::unix::fs::symlink(target, &path).unwrap();
+            let (found, offset, _) = of(of_file(&path));
+            assert_eq!((&*found, offset), (name, winter));
+            std::fs::remove_file(&path).unwrap();
+        }
+        // As in a container that has the file of its host.
+        std::fs::write(&path, rules()).unwrap();
+        let name = path.display().to_string();
+        assert_eq!(of(of_file(&path)), (name.clone(), 7_200, 7_200));
+        assert_eq!(of(of_variable(&name)), (name.clone(), 7_200, 7_200));
+        std::fs::write(&path, "UTC").unwrap();
+        let text = of_file(&path).unwrap_err().to_string();
+        let expected = format!("not known: {name}: no file of time zone rules");
+        assert!(text.contains(&expected), "{text}");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert!(of_file(&path).unwrap_err().to_string().ends_with("no file"));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -113,6 +113,20 @@ pub fn unescape(shown: &str) -> Option<String> {
     (Escaped::text(&text).to_string() == shown).then_some(text)
 }
 
+/// Returns the beginning of a text, of at most `most` bytes, which ends with a whole character.
+///
+/// ```
+/// use fanfare_wire::text::beginning;
+/// assert_eq!(beginning("aé", 2), "a");
+/// assert_eq!(beginning("aé", 3), "aé");
+/// ```
+#[must_use]
+pub fn beginning(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev();
+    let mut end = end.filter(|&end| text.is_char_boundary(end));
+    text.get(..end.next().unwrap_or(0)).unwrap_or_default()
+}
+
 /// Returns the character of an escape behind its backslash, and the text that follows.
 fn escaped_char(escape: &str) -> Option<(char, &str)> {
     if let Some(number) = escape.strip_prefix("u{") {

@@ -110,8 +110,9 @@ pub trait Handler: Send {
     }
 
     /// Handles a panic of a call of this handler, with its `message`. `session` is the session of
-    /// the call, and for [`on_turn`](Self::on_turn) the one that the call took last. The session is
-    /// logged out, and `on_disconnect` follows. The message of the call does not count as received.
+    /// the call, and for [`on_turn`](Self::on_turn) the one that the call took last. If it has a
+    /// connection, it is logged out, and `on_disconnect` follows. The message of the call does not
+    /// count as received.
     fn on_panic(&mut self, session: Option<&SessionId>, message: &str) {
         let _ = (session, message);
     }

@@ -185,6 +185,10 @@ impl MessageStore for Store {
         each!(self, store => store.keeps())
     }
 
+    fn dropped(&self) -> u64 {
+        each!(self, store => store.dropped())
+    }
+
     fn search_from(&self, seq: u64) -> Search<'_> {
         each!(self, store => store.search_from(seq))
     }

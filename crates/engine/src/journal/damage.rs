@@ -11,7 +11,8 @@ pub struct Loss {
     pub path: PathBuf,
     /// The index of the first one in its file, from 0.
     pub record: u32,
-    /// MsgSeqNum(34) of the first one, or the next that a message would have had.
+    /// MsgSeqNum(34) of the first one, or the next that a message would have had; with
+    /// [`Lost::AllBefore`] that of the first message that is not lost.
     pub from: u64,
     /// Their number.
     pub lost: Lost,
@@ -26,6 +27,8 @@ pub enum Lost {
     Records(u64),
     /// All records from that place on, at least this many: a part of the table is lost, too.
     AllBehind(u64),
+    /// All records in front of the oldest file that is left.
+    AllBefore,
 }
 
 impl Lost {
@@ -34,6 +37,7 @@ impl Lost {
     pub const fn at_least(self) -> u64 {
         match self {
             Self::Records(count) | Self::AllBehind(count) => count,
+            Self::AllBefore => 0,
         }
     }
 }
@@ -49,6 +53,7 @@ impl fmt::Display for Loss {
             Lost::AllBehind(0) => {
                 write!(f, "any records from MsgSeqNum {from} on are lost")
             }
+            Lost::AllBefore => write!(f, "all records in front of MsgSeqNum {from} are lost"),
             Lost::AllBehind(n) => write!(
                 f,
                 "all records from MsgSeqNum {from} on are lost, at least {n}"

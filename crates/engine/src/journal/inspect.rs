@@ -6,13 +6,14 @@ use super::damage::{Damage, Defect};
 use super::error::OpenError;
 use super::folder::segment_files;
 use super::layout::{ENTRY_LEN, EntryKind, HEADER_LEN, Header};
-use super::segment::{Segment, hide_taken_back};
+use super::segment::{Segment, dropped_before, hide_taken_back};
 use fanfare_fix::codec::mask_secrets;
 use fanfare_fix::session::OurReset;
 use fanfare_wire::UtcTimestamp;
 use fanfare_wire::text::Escaped;
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A copy of a journal's files as they were at one moment.
@@ -196,6 +197,20 @@ impl Snapshot {
         from
     }
 
+    /// Returns the number of the last application message that may have been in dropped files, or
+    /// in oldest ones that are missing; 0 for none.
+    pub(super) fn dropped(&self) -> u64 {
+        dropped_before(self.segments.iter().map(Box::as_ref))
+    }
+
+    /// Returns the numbers of the oldest files that are missing.
+    fn missing_in_front(&self) -> Range<u64> {
+        let first = self.segments.front().map_or(0, |first| first.header.number);
+        let newest = self.segments.back();
+        let demanded = newest.and_then(|newest| newest.demanded());
+        demanded.map_or(first, |demanded| demanded.min(first))..first
+    }
+
     /// Returns the number of files that are missing or unreadable, or have lost a part of their
     /// table.
     pub(super) fn lost_files(&self) -> usize {
@@ -205,7 +220,8 @@ impl Snapshot {
         let newest = self.segments.back();
         let newest = newest.filter(|newest| newest.is_continued() == Some(true));
         let behind = newest.map(|newest| newest.header.number + 1..newest.header.number + 2);
-        let missing = between.chain(behind).map(|numbers| {
+        let in_front = std::iter::once(self.missing_in_front());
+        let missing = in_front.chain(between).chain(behind).map(|numbers| {
             let unreadable = self.unreadable.iter();
             let unreadable = unreadable.filter(|(number, ..)| numbers.contains(number));
             let unreadable = unreadable.count() as u64;
@@ -237,6 +253,15 @@ impl Snapshot {
         let mut damages: Vec<Damage> = Vec::new();
         for (_, path, why) in &self.unreadable {
             damages.push(Damage::of_file(path, Defect::Unreadable(why.to_string())));
+        }
+        let in_front = self.missing_in_front();
+        let is_unreadable = self.unreadable.iter().any(|(n, ..)| in_front.contains(n));
+        if let Some(first) = self.segments.front()
+            && !in_front.is_empty()
+            && !is_unreadable
+        {
+            let defect = Defect::FileMissing(in_front.start);
+            damages.push(Damage::of_file(&first.path, defect));
         }
         let mut before: Option<&Segment> = None;
         for (place, segment) in self.segments.iter().enumerate() {

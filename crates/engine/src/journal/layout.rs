@@ -20,6 +20,12 @@
 //! | 2560 | cell: 1 once the segment after this one has begun, 0 until then |
 //! | 2688 | cell: the number from which on later segments took messages back, if they did |
 //! | 2816 | cell: where a reset stands that the session asks for, see `reset_code` |
+//! | 2944 | cell: number of the oldest segment kept, while this one is the newest |
+//! | 3072 | cell: the last application message in the segments dropped by then; 0 for none |
+//! | 3200 | cell: the generation of the durability's cell for which the two before this hold |
+//!
+//! A version that does not write the last three cells, such as 0.2.0, writes the durability when it
+//! opens a segment, which makes them void.
 //!
 //! | offset | entry |
 //! |---|---|
@@ -48,6 +54,9 @@ pub(super) const DURABILITY_CELL: usize = 2432;
 pub(super) const CONTINUED_CELL: usize = 2560;
 pub(super) const TAKEN_BACK_CELL: usize = 2688;
 pub(super) const RESET_CELL: usize = 2816;
+pub(super) const OLDEST_CELL: usize = 2944;
+pub(super) const DROPPED_CELL: usize = 3072;
+pub(super) const NOTES_CELL: usize = 3200;
 
 const MAGIC: &[u8; 8] = b"FANFJRNL";
 const CHECKED: Range<usize> = 16..1024;

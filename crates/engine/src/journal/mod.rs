@@ -82,7 +82,7 @@ use fanfare_wire::UtcTimestamp;
 use folder::Lock;
 use layout::Header;
 use prepare::{Helper, Recipe};
-use segment::Segment;
+use segment::{Inherited, Segment};
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -392,7 +392,18 @@ impl Journal {
             self.sync_now()?;
         }
         let header = self.next_header(blank.len(), first_sender, created);
-        let mut next = blank.activate(header, self.next_target, self.current.our_reset());
+        let oldest = match (message, first_sender) {
+            // Nothing that earlier segments hold counts any more.
+            (None, 1) => header.number,
+            _ => self.oldest(),
+        };
+        let state = Inherited {
+            target: self.next_target,
+            reset: self.current.our_reset(),
+            oldest,
+            dropped: self.last_dropped().min(first_sender.saturating_sub(1)),
+        };
+        let mut next = blank.activate(header, &state);
         next.set_durability(self.options.durability);
         let mut full = std::mem::replace(&mut self.current, next);
         full.seal();
@@ -467,6 +478,37 @@ impl Journal {
         }
     }
 
+    /// Returns the number of the oldest segment kept. After a reset full segments can remain in
+    /// memory whose files are removed.
+    fn oldest(&self) -> u64 {
+        let first = self.sealed.front().unwrap_or(&self.current);
+        let first = first.header.number;
+        self.current
+            .oldest()
+            .map_or(first, |noted| noted.max(first))
+    }
+
+    /// Returns the number of the last application message in the segments dropped; 0 for none.
+    fn last_dropped(&self) -> u64 {
+        self.current.dropped().unwrap_or(0)
+    }
+
+    /// Notes that the oldest full segment is about to be dropped.
+    fn note_drop(&mut self) -> Result<(), StoreError> {
+        let next = self.sealed.get(1).unwrap_or(&self.current).header.number;
+        let next = next.max(self.oldest());
+        self.current.set_oldest(next);
+        if let Some(last) = self.sealed.front().and_then(|oldest| oldest.last_app()) {
+            let last = last.max(self.last_dropped());
+            self.current.set_dropped(last);
+        }
+        match self.options.durability {
+            Durability::None => Ok(()),
+            // A crash of the machine may not keep the removal alone.
+            _ => self.sync_now(),
+        }
+    }
+
     /// Drops the oldest segments until the limit leaves space for a full-grown one.
     fn drop_oldest(&mut self) -> Result<(), StoreError> {
         let segment = u64::from(self.options.segment_bytes);
@@ -483,6 +525,7 @@ impl Journal {
             if needed || self.transmit.reaches_into(oldest.header.number) {
                 return Err(StoreError::Full);
             }
+            self.note_drop()?;
             let Some(oldest) = self.sealed.pop_front() else {
                 return Ok(());
             };

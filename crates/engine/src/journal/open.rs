@@ -6,11 +6,11 @@ use super::folder::{lock, parents_of_missing, segment_files, segment_path, sync_
 use super::layout::{BadHeader, Header};
 use super::prepare::{Helper, Recipe};
 use super::repair::{Outcome, RepairError, repair, set_aside};
-use super::segment::{Blank, Segment, hide_taken_back};
+use super::segment::{Blank, Inherited, Segment, dropped_before, hide_taken_back};
 use super::transmit::Transmit;
 use super::{Durability, Journal, Options, division, layout};
 use crate::sys::cut;
-use fanfare_fix::session::{OurReset, SideBuffer};
+use fanfare_fix::session::SideBuffer;
 use fanfare_wire::UtcTimestamp;
 use std::collections::VecDeque;
 use std::fmt;
@@ -152,6 +152,7 @@ impl Journal {
             }
             None => first_segment(&recipe, &options, now, &parents)?,
         };
+        note_front(&segments, &mut current);
         current.set_durability(options.durability);
         let next_target = current.target().ok_or_else(|| lost_target(&current))?;
         for full in &mut segments {
@@ -189,6 +190,15 @@ impl Journal {
         }
         Ok((journal, recovery))
     }
+}
+
+/// Notes in the newest segment what is known of those in front of the oldest one; `full` are the
+/// segments before it.
+fn note_front(full: &VecDeque<Box<Segment>>, newest: &mut Segment) {
+    let number = full.front().map_or(&*newest, Box::as_ref).header.number;
+    let dropped = dropped_before(full.iter().map(Box::as_ref).chain([&*newest]));
+    newest.set_oldest(number);
+    newest.set_dropped(dropped);
 }
 
 fn lost_target(segment: &Segment) -> OpenError {
@@ -251,7 +261,26 @@ fn load(folder: &Path, identity: &str) -> Result<VecDeque<Box<Segment>>, OpenErr
         segments.push_back(Box::new(segment));
     }
     check_end(folder, segments.back_mut(), &unreadable)?;
+    check_front(folder, &segments)?;
     Ok(segments)
+}
+
+/// Checks that the oldest file is the one that the newest demands. A kill can leave older ones.
+fn check_front(folder: &Path, segments: &VecDeque<Box<Segment>>) -> Result<(), OpenError> {
+    let demanded = segments.back().and_then(|last| last.demanded());
+    let (Some(demanded), Some(first)) = (demanded, segments.front()) else {
+        return Ok(());
+    };
+    if first.header.number <= demanded {
+        return Ok(());
+    }
+    Err(OpenError::Lost(Loss {
+        path: segment_path(folder, demanded),
+        record: 0,
+        from: first.header.first_sender,
+        lost: Lost::AllBefore,
+        what: "is missing".to_owned(),
+    }))
 }
 
 /// Checks what follows the last readable segment. A file that was made in advance and never used is
@@ -413,7 +442,7 @@ fn first_segment(
         data_len,
         ..Header::default()
     };
-    let mut segment = blank.activate(header, 1, OurReset::None);
+    let mut segment = blank.activate(header, &Inherited::FIRST);
     let is_durable = options.durability != Durability::None;
     if is_durable {
         // The next opening judges by it which records were never transmitted.

@@ -4,6 +4,7 @@
 //! `.header` the place of each. The numbers are in `.seqnums` (C++), or in `.senderseqnums` and
 //! `.targetseqnums` (Java); `.session` has the time of creation.
 
+use fanfare_fix::codec::{Frame, FrameFinder};
 use fanfare_fix::session::MAX_SEQ_NUM;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,6 +17,8 @@ use thiserror::Error;
 const SHORT: u64 = 1 << 10;
 /// The longest entry of the text index, in bytes: three numbers.
 const ENTRY: usize = 64;
+/// The longest message that is read beyond the length in the index, in bytes.
+const LONGEST: usize = 4 << 20;
 /// The numbers with which a session can continue.
 const NUMBERS: RangeInclusive<u64> = 1..=MAX_SEQ_NUM;
 
@@ -26,6 +29,7 @@ pub struct QuickFixStore {
     places: BTreeMap<u64, Range<u64>>,
     body: File,
     body_path: PathBuf,
+    is_java: bool,
     numbers: (u64, u64),
     created: Option<String>,
     torn: u64,
@@ -78,6 +82,7 @@ impl QuickFixStore {
             places: BTreeMap::new(),
             body,
             body_path,
+            is_java,
             numbers,
             created: created(&beside(prefix, "session"), is_java)?,
             torn: 0,
@@ -128,8 +133,37 @@ impl QuickFixStore {
         let (start, length) = (place.start, place.end - place.start);
         let read = self.body.seek(SeekFrom::Start(start));
         let read = read.and_then(|_| (&self.body).take(length).read_to_end(into));
-        read.map_err(|error| QuickFixError::Io(self.body_path.clone(), error))?;
-        Ok(into.len() as u64 == length)
+        let is_whole = read.map(|_| into.len() as u64 == length);
+        let read = match is_whole {
+            Ok(true) if self.is_java => self.read_on(into).map(|()| true),
+            is_whole => is_whole,
+        };
+        read.map_err(|error| QuickFixError::Io(self.body_path.clone(), error))
+    }
+
+    /// Reads the rest of a message whose length in the index is that of its text, in characters, as
+    /// QuickFIX/J writes it. In an encoding of several bytes the message is longer: as long as
+    /// BodyLength(9) says, if CheckSum(10) is right then.
+    fn read_on(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        let finder = FrameFinder::new(LONGEST);
+        let length = into.len();
+        let Frame::Partial {
+            start: 0,
+            need: Some(need),
+        } = finder.find(into)
+        else {
+            return Ok(());
+        };
+        let rest = need.saturating_sub(length) as u64;
+        (&self.body).take(rest).read_to_end(into)?;
+        let whole = Frame::Message {
+            start: 0,
+            end: need,
+        };
+        if finder.find(into) != whole {
+            into.truncate(length);
+        }
+        Ok(())
     }
 
     /// Notes the place of a message.

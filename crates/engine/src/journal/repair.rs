@@ -199,7 +199,7 @@ fn is_certain(record: &Record<'_>, uncertain: &[u64]) -> bool {
     from.is_none_or(|&from| record.seq < from)
 }
 
-/// Takes over the intact records that count and are certain.
+/// Takes over the intact records that count and are certain, and what was noted of dropped ones.
 fn fill(
     journal: &mut Journal,
     snapshot: &Snapshot,
@@ -221,6 +221,7 @@ fn fill(
     }
     journal.set_next_sender(next_sender.max(journal.next_sender()))?;
     journal.set_next_target(target.unwrap_or(1))?;
+    journal.current.set_dropped(snapshot.dropped());
     journal.set_our_reset(snapshot.our_reset())
 }
 

@@ -3,9 +3,10 @@
 use super::Durability;
 use super::error::OpenError;
 use super::layout::{
-    BOOT_CELL, BadHeader, CONTINUED_CELL, DURABILITY_CELL, ENTRY_LEN, Entry, EntryKind, HEADER_LEN,
-    Header, RESET_CELL, SYNCED_CELL, TAKEN_BACK_CELL, TARGET_CELL, chain, durability_code,
-    durability_of, read_cell, reset_code, reset_of, rewrite_cell, u32_at, write_cell,
+    BOOT_CELL, BadHeader, CONTINUED_CELL, DROPPED_CELL, DURABILITY_CELL, ENTRY_LEN, Entry,
+    EntryKind, HEADER_LEN, Header, NOTES_CELL, OLDEST_CELL, RESET_CELL, SYNCED_CELL,
+    TAKEN_BACK_CELL, TARGET_CELL, chain, durability_code, durability_of, read_cell, reset_code,
+    reset_of, rewrite_cell, u32_at, write_cell,
 };
 use crate::private;
 use crate::sys::map::{self, Mapping};
@@ -18,6 +19,29 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, compiler_fence};
+
+/// What a segment takes over from the one before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inherited {
+    /// MsgSeqNum(34) expected next from the counterparty.
+    pub(super) target: u64,
+    /// Where a reset stands that the session asks for.
+    pub(super) reset: OurReset,
+    /// The number of the oldest segment kept.
+    pub(super) oldest: u64,
+    /// The number of the last application message in the segments dropped.
+    pub(super) dropped: u64,
+}
+
+impl Inherited {
+    /// The state of a journal with one segment.
+    pub(super) const FIRST: Self = Self {
+        target: 1,
+        reset: OurReset::None,
+        oldest: 1,
+        dropped: 0,
+    };
+}
 
 /// A file on the disk with all its space allocated, mapped and prefaulted, but without a header:
 /// not part of the journal yet. Making it a segment takes no memory and no system call.
@@ -64,19 +88,21 @@ impl Blank {
         self.0.len()
     }
 
-    /// Makes the file a segment of the journal, with the counterparty's next number and the reset
-    /// that the session asks for. The identity in `header` is that which the file was made for.
-    pub(super) fn activate(self, header: Header, target: u64, reset: OurReset) -> Box<Segment> {
+    /// Makes the file a segment of the journal. The identity in `header` is that which the file was
+    /// made for.
+    pub(super) fn activate(self, header: Header, state: &Inherited) -> Box<Segment> {
         let mut segment = self.0;
         let identity = std::mem::take(&mut segment.header.identity);
         segment.header = Header { identity, ..header };
         segment.next_sender = segment.header.first_sender;
         let Segment { map, header, .. } = &mut *segment;
         let page = map.bytes_mut();
-        write_cell(page, TARGET_CELL, 1, target);
+        write_cell(page, TARGET_CELL, 1, state.target);
         write_cell(page, SYNCED_CELL, 1, 0);
         write_cell(page, CONTINUED_CELL, 1, 0);
-        write_cell(page, RESET_CELL, 1, reset_code(reset));
+        write_cell(page, RESET_CELL, 1, reset_code(state.reset));
+        write_cell(page, OLDEST_CELL, 1, state.oldest);
+        write_cell(page, DROPPED_CELL, 1, state.dropped);
         compiler_fence(Ordering::Release);
         let crc = header.write(page.get_mut(..HEADER_LEN).unwrap_or(&mut []));
         (segment.crc, segment.header_crc) = (crc, crc);
@@ -246,20 +272,21 @@ impl Segment {
     }
 
     /// Returns whether a file without a valid header was never a segment: empty, or a header that a
-    /// kill cut off with no entry after it.
+    /// kill cut off with no entry after it, or cut short with no header in front of its cells.
     pub(super) fn is_blank(path: &Path) -> io::Result<bool> {
         let file = File::open(path)?;
         let len = file.metadata()?.len();
-        if len < (HEADER_LEN + ENTRY_LEN) as u64 {
-            return Ok(len == 0);
+        if len == 0 {
+            return Ok(true);
         }
-        let start = Mapping::copy(&file, HEADER_LEN + ENTRY_LEN)?;
-        Ok(start
-            .bytes()
-            .get(HEADER_LEN..)
-            .unwrap_or(&[])
-            .iter()
-            .all(|&byte| byte == 0))
+        let whole = HEADER_LEN + ENTRY_LEN;
+        let start = Mapping::copy(&file, len.min(whole as u64) as usize)?;
+        let bytes = start.bytes();
+        let unused = match bytes.len() < whole {
+            true => bytes.get(..bytes.len().min(TARGET_CELL)),
+            false => bytes.get(HEADER_LEN..),
+        };
+        Ok(unused.unwrap_or(&[]).iter().all(|&byte| byte == 0))
     }
 
     /// Checks the chain of entries from the start and takes over the valid ones.
@@ -519,10 +546,25 @@ impl Segment {
         rewrite_cell(self.map.bytes_mut(), RESET_CELL, reset_code(reset));
     }
 
-    /// Notes the durability with which the segment is written from now on.
+    /// Notes the durability with which the segment is written from now on, and that the notes of
+    /// [`oldest`](Self::oldest) and [`dropped`](Self::dropped) hold.
     pub(super) fn set_durability(&mut self, durability: Durability) {
         let code = durability_code(durability);
-        rewrite_cell(self.map.bytes_mut(), DURABILITY_CELL, code);
+        let page = self.map.bytes_mut();
+        rewrite_cell(page, DURABILITY_CELL, code);
+        if let Some((generation, _)) = read_cell(page, DURABILITY_CELL) {
+            rewrite_cell(page, NOTES_CELL, generation.into());
+        }
+    }
+
+    /// Returns a note about dropped segments; `None` if a version has written to the segment since
+    /// that does not write these notes.
+    fn note(&self, cell: usize) -> Option<u64> {
+        let page = self.map.bytes();
+        let (generation, _) = read_cell(page, DURABILITY_CELL)?;
+        let (_, holds_for) = read_cell(page, NOTES_CELL)?;
+        let (_, noted) = read_cell(page, cell)?;
+        (holds_for == u64::from(generation)).then_some(noted)
     }
 
     /// Returns the durability with which the segment was last written, if that was noted.
@@ -603,6 +645,56 @@ impl Segment {
         read_cell(self.map.bytes(), CONTINUED_CELL).map(|(_, continued)| continued != 0)
     }
 
+    /// Returns the number of the oldest segment that the journal kept when it last had this one as
+    /// its newest; `None` if a version that does not note it has written to the file.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.note(OLDEST_CELL)
+    }
+
+    /// Notes the number of the oldest segment that the journal keeps. It is noted before the one
+    /// before that is removed, so that a kill in between leaves a file too many, not one too few.
+    pub(super) fn set_oldest(&mut self, number: u64) {
+        if self.oldest() != Some(number) {
+            rewrite_cell(self.map.bytes_mut(), OLDEST_CELL, number);
+        }
+    }
+
+    /// Returns the number of the last application message in the segments that were dropped while
+    /// this one was the newest, or before; `None` if a version that does not note it has written to
+    /// the file.
+    pub(super) fn dropped(&self) -> Option<u64> {
+        self.note(DROPPED_CELL)
+    }
+
+    pub(super) fn set_dropped(&mut self, seq: u64) {
+        if self.dropped() != Some(seq) {
+            rewrite_cell(self.map.bytes_mut(), DROPPED_CELL, seq);
+        }
+    }
+
+    /// Returns the number of the last application message of this segment that counts.
+    pub(super) fn last_app(&self) -> Option<u64> {
+        let entries = (0..self.count).rev().filter_map(|index| self.entry(index));
+        let mut counting = entries.skip_while(|entry| entry.seq >= self.end());
+        counting
+            .find(|entry| entry.kind == EntryKind::App)
+            .map(|entry| entry.seq)
+    }
+
+    /// Returns the number of the oldest segment that has to exist if this is the newest one; `None`
+    /// if that is not certain: in a file to which an earlier version has written, and after a crash
+    /// of the machine under [`Durability::None`], which may keep the removal of a file and not its
+    /// note.
+    pub(super) fn demanded(&self) -> Option<u64> {
+        let waits = matches!(
+            self.durability(),
+            Some(Durability::Every | Durability::EveryN(_))
+        );
+        let is_newest = self.is_continued() != Some(true);
+        let is_certain = is_newest && (waits || !self.machine_went_down());
+        self.oldest().filter(|_| is_certain)
+    }
+
     /// Hides messages from `seq` on, which a later segment takes back, and notes it in the file,
     /// for a repair without that segment.
     pub(super) fn take_back(&mut self, seq: u64) {
@@ -652,6 +744,25 @@ pub(super) fn hide_taken_back(segments: &mut VecDeque<Box<Segment>>) {
     for segment in segments.iter_mut().rev() {
         segment.visible_below = lowest;
         lowest = lowest.min(segment.header.first_sender);
+    }
+}
+
+/// Returns the number of the last application message that may have been in segments in front of
+/// these; 0 for none. The newest one has a note of it, which does not hold if another segment is
+/// the oldest than it says: a kill can leave one whose drop was noted, and a missing one was not
+/// dropped. Without a note it is the number in front of the lowest: a later segment can begin with
+/// a lower number, which takes messages back.
+pub(super) fn dropped_before<'a>(segments: impl Iterator<Item = &'a Segment> + Clone) -> u64 {
+    let firsts = segments.clone().map(|segment| segment.header.first_sender);
+    let in_front = firsts.min().unwrap_or(1).saturating_sub(1);
+    let oldest = segments.clone().next();
+    let oldest = oldest.map_or(0, |oldest| oldest.header.number);
+    let newest = segments.last();
+    let noted = newest.and_then(|newest| newest.oldest().zip(newest.dropped()));
+    match noted {
+        Some((number, seq)) if number == oldest => seq,
+        Some((number, seq)) if number > oldest => seq.min(in_front),
+        _ => in_front,
     }
 }
 

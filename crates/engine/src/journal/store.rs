@@ -55,6 +55,10 @@ impl MessageStore for Journal {
             return Err(error);
         }
         self.retain_from = None;
+        if self.options.durability != Durability::None {
+            // A crash of the machine may not keep the removal of the files alone.
+            self.sync_now()?;
+        }
         self.drop_sealed()
     }
 
@@ -126,6 +130,10 @@ impl MessageStore for Journal {
 
     fn record(&mut self, message: &[u8]) -> Result<(), StoreError> {
         self.append_bytes(message, EntryKind::App, self.current.next_sender)
+    }
+
+    fn dropped(&self) -> u64 {
+        self.last_dropped()
     }
 
     fn search_from(&self, seq: u64) -> Search<'_> {

@@ -1,9 +1,10 @@
 //! Responses in FAST: Logon(A), MarketDataRequest(V) and Logout(5) are sent in FIX, on a connection
 //! for each request; Logon(A), the messages and Logout(5) are received in FAST.
 
-use super::{APPL_ID, Answer, Caller, MOST_OF_A_NUMBER, ReplaySource, write_range};
+use super::{APPL_ID, Answer, Asked, Caller, MOST_OF_A_NUMBER, ReplaySource, write_range};
 use crate::clock;
-use fanfare_fast::program::FieldId;
+use fanfare_fast::program::{FieldId, Op};
+use fanfare_fast::template::OperatorKind;
 use fanfare_fast::{Cell, Decoder, Program, Record};
 use fanfare_feed::{Deframer, Header, SequenceField};
 use fanfare_fix::codec::{EncodeError, Encoder, FieldWriter};
@@ -47,11 +48,7 @@ impl Reader {
         number: &SequenceField,
         longest: usize,
     ) -> io::Result<Self> {
-        let numbers = number.find(&program);
-        if numbers.is_empty() {
-            let why = format!("no template has a field `{number}` for the numbers of messages");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-        }
+        let numbers = numbers(&program, number)?;
         Ok(Self {
             deframer: Deframer::new(header, longest),
             header,
@@ -63,9 +60,8 @@ impl Reader {
         })
     }
 
-    /// Begins a new connection, without any state of the last one.
+    /// Begins a new connection, without any bytes of the last one.
     fn begin(&mut self) {
-        self.messages.decoder.reset();
         self.deframer = Deframer::new(self.header, self.longest);
     }
 }
@@ -92,10 +88,48 @@ impl Messages {
     }
 }
 
+/// Returns the fields with the numbers of messages.
+///
+/// # Errors
+///
+/// No template has such a field, or none can be a Logon(A), or a Logout(5).
+pub(super) fn numbers(program: &Program, number: &SequenceField) -> io::Result<Vec<FieldId>> {
+    let wrong = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    let numbers = number.find(program);
+    if numbers.is_empty() {
+        return wrong(format!(
+            "no template has a field `{number}` for the numbers of messages"
+        ));
+    }
+    for (name, msg_type) in [("Logon(A)", "A"), ("Logout(5)", "5")] {
+        if !may_be(program, msg_type) {
+            return wrong(format!(
+                "no template can have MsgType(35) `{msg_type}`: the {name} of a replay is in FAST"
+            ));
+        }
+    }
+    Ok(numbers)
+}
+
+/// Returns whether a message of some template can have this MsgType(35).
+fn may_be(program: &Program, msg_type: &str) -> bool {
+    program.templates().iter().any(|template| {
+        let mut fields = program.template_fields(template).iter();
+        let field = fields.find(|id| program.field(**id).tag() == Some(tag::MSG_TYPE));
+        match field.map(|id| program.op(*id)) {
+            Some(Op::Text(op)) if op.operator == OperatorKind::Constant => op
+                .initial
+                .is_some_and(|text| program.text(text) == msg_type.as_bytes()),
+            Some(Op::Text(_)) => true,
+            _ => false,
+        }
+    })
+}
+
 /// Executes requests until the caller ends.
 pub(super) fn run(caller: &Caller, source: &ReplaySource, mut reader: Reader) {
-    while let Some(range) = caller.next() {
-        let outcome = Request::open(caller, source, range).and_then(|mut request| {
+    while let Some(asked) = caller.next() {
+        let outcome = Request::open(caller, source, asked).and_then(|mut request| {
             reader.begin();
             request.run(&mut reader)
         });
@@ -113,6 +147,7 @@ pub(super) fn run(caller: &Caller, source: &ReplaySource, mut reader: Reader) {
 struct Request<'a> {
     caller: &'a Caller,
     source: &'a ReplaySource,
+    run: u64,
     range: Range<u32>,
     stream: TcpStream,
     /// MsgSeqNum(34) of the next message to be sent.
@@ -135,12 +170,11 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn open(
-        caller: &'a Caller,
-        source: &'a ReplaySource,
-        range: Range<u32>,
-    ) -> Result<Self, String> {
-        let address = source.address;
+    fn open(caller: &'a Caller, source: &'a ReplaySource, asked: Asked) -> Result<Self, String> {
+        let (address, Asked { run, range }) = (source.address, asked);
+        if run != caller.run() {
+            return Err("cancelled".into());
+        }
         let connect = || {
             let stream = TcpStream::connect_timeout(&address, source.timeout)?;
             stream.set_read_timeout(Some(LOOK))?;
@@ -156,6 +190,7 @@ impl<'a> Request<'a> {
             source,
             since: Instant::now(),
             extensions: range.end.saturating_sub(range.start),
+            run,
             range,
             stream,
             next: 1,
@@ -178,6 +213,8 @@ impl<'a> Request<'a> {
         loop {
             while let Some(packet) = reader.deframer.next_packet().map_err(text)? {
                 let mut rest = packet.bytes;
+                // As for a packet of the lines.
+                reader.messages.decoder.reset();
                 while !rest.is_empty() {
                     let mut record = Record::new();
                     let len = reader.messages.decoder.decode_record(rest, &mut record);
@@ -199,6 +236,9 @@ impl<'a> Request<'a> {
             }
             if self.caller.stop.is_raised() {
                 return Err("stopped".into());
+            }
+            if self.run != self.caller.run() {
+                return Err("cancelled".into());
             }
             if self.since.elapsed() >= self.source.timeout {
                 return Err("the replay does not answer".into());
@@ -290,7 +330,9 @@ impl<'a> Request<'a> {
                 out.str(APPL_ID, id);
             }
             write_range(out, &range);
-        })
+        })?;
+        self.caller.count();
+        Ok(())
     }
 
     fn send(

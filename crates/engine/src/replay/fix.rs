@@ -1,7 +1,7 @@
 //! Requests and responses in one FIX session: ApplMessageRequest(BW), its acknowledgement (BX), the
 //! messages with ApplSeqNum(1181), and ApplMessageReport(BY).
 
-use super::{APPL_SEQ_NUM, Answer, Caller, ReplaySource, write_range};
+use super::{APPL_SEQ_NUM, Answer, Asked, Caller, ReplaySource, write_range};
 use crate::agent;
 use crate::host::{Handler, Host, HostError, Initiator, Peer, Peers, Refusal};
 use crate::idle::Idle;
@@ -29,6 +29,11 @@ pub(super) struct Asker {
     appl_id: Option<String>,
     timeout: u64,
     under_way: Option<Request>,
+    /// The run of the channel, as it was seen last.
+    run: u64,
+    /// Whether the session was logged out, and the attempt to open it again has neither succeeded
+    /// nor failed so far. A request that has not been sent waits for that.
+    reopens: bool,
     /// The number of requests sent so far: ApplReqID(1346) of the newest.
     requests: u64,
     owed: Owed,
@@ -38,10 +43,11 @@ pub(super) struct Asker {
 }
 
 struct Request {
+    run: u64,
     range: Range<u32>,
     /// MsgSeqNum(34) of the request, once it is sent.
     sent: Option<u64>,
-    /// The time at which the request fails, unless a message of the range arrives.
+    /// The time at which the request fails, unless it is sent or a message of the range arrives.
     deadline: u64,
     /// The number of messages that may still extend the deadline.
     extensions: u32,
@@ -63,6 +69,9 @@ pub(super) fn host(caller: Caller, source: ReplaySource) -> io::Result<Host<Aske
     let id = SessionId::new(source.version, &source.sender, &source.target);
     let mut config = Config::new(id);
     config.reset_on_logon = true;
+    let timeout = u64::try_from(source.timeout.as_nanos()).unwrap_or(u64::MAX);
+    // Requests wait for the end of a logout.
+    config.logout_timeout = config.logout_timeout.min(timeout);
     let fields = [
         (tag::USERNAME, source.username),
         (tag::PASSWORD, source.password),
@@ -75,8 +84,10 @@ pub(super) fn host(caller: Caller, source: ReplaySource) -> io::Result<Host<Aske
     let asker = Asker {
         caller,
         appl_id: source.appl_id,
-        timeout: u64::try_from(source.timeout.as_nanos()).unwrap_or(u64::MAX),
+        timeout,
         under_way: None,
+        run: 0,
+        reopens: false,
         requests: 0,
         owed: Owed::default(),
         kept: VecDeque::new(),
@@ -125,11 +136,47 @@ impl Asker {
         let request = self.under_way.as_ref();
         let is_sent = request.is_some_and(|request| request.sent.is_some());
         self.end(Answer::Refused("the replay does not answer".into()));
-        if is_sent
-            && std::mem::replace(&mut self.owed.is_doubtful, true)
-            && let Some(mut peer) = peers.logged_on().next()
+        if is_sent && std::mem::replace(&mut self.owed.is_doubtful, true) {
+            self.reopen(peers, "requests without answers");
+        }
+    }
+
+    /// Logs the session out: its initiator opens it again.
+    fn reopen(&mut self, peers: &mut Peers<'_>, why: &str) {
+        if let Some(mut peer) = peers.logged_on().next() {
+            peer.logout(why);
+            self.reopens = true;
+        }
+    }
+
+    /// Takes the next request, if none is under way.
+    fn begin(&mut self, now: u64) {
+        if self.under_way.is_none()
+            && let Some(Asked { run, range }) = self.caller.try_next()
         {
-            peer.logout("requests without answers");
+            self.under_way = Some(Request {
+                run,
+                extensions: range.end.saturating_sub(range.start),
+                range,
+                sent: None,
+                deadline: now.saturating_add(self.timeout),
+            });
+        }
+    }
+
+    /// Ends the request under way if it is of an earlier run of the channel. Answers that are owed
+    /// in this session have messages of that run, whose numbers the new one has again: the session
+    /// is logged out. Called after [`Self::begin`], as no request is of a later run than the one
+    /// that is read after it.
+    fn end_earlier_run(&mut self, peers: &mut Peers<'_>) {
+        let run = self.caller.run();
+        let is_new = std::mem::replace(&mut self.run, run) != run;
+        if is_new && (self.owed.acks > 0 || self.owed.reports > 0) {
+            self.reopen(peers, "the channel begins again");
+        }
+        let request = self.under_way.as_ref();
+        if request.is_some_and(|request| request.run != run) {
+            self.end(Answer::Refused("cancelled".into()));
         }
     }
 
@@ -150,6 +197,7 @@ impl Asker {
             write_range(out, range);
         })?;
         self.requests = number;
+        self.caller.count();
         self.owed.acks += 1;
         self.owed.reports += 1;
         Ok(sent)
@@ -219,7 +267,9 @@ impl Asker {
     /// Passes on a message of the range under way. The last one ends the response: a service of
     /// FIX.5.0SP1 has no report for that.
     fn take(&mut self, now: u64, message: &Message<'_>) {
-        let Some(request) = &mut self.under_way else {
+        // Before the request is sent, a message is of an earlier one.
+        let request = self.under_way.as_mut();
+        let Some(request) = request.filter(|request| request.sent.is_some()) else {
             return;
         };
         let range = request.range.clone();
@@ -271,6 +321,15 @@ impl Handler for Asker {
         }
     }
 
+    fn on_logon(&mut self, peer: &mut Peer<'_>) {
+        // The wait for the session counts for no request.
+        if std::mem::take(&mut self.reopens)
+            && let Some(request) = &mut self.under_way
+        {
+            request.deadline = peer.now().mono.saturating_add(self.timeout);
+        }
+    }
+
     fn on_disconnect(&mut self, _: &mut Peer<'_>, reason: DisconnectReason) {
         self.owed = Owed::default();
         let answer = Answer::Refused(format!("the replay's session ended: {reason}"));
@@ -280,11 +339,15 @@ impl Handler for Asker {
             DisconnectReason::LogoutComplete | DisconnectReason::LogoutTimeout => {
                 self.end_sent(answer);
             }
-            _ => self.end(answer),
+            _ => {
+                self.reopens = false;
+                self.end(answer);
+            }
         }
     }
 
     fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
+        self.reopens = false;
         self.end(Answer::Refused(format!(
             "cannot reach the replay at {address}: {why}"
         )));
@@ -292,20 +355,13 @@ impl Handler for Asker {
 
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
         let now = peers.now().mono;
-        if self.under_way.is_none()
-            && let Some(range) = self.caller.try_next()
-        {
-            self.under_way = Some(Request {
-                extensions: range.end.saturating_sub(range.start),
-                range,
-                sent: None,
-                deadline: now.saturating_add(self.timeout),
-            });
-        }
+        self.begin(now);
+        self.end_earlier_run(peers);
         let Some(request) = &self.under_way else {
             return 0;
         };
-        if now >= request.deadline {
+        let waits = self.reopens && request.sent.is_none();
+        if now >= request.deadline && !waits {
             self.time_out(peers);
             return 1;
         }
@@ -320,6 +376,7 @@ impl Handler for Asker {
             Ok(number) => {
                 if let Some(request) = &mut self.under_way {
                     request.sent = Some(number);
+                    request.deadline = now.saturating_add(self.timeout);
                 }
                 1
             }

@@ -12,6 +12,9 @@
 //! - an ApplMessageRequest(BW) in a FIX session that stays open, with a response of FIX messages
 //!   that have ApplSeqNum(1181).
 //!
+//! A channel that begins again has other messages of the same numbers: [`Replayer::cancel`] ends
+//! the request under way, and no message of its response is returned any more.
+//!
 //! ```no_run
 //! use fanfare_engine::replay::{Answer, Replayer, ReplaySource, Service};
 //! use fanfare_fast::Program;
@@ -49,8 +52,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -117,9 +120,11 @@ impl ReplaySource {
 /// The protocol of a replay service.
 #[derive(Debug, Clone)]
 pub enum Service {
-    /// Requests in FIX, one for each connection; responses in FAST.
+    /// Requests in FIX, one for each connection; responses in FAST. Previous values of operators
+    /// are reset for each packet, which is what one length header precedes.
     Fast {
-        /// The templates of the feed, with those of Logon(A) and Logout(5).
+        /// The templates of the feed, with those of Logon(A) and Logout(5): MsgType(35) of one
+        /// can be `A`, and of one `5`.
         program: Arc<Program>,
         /// The preamble of each message.
         header: Header,
@@ -143,6 +148,20 @@ impl Service {
             header: Header::U32Le,
             number: SequenceField::Auto,
             longest: 1 << 20,
+        }
+    }
+
+    /// Checks the templates, as [`Replayer::start`] does.
+    ///
+    /// # Errors
+    ///
+    /// The templates have no numbered messages, or no Logon(A) or Logout(5).
+    pub fn check(&self) -> io::Result<()> {
+        match self {
+            Self::Fast {
+                program, number, ..
+            } => fast::numbers(program, number).map(|_| ()),
+            Self::Fix => Ok(()),
         }
     }
 }
@@ -175,20 +194,39 @@ pub enum Answer {
 /// attempt.
 #[derive(Debug)]
 pub struct Replayer {
-    requests: Option<SyncSender<Range<u32>>>,
+    requests: Option<SyncSender<Asked>>,
     answers: Receiver<Answer>,
-    waiting: Arc<AtomicUsize>,
-    is_busy: Cell<bool>,
+    shared: Arc<Shared>,
+    /// The run of the request under way.
+    asked: Cell<Option<u64>>,
     stop: Stop,
     thread: Option<JoinHandle<()>>,
 }
 
+/// A request.
+#[derive(Debug)]
+struct Asked {
+    /// The run at the time of the request: see [`Shared::run`].
+    run: u64,
+    range: Range<u32>,
+}
+
+/// The state that both sides share.
+#[derive(Debug, Default)]
+struct Shared {
+    /// The number of messages in FAST in the channel.
+    waiting: AtomicUsize,
+    /// The number of cancellations so far. Requests of an earlier run are cancelled.
+    run: AtomicU64,
+    /// The number of requests that were written to the service.
+    sent: AtomicU64,
+}
+
 /// The thread's side.
 struct Caller {
-    requests: Receiver<Range<u32>>,
+    requests: Receiver<Asked>,
     answers: SyncSender<Answer>,
-    /// The number of messages in FAST in the channel.
-    waiting: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
     waker: Option<Waker>,
     stop: Stop,
 }
@@ -199,15 +237,16 @@ impl Replayer {
     ///
     /// # Errors
     ///
-    /// The thread cannot be started, or the templates have no numbered messages.
+    /// The thread cannot be started, or the templates have no numbered messages, or no Logon(A) or
+    /// Logout(5).
     pub fn start(source: ReplaySource, service: Service, waker: Option<Waker>) -> io::Result<Self> {
         let (requests, to_thread) = sync_channel(1);
         let (from_thread, answers) = sync_channel(MOST_WAITING);
-        let (stop, waiting) = (Stop::new(), Arc::new(AtomicUsize::new(0)));
+        let (stop, shared) = (Stop::new(), Arc::new(Shared::default()));
         let caller = Caller {
             requests: to_thread,
             answers: from_thread,
-            waiting: waiting.clone(),
+            shared: Arc::clone(&shared),
             waker,
             stop: stop.clone(),
         };
@@ -231,38 +270,71 @@ impl Replayer {
         Ok(Self {
             requests: Some(requests),
             answers,
-            waiting,
-            is_busy: Cell::new(false),
+            shared,
+            asked: Cell::new(None),
             stop,
             thread: Some(thread),
         })
     }
 
-    /// Requests these messages. Returns false and does nothing while a request is under way or if
-    /// the range is empty.
+    /// Requests these messages. Returns false and does nothing while a request is under way, if the
+    /// range is empty, or if the thread has ended.
     pub fn request(&self, range: Range<u32>) -> bool {
-        if range.is_empty() || self.is_busy.get() {
+        if range.is_empty() || self.is_busy() {
             return false;
         }
-        let sent = self
-            .requests
-            .as_ref()
-            .map(|requests| requests.try_send(range));
+        let run = self.shared.run.load(Ordering::Relaxed);
+        let sent = self.requests.as_ref();
+        let sent = sent.map(|requests| requests.try_send(Asked { run, range }));
         let is_sent = matches!(sent, Some(Ok(())));
-        self.is_busy.set(is_sent);
+        self.asked.set(is_sent.then_some(run));
         is_sent
+    }
+
+    /// Returns whether a request is under way: [`Self::poll`] has not returned its end. A request
+    /// that was cancelled is under way until its connection has been given up.
+    pub const fn is_busy(&self) -> bool {
+        self.asked.get().is_some()
+    }
+
+    /// Cancels the request under way, if there is one, because the channel begins again: nothing of
+    /// its response is returned any more, not even its end. The thread gives it up within a tenth
+    /// of a second, or [`ReplaySource::timeout`] during a connection attempt. A FIX session in
+    /// which answers may still come, even to earlier requests, is logged out and opened again.
+    pub fn cancel(&self) {
+        self.shared.run.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns the number of requests that were written to the service so far.
+    pub fn sent(&self) -> u64 {
+        self.shared.sent.load(Ordering::Relaxed)
     }
 
     /// Returns the next part of a response, if one has arrived. Does not wait.
     pub fn poll(&self) -> Option<Answer> {
-        let answer = self.answers.try_recv().ok()?;
-        if let Answer::Fast { records, .. } = &answer {
-            self.waiting.fetch_sub(records.len(), Ordering::Relaxed);
+        let run = self.asked.get()?;
+        loop {
+            let answer = match self.answers.try_recv() {
+                Ok(answer) => answer,
+                Err(TryRecvError::Empty) => return None,
+                Err(TryRecvError::Disconnected) => {
+                    Answer::Refused("the thread of the replay has ended".into())
+                }
+            };
+            if let Answer::Fast { records, .. } = &answer {
+                let waiting = &self.shared.waiting;
+                waiting.fetch_sub(records.len(), Ordering::Relaxed);
+            }
+            let is_end = matches!(answer, Answer::Done | Answer::Refused(_));
+            if is_end {
+                self.asked.set(None);
+            }
+            match run == self.shared.run.load(Ordering::Relaxed) {
+                true => return Some(answer),
+                false if is_end => return None,
+                false => {}
+            }
         }
-        if matches!(answer, Answer::Done | Answer::Refused(_)) {
-            self.is_busy.set(false);
-        }
-        Some(answer)
     }
 }
 
@@ -282,13 +354,23 @@ impl Drop for Replayer {
 
 impl Caller {
     /// Waits for the next request; returns `None` at the end.
-    fn next(&self) -> Option<Range<u32>> {
+    fn next(&self) -> Option<Asked> {
         self.requests.recv().ok()
     }
 
     /// Returns the next request, if there is one.
-    fn try_next(&self) -> Option<Range<u32>> {
+    fn try_next(&self) -> Option<Asked> {
         self.requests.try_recv().ok()
+    }
+
+    /// Returns the run of the channel: requests of an earlier one are cancelled.
+    fn run(&self) -> u64 {
+        self.shared.run.load(Ordering::Acquire)
+    }
+
+    /// Counts a request that was written to the service.
+    fn count(&self) {
+        self.shared.sent.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Sends a part of a response, and returns it if the channel is full. Without a receiver it is
@@ -306,9 +388,9 @@ impl Caller {
     /// is to end.
     fn wait_for_room(&self, len: usize) -> bool {
         loop {
-            let waiting = self.waiting.load(Ordering::Relaxed);
+            let waiting = self.shared.waiting.load(Ordering::Relaxed);
             if waiting == 0 || waiting + len <= MOST_WAITING {
-                self.waiting.fetch_add(len, Ordering::Relaxed);
+                self.shared.waiting.fetch_add(len, Ordering::Relaxed);
                 return true;
             }
             if self.stop.is_raised() {

@@ -1,12 +1,14 @@
 //! Replays against services of both kinds on loopback.
 
+mod stage;
+
 use super::*;
 use crate::agent::{self, Agent};
-use crate::host::{Acceptor, Handler, Host, HostHandle, Peer, Peers};
+use crate::host::{Acceptor, Handler, Host, HostHandle, Peer};
 use crate::idle::Idle;
-use fanfare_fix::session::{AppMessage, Config, Now, SECOND, SessionId};
+use fanfare_fast::Cell as Value;
+use fanfare_fix::session::{AppMessage, Config, SessionId};
 use fanfare_fix::tag;
-use fanfare_wire::UtcTimestamp;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
@@ -23,6 +25,11 @@ const XML: &str = r#"
   <template name="Change" id="3">
     <string name="MessageType" id="35"><constant value="X"/></string>
     <uInt32 name="MsgSeqNum" id="34"/>
+  </template>
+  <template name="Copied" id="4">
+    <string name="MessageType" id="35"><constant value="X"/></string>
+    <uInt32 name="MsgSeqNum" id="34"/>
+    <uInt32 name="MDUpdateAction" id="279"><copy value="0"/></uInt32>
   </template>
 </templates>"#;
 
@@ -136,6 +143,70 @@ fn missing_messages_are_asked_for_and_come_in_fast() {
 }
 
 #[test]
+fn previous_values_are_those_of_a_packet() {
+    let serve = |mut stream: TcpStream| {
+        read(&mut stream);
+        write(&mut stream, &[LOGON]);
+        read(&mut stream);
+        // 2 in the first message of a packet, copied in the second; the next packet has neither.
+        let first = [0xe0, 0x84, 0x85, 0x82, 0xc0, 0x84, 0x86];
+        write(&mut stream, &[&first, &[0xc0, 0x84, 0x87], LOGOUT]);
+        read(&mut stream);
+    };
+    let replayer = fast(serve, LONG);
+    assert!(replayer.request(5..8));
+    let program = Program::parse(XML).unwrap();
+    let action = program.find("Copied", "MDUpdateAction").unwrap();
+    let mut actions = Vec::new();
+    let end = loop {
+        match replayer.poll() {
+            Some(Answer::Fast { number, records }) => match records[0].get(&program, action, 0) {
+                Value::Unsigned(value) => actions.push((number, value)),
+                other => panic!("{other:?}"),
+            },
+            Some(end) => break end,
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    assert!(matches!(end, Answer::Done), "{end:?}");
+    assert_eq!(actions, [(5, 2), (6, 2), (7, 0)]);
+}
+
+#[test]
+fn a_cancelled_response_ends_unseen_and_the_next_request_is_answered() {
+    let (told, said) = std::sync::mpsc::channel();
+    let is_first = std::sync::atomic::AtomicBool::new(true);
+    let serve = move |mut stream: TcpStream| {
+        read(&mut stream);
+        write(&mut stream, &[LOGON]);
+        read(&mut stream);
+        write(&mut stream, &[&change(5), &change(6)]);
+        if !is_first.swap(false, Ordering::Relaxed) {
+            write(&mut stream, &[LOGOUT]);
+        }
+        // The first response goes on for ever, as far as the requester can know.
+        let _ = told.send(read(&mut stream));
+    };
+    let replayer = fast(serve, Duration::from_secs(600));
+    assert!(replayer.request(5..7));
+    while !matches!(replayer.poll(), Some(Answer::Fast { number: 5, .. })) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    replayer.cancel();
+    let start = Instant::now();
+    while replayer.is_busy() {
+        assert!(replayer.poll().is_none());
+        assert!(start.elapsed() < Duration::from_secs(60), "it goes on");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let logout = said.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(logout.contains("|35=5|34=3|"), "{logout}");
+    assert!(replayer.request(5..7));
+    assert_eq!(answer(&replayer), (vec![5, 6], None));
+    assert_eq!(replayer.sent(), 2);
+}
+
+#[test]
 fn a_replay_that_is_stopped_logs_out() {
     let (told, said) = std::sync::mpsc::channel();
     let serve = move |mut stream: TcpStream| {
@@ -179,7 +250,7 @@ fn counts(numbers: &'static [u8]) -> Vec<(u32, usize)> {
         }
     };
     assert!(matches!(end, Answer::Done), "{end:?}");
-    assert_eq!(replayer.waiting.load(Ordering::Relaxed), 0);
+    assert_eq!(replayer.shared.waiting.load(Ordering::Relaxed), 0);
     counts
 }
 
@@ -206,7 +277,7 @@ fn messages_that_wait_are_bounded_whatever_their_numbers() {
     let caller = Caller {
         requests,
         answers,
-        waiting: Arc::default(),
+        shared: Arc::default(),
         waker: None,
         stop: Stop::new(),
     };
@@ -303,6 +374,30 @@ fn nobody_there_is_said_at_once() {
     );
 }
 
+#[test]
+fn templates_without_a_logon_or_a_logout_are_refused() {
+    let check = |xml: &str| {
+        let program = Program::parse(xml).unwrap();
+        Service::fast(Arc::new(program)).check()
+    };
+    check(XML).unwrap();
+    // A field that is no constant can have either value.
+    check(&XML.replace("<constant value=\"A\"/>", "")).unwrap();
+    check(&XML.replace("<constant value=\"5\"/>", "<default value=\"0\"/>")).unwrap();
+    for (own, name) in [("A", "Logon(A)"), ("5", "Logout(5)")] {
+        let xml = XML.replace(&format!("\"{own}\"/>"), "\"0\"/>");
+        let why = check(&xml).unwrap_err().to_string();
+        assert!(
+            why.contains(&format!("MsgType(35) `{own}`: the {name}")),
+            "{why}"
+        );
+    }
+    let spectra = Service::fast(Arc::new(Program::spectra()));
+    let source = source("127.0.0.1:9".parse().unwrap());
+    let error = Replayer::start(source, spectra.clone(), None).unwrap_err();
+    assert_eq!(error.to_string(), spectra.check().unwrap_err().to_string());
+}
+
 /// A FIX service that has the messages below 5,000.
 struct Archive;
 
@@ -372,132 +467,6 @@ fn missing_messages_are_asked_for_and_come_in_a_fix_session() {
     stop.raise();
 }
 
-/// A FIX service whose messages are chosen by the test.
-#[derive(Default)]
-struct Told {
-    /// The first number of each request, and its MsgSeqNum(34).
-    asked: Vec<(u64, u64)>,
-    /// Messages to send: MsgType(35), and the fields with `|` for SOH.
-    says: Vec<(&'static str, String)>,
-}
-
-impl Handler for Told {
-    fn on_message(&mut self, _: &mut Peer<'_>, message: &AppMessage<'_>) {
-        let first = message.message.u64(APPL_BEG_SEQ_NUM).unwrap();
-        self.asked.push((first, message.seq));
-    }
-
-    fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
-        let says = std::mem::take(&mut self.says);
-        for (msg_type, fields) in &says {
-            let mut peer = peers.logged_on().next().unwrap();
-            let fields = fields.replace('|', "\x01");
-            let sent = peer.send(msg_type.as_bytes(), |out| {
-                out.raw(fields.as_bytes());
-            });
-            sent.unwrap();
-        }
-        says.len()
-    }
-}
-
-/// A replay and its service on one thread, under virtual time.
-struct Stage {
-    asker: Host<fix::Asker>,
-    service: Host<Told>,
-    requests: SyncSender<Range<u32>>,
-    answers: Receiver<Answer>,
-    now: Now,
-}
-
-impl Stage {
-    fn new() -> Self {
-        let mut service = Host::new(Told::default()).unwrap();
-        let id = SessionId::new(Version::Fixt11, "REPLAY", "US");
-        let port = Acceptor::new("127.0.0.1:0".parse().unwrap()).session(Config::new(id));
-        let address = service.listen(port).unwrap();
-        let (requests, to_thread) = sync_channel(1);
-        let (from_thread, answers) = sync_channel(MOST_WAITING);
-        let caller = Caller {
-            requests: to_thread,
-            answers: from_thread,
-            waiting: Arc::default(),
-            waker: None,
-            stop: Stop::new(),
-        };
-        Self {
-            asker: fix::host(caller, source(address)).unwrap(),
-            service,
-            requests,
-            answers,
-            now: Now {
-                mono: SECOND,
-                utc: UtcTimestamp::from_nanos(1_770_000_000_000_000_000),
-            },
-        }
-    }
-
-    /// Runs both sides once.
-    fn turn(&mut self, start: Instant) {
-        self.now.mono += 200_000;
-        self.asker.do_work(self.now).unwrap();
-        self.service.do_work(self.now).unwrap();
-        std::thread::yield_now();
-        assert!(start.elapsed() < Duration::from_secs(60), "nothing came");
-    }
-
-    /// Requests a range, and runs both sides until the service has the request.
-    fn ask(&mut self, range: Range<u32>) {
-        self.requests.send(range).unwrap();
-        let (before, start) = (self.service.handler().asked.len(), Instant::now());
-        while self.service.handler().asked.len() == before {
-            self.turn(start);
-        }
-    }
-
-    fn say(&mut self, msg_type: &'static str, fields: &str) {
-        let says = &mut self.service.handler().says;
-        says.push((msg_type, fields.to_owned()));
-    }
-
-    fn say_numbers(&mut self, numbers: Range<u32>) {
-        for number in numbers {
-            self.say("X", &format!("1181={number}|268=0|"));
-        }
-    }
-
-    /// Runs both sides to the next part of a response.
-    fn part(&mut self) -> Answer {
-        let start = Instant::now();
-        loop {
-            match self.answers.try_recv() {
-                Ok(part) => return part,
-                Err(_) => self.turn(start),
-            }
-        }
-    }
-
-    /// Runs both sides to the end of a response. Returns its numbers, and why it failed.
-    fn answer(&mut self) -> (Vec<u32>, Option<String>) {
-        let mut numbers = Vec::new();
-        loop {
-            match self.part() {
-                Answer::Fix { number, .. } => numbers.push(number),
-                Answer::Done => return (numbers, None),
-                Answer::Refused(why) => return (numbers, Some(why)),
-                Answer::Fast { .. } => panic!("an answer in FAST"),
-            }
-        }
-    }
-
-    /// Lets the request under way time out.
-    fn time_out(&mut self) {
-        self.now.mono += 21 * SECOND;
-        let silent = "the replay does not answer".to_owned();
-        assert_eq!(self.answer(), (vec![], Some(silent)));
-    }
-}
-
 #[test]
 fn what_was_not_requested_extends_no_timeout_in_fast() {
     let replayer = fast(
@@ -517,143 +486,4 @@ fn what_was_not_requested_extends_no_timeout_in_fast() {
         (numbers.len(), why.as_deref()),
         (0, Some("the replay does not answer"))
     );
-}
-
-#[test]
-fn what_was_not_requested_extends_no_deadline() {
-    let mut stage = Stage::new();
-    stage.ask(5..8);
-    stage.now.mono += 15 * SECOND;
-    stage.say("B", "148=news|33=1|58=none|");
-    stage.say_numbers(9..10);
-    let (start, before) = (Instant::now(), stage.now.mono);
-    while stage.now.mono < before + SECOND {
-        stage.turn(start);
-    }
-    stage.now.mono += 5 * SECOND;
-    let silent = "the replay does not answer".to_owned();
-    assert_eq!(stage.answer(), (vec![], Some(silent)));
-}
-
-#[test]
-fn the_late_report_of_a_response_ends_no_later_one() {
-    for is_named in [false, true] {
-        let id = |number: u32| match is_named {
-            true => format!("1346={number}|"),
-            false => String::new(),
-        };
-        let ack = |number| format!("1353={number}|{}1348=0|", id(number));
-        let report = |number| format!("1356={number}|{}1426=3|", id(number));
-        let mut stage = Stage::new();
-        for (number, first) in [(1, 5), (2, 8), (3, 11)] {
-            stage.ask(first..first + 3);
-            if number > 1 {
-                stage.say("BY", &report(number - 1));
-            }
-            stage.say("BX", &ack(number));
-            stage.say_numbers(first..first + 3);
-            // The last number ends the response, before its report.
-            assert_eq!(stage.answer(), ((first..first + 3).collect(), None));
-        }
-        stage.ask(20..23);
-        stage.say("BY", &report(3));
-        stage.say("BX", &ack(4));
-        stage.say("BY", "1356=x|1426=2|");
-        stage.say_numbers(20..22);
-        stage.say("BY", &report(4));
-        assert_eq!(stage.answer(), (vec![20, 21], None));
-    }
-}
-
-#[test]
-fn the_answers_to_a_request_that_has_timed_out_end_no_later_one() {
-    for [first, second] in [["", ""], ["1346=1|", "1346=2|"]] {
-        let mut stage = Stage::new();
-        stage.ask(5..8);
-        stage.time_out();
-        stage.ask(5..8);
-        stage.say("BX", &format!("1353=1|{first}1348=1|58=busy|"));
-        stage.say("BY", &format!("1356=1|{first}1426=3|"));
-        stage.say("BX", &format!("1353=2|{second}1348=0|"));
-        stage.say_numbers(5..7);
-        stage.say("BY", &format!("1356=2|{second}1426=3|"));
-        assert_eq!(stage.answer(), (vec![5, 6], None));
-    }
-}
-
-#[test]
-fn a_request_without_any_answer_costs_the_end_of_one_other_at_most() {
-    for is_named in [false, true] {
-        let mut stage = Stage::new();
-        // Acknowledges a request, and sends some numbers and a report.
-        let respond = |stage: &mut Stage, number: u32, numbers| {
-            let id = match is_named {
-                true => format!("1346={number}|"),
-                false => String::new(),
-            };
-            stage.say("BX", &format!("1353={number}|{id}1348=0|"));
-            stage.say_numbers(numbers);
-            stage.say("BY", &format!("1356={number}|{id}1426=3|"));
-        };
-        stage.ask(5..8);
-        stage.time_out();
-        // Without their names, these answers might be the late ones.
-        stage.ask(5..8);
-        respond(&mut stage, 2, 5..8);
-        assert_eq!(stage.answer(), (vec![5, 6, 7], None));
-        stage.ask(20..23);
-        respond(&mut stage, 3, 20..21);
-        match is_named {
-            true => assert_eq!(stage.answer(), (vec![20], None)),
-            false => {
-                assert!(matches!(stage.part(), Answer::Fix { number: 20, .. }));
-                stage.time_out();
-            }
-        }
-        // Then the session is another one, in which nothing is owed.
-        stage.ask(30..33);
-        let seq = if is_named { 5 } else { 2 };
-        assert_eq!(stage.service.handler().asked.last(), Some(&(30, seq)));
-        respond(&mut stage, 4, 30..31);
-        assert_eq!(stage.answer(), (vec![30], None));
-    }
-}
-
-#[test]
-fn a_rejection_ends_the_request_that_it_names() {
-    let mut stage = Stage::new();
-    stage.ask(5..8);
-    stage.time_out();
-    stage.ask(10..13);
-    let [(5, first), (10, second)] = stage.service.handler().asked[..] else {
-        panic!("two requests");
-    };
-    for seq in [first, second] {
-        stage.say("j", &format!("45={seq}|372=BW|380=0|58=no {seq}|"));
-        stage.say_numbers(10..11);
-    }
-    let why = format!("the replay refused the request: \"no {second}\"");
-    assert_eq!(stage.answer(), (vec![10], Some(why)));
-    // Neither is owed anything more.
-    stage.ask(20..23);
-    stage.say("BX", "1353=3|1348=0|");
-    stage.say_numbers(20..21);
-    stage.say("BY", "1356=3|1426=3|");
-    assert_eq!(stage.answer(), (vec![20], None));
-}
-
-#[test]
-fn the_rejection_of_another_message_answers_no_request() {
-    let mut stage = Stage::new();
-    stage.ask(5..8);
-    stage.time_out();
-    stage.ask(10..13);
-    // The Logon(A) of the replay has this number.
-    stage.say("j", "45=1|380=0|58=no|");
-    stage.say("BX", "1353=1|1348=1|58=busy|");
-    stage.say("BY", "1356=1|1426=3|");
-    stage.say("BX", "1353=2|1348=0|");
-    stage.say_numbers(10..11);
-    stage.say("BY", "1356=2|1426=3|");
-    assert_eq!(stage.answer(), (vec![10], None));
 }

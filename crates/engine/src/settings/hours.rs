@@ -3,7 +3,7 @@
 use super::SettingsError;
 use super::file::{Entry, Section};
 use crate::zone;
-use fanfare_fix::session::{FixedOffset, Schedule, TimeOfDay, Weekday, Window, Zone};
+use fanfare_fix::session::{Config, FixedOffset, Schedule, TimeOfDay, Weekday, Window, Zone};
 use std::sync::Arc;
 
 /// The keys of one schedule: from and to, as times and as days.
@@ -42,6 +42,29 @@ fn time(entry: &Entry) -> Result<(TimeOfDay, Option<&str>), SettingsError> {
     Ok((entry.parse(|_| TimeOfDay::parse(time))?, zone))
 }
 
+/// Returns the setting of UseLocalTime, if it is Y.
+fn local<'a>(section: &Section<'a>) -> Result<Option<&'a Entry>, SettingsError> {
+    let is_set = section.flag("UseLocalTime", false)?;
+    Ok(section.find("UseLocalTime").filter(|_| is_set))
+}
+
+/// Returns whether a session has hours.
+pub(super) const fn has(config: &Config) -> bool {
+    config.schedule.is_some() || config.logon_schedule.is_some()
+}
+
+/// Returns the name of this machine's zone, if hours of the section are in local time.
+pub(super) fn local_zone(section: &Section<'_>) -> Result<Option<String>, SettingsError> {
+    let has_hours = [&SESSION, &LOGON].into_iter().any(|keys| {
+        let start = section.find(keys.from);
+        start.is_some_and(|start| !start.value.contains(char::is_whitespace))
+    });
+    match local(section)?.filter(|_| has_hours) {
+        Some(entry) => Ok(Some(entry.parse(|_| zone::local())?.name)),
+        None => Ok(None),
+    }
+}
+
 /// Returns the schedule of these keys; without them a session is always open.
 pub(super) fn read(
     section: &Section<'_>,
@@ -73,17 +96,14 @@ pub(super) fn read(
         let to = section.need(keys.to)?;
         return Err(to.wrong(format!("must have the same time zone as {}", keys.from)));
     }
-    let local = match section.find("UseLocalTime") {
-        Some(entry) if section.flag("UseLocalTime", false)? => Some(entry),
-        _ => None,
-    };
+    let local = local(section)?;
     let zone: Arc<dyn Zone> = match (from_zone, section.find("TimeZone"), local) {
         (Some(name), _, _) => section.need(keys.from)?.parse(|_| zone::by_name(name))?,
         (None, Some(_), Some(entry)) => {
             return Err(entry.wrong("cannot be set together with TimeZone"));
         }
         (None, Some(entry), None) => entry.parse(zone::by_name)?,
-        (None, None, Some(entry)) => entry.parse(|_| zone::local())?,
+        (None, None, Some(entry)) => entry.parse(|_| zone::local())?.zone,
         (None, None, None) => Arc::new(FixedOffset(0)),
     };
     let schedule = Schedule::new(vec![window], zone);

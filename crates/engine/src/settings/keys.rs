@@ -34,6 +34,13 @@ pub(super) fn is_secret(key: &str) -> bool {
     key.eq_ignore_ascii_case("Password") || is_numbered(key, "LogonTag")
 }
 
+/// Returns whether the value of this key is the path of a file or folder.
+pub(super) fn is_path(key: &str) -> bool {
+    let same = |known: &&str| known.eq_ignore_ascii_case(key);
+    let of_tls = [CERTIFICATE, KEY, ROOTS, OWN_CERTIFICATE, OWN_KEY];
+    PATHS.iter().any(same) || of_tls.as_flattened().iter().any(same) || is_app_dictionary(key)
+}
+
 /// Returns the name of this key in another engine.
 pub(super) fn other_name(key: &str) -> Option<&'static str> {
     let mut names = OTHER_NAMES.iter();
@@ -47,6 +54,14 @@ fn is_app_dictionary(key: &str) -> bool {
     let is_known = version.is_empty() || Version::from_name(version).is_some();
     name.eq_ignore_ascii_case("AppDataDictionary") && is_known
 }
+
+/// Keys of files and folders, without those of TLS and of application dictionaries.
+const PATHS: [&str; 4] = [
+    "DataDictionary",
+    "FileLogPath",
+    "FileStorePath",
+    "TransportDataDictionary",
+];
 
 /// Keys that may be followed by a number.
 const NUMBERED: &[&str] = &["LogonTag", "SocketConnectHost", "SocketConnectPort"];

@@ -61,6 +61,9 @@ pub struct Settings {
     pub sessions: Vec<SessionSettings>,
     /// The settings of the file that have no effect, in order.
     pub remarks: Vec<Remark>,
+    /// The zone of this machine, if hours of a session are in local time: its name, or the file
+    /// that it is read from.
+    pub local_zone: Option<String>,
 }
 
 impl Settings {
@@ -72,12 +75,17 @@ impl Settings {
         let file = file::read(text)?;
         let mut sessions = Vec::with_capacity(file.sessions.len());
         let mut unused = Vec::new();
+        let mut local_zone = None;
         for own in &file.sessions {
             let section = Section {
                 own,
                 default: &file.default,
             };
-            for session in SessionSettings::read(&section)? {
+            let read = SessionSettings::read(&section)?;
+            if local_zone.is_none() && read.iter().any(|session| hours::has(&session.config)) {
+                local_zone = hours::local_zone(&section)?;
+            }
+            for session in read {
                 let id = &session.config.id;
                 if sessions.iter().any(|other| same(other, &session)) {
                     let (line, fault) = (own.line, SettingsFault::SameSession(id.to_string()));
@@ -93,7 +101,11 @@ impl Settings {
         remarks.extend(unused);
         remarks.sort_by_key(|remark| remark.line);
         remarks.dedup();
-        Ok(Self { sessions, remarks })
+        Ok(Self {
+            sessions,
+            remarks,
+            local_zone,
+        })
     }
 
     /// Makes the endpoints of both roles: loads dictionaries and certificates, and resolves hosts.

@@ -26,6 +26,21 @@ pub(super) fn check(section: &Section<'_>, role: Role) -> Result<(), SettingsErr
     Ok(())
 }
 
+/// Checks that no path has a variable, which QuickFIX/J replaces. It would be a part of the name.
+pub(super) fn check_paths(section: &Section<'_>) -> Result<(), SettingsError> {
+    let has_variable = |value: &str| {
+        let behind = value.split_once("${");
+        behind.is_some_and(|(_, behind)| behind.contains('}'))
+    };
+    let mut paths = section
+        .effective()
+        .filter(|entry| keys::is_path(&entry.key));
+    match paths.find(|entry| has_variable(&entry.value)) {
+        Some(entry) => Err(entry.wrong("${…} is not replaced here: write the path itself")),
+        None => Ok(()),
+    }
+}
+
 /// Returns whether the behaviour that this entry requests is always present and needs no remark.
 pub(super) fn is_met(entry: &Entry) -> bool {
     let Entry { key, value, .. } = entry;

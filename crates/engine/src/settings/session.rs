@@ -93,6 +93,7 @@ impl SessionSettings {
     pub(super) fn read(section: &Section<'_>) -> Result<Vec<Self>, SettingsError> {
         let role = role(section)?;
         refused::check(section, role)?;
+        refused::check_paths(section)?;
         let template = Template::read(section, role)?;
         let versions = versions(section, template.is_some())?;
         let of = |version| Self::of_version(section, role, version, template.clone());

@@ -730,4 +730,12 @@ fn hours_that_contradict_or_are_half_there() {
     );
     let local = session("FIX.4.4", &format!("{daily}UseLocalTime=Y\n"));
     assert!(local.config.schedule.is_some());
+    let zone = |lines: &str| {
+        let text = format!("{ACCEPTOR}[SESSION]\nBeginString=FIX.4.4\n{lines}");
+        Settings::parse(&text).unwrap().local_zone
+    };
+    assert!(zone(&format!("{daily}UseLocalTime=Y\n")).is_some());
+    assert_eq!(zone(daily), None);
+    // They have no part in the hours.
+    assert_eq!(zone("UseLocalTime=Y\n"), None);
 }

@@ -4,6 +4,7 @@ use crate::common::{Folder, done, fails, fanfare, run};
 
 const GENERATED: &str = include_str!("../../../fix/messages/fix44.generated");
 const NEWER: &str = include_str!("../../../fix/tests/codegen/newer.xml");
+const ODD: &str = include_str!("../../../fix/tests/codegen/odd.xml");
 
 #[test]
 fn code_is_that_of_the_library() {
@@ -79,4 +80,57 @@ fn what_is_wrong_is_named_and_nothing_is_written() {
     let newer = folder.with("newer.xml", NEWER);
     let text = fails(&["fix", "codegen", &newer, "-o", &newer]);
     assert!(text.contains("it is also the input"), "{text}");
+}
+
+#[test]
+fn what_a_session_tolerates_in_a_dictionary_is_named() {
+    let folder = Folder::new("codegen-strict");
+    let odd = ODD.replace("type='SEQNUM'", "type='MONTH-YEAR'");
+    let right = folder.with("right.xml", &odd);
+    done(&mut fanfare(&["fix", "codegen", &right]));
+    for (from, to, why) in [
+        (
+            "name='Flag' required='N'",
+            "name='Flag' required='yes'",
+            "line 18, column 4: invalid value required=\"yes\"",
+        ),
+        (
+            "major='4'",
+            "major='-1'",
+            "line 2, column 1: invalid value major=\"-1\"",
+        ),
+        (
+            "type='MONTH-YEAR'",
+            "type='FOOBAR'",
+            "invalid value type=\"FOOBAR\"",
+        ),
+    ] {
+        assert!(odd.contains(from), "{from}");
+        let wrong = folder.with("wrong.xml", odd.replace(from, to));
+        let text = fails(&["fix", "codegen", &wrong]);
+        assert!(
+            text.contains("wrong.xml: line ") && text.contains(why),
+            "{text}"
+        );
+    }
+    // As in QuickFIX's own file of FIX.4.3.
+    let value = "<field number='8' name='BeginString' type='STRING'>\
+        <value enum='1' description='A'/><value enum='1' description='B'/></field>";
+    let twice = odd.replace(
+        "<field number='8' name='BeginString' type='STRING'/>",
+        value,
+    );
+    let twice = folder.with("twice.xml", twice);
+    let said = run(&["fix", "codegen", &twice]).succeeded();
+    let why = "value 1 is declared twice: the first counts";
+    assert!(
+        said.err.contains("twice.xml: line ") && said.err.contains(why),
+        "{}",
+        said.err
+    );
+    assert!(
+        said.out.contains("    A,") && !said.out.contains("    B,"),
+        "{}",
+        said.out
+    );
 }

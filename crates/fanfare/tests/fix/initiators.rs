@@ -92,6 +92,54 @@ fn within_its_hours_elsewhere_it_trades() {
     assert!(said.contains("1 message sent, 1 received"), "{said}");
 }
 
+/// Acts as a counterparty that requests everything again after the third order.
+fn ask_again(listener: &TcpListener) -> Result<(), String> {
+    let (stream, _) = listener.accept().map_err(|error| error.to_string())?;
+    let mut peer = Peer::of(stream);
+    let mut next = 1;
+    let mut send = |peer: &mut Peer, msg_type: &str, body: &str| {
+        let time = time();
+        let head = format!("35={msg_type}|34={next}|49=ISLD|52={time}|56=TW|");
+        next += 1;
+        peer.send(&framed("FIX.4.4", &format!("{head}{body}")))
+    };
+    while let Some(message) = peer.receive()? {
+        if message.contains("|35=A|") {
+            send(&mut peer, "A", "98=0|108=30|")?;
+        } else if message.contains("|34=4|") && !message.contains("|43=Y|") {
+            send(&mut peer, "2", "7=1|16=0|")?;
+        } else if message.contains("|35=5|") {
+            return send(&mut peer, "5", "");
+        }
+    }
+    Err("no Logout".to_owned())
+}
+
+#[test]
+fn messages_that_are_no_longer_kept_for_a_resend_are_an_error() {
+    for (kept, code) in [(1, 1), (3, 0)] {
+        let listener = listener();
+        let address = listener.local_addr().unwrap();
+        let lines = format!("MemoryStoreMessages={kept}\n");
+        let text = settings(&[address], &lines) + "[SESSION]\nBeginString=FIX.4.4\n";
+        let child = start_with(&format!("not-kept-{kept}"), &text, &["--give-up", "60"]);
+        let said = std::thread::scope(|scope| {
+            let peer = scope.spawn(|| ask_again(&listener));
+            let said = finish(child, &ORDER.repeat(3));
+            peer.join().unwrap().unwrap();
+            said
+        });
+        assert_eq!(said.code, code, "{}", said.err);
+        let told = "FIX.4.4:TW->ISLD: messages 1 to 3 are no longer kept";
+        for line in [
+            format!("{told}: gap fill"),
+            format!("not sent again: {told}"),
+        ] {
+            assert_eq!(said.err.contains(&line), code == 1, "{}", said.err);
+        }
+    }
+}
+
 /// Acts as the counterparty of one run. Returns MsgSeqNum(34) of the Logon, and whether it resets.
 /// The counterparty's numbers begin with `next`, or with 1 after a reset.
 fn meet(listener: &TcpListener, next: u64) -> Result<(String, bool), String> {

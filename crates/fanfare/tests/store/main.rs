@@ -542,6 +542,86 @@ fn file_stores_of_other_engines_are_taken_over() {
     }
 }
 
+/// Writes the files of a store of QuickFIX/J, whose index has lengths in characters.
+fn quickfix_j(folder: &Folder, name: &str, messages: &[String]) {
+    let file = |end: &str| folder.path().join(format!("{name}.{end}"));
+    let (mut body, mut header) = (String::new(), Vec::new());
+    for (seq, message) in (1_u32..).zip(messages) {
+        header.extend(seq.to_be_bytes());
+        header.extend((body.len() as u64).to_be_bytes());
+        header.extend((message.chars().count() as u32).to_be_bytes());
+        body += message;
+    }
+    std::fs::write(file("body"), body).unwrap();
+    std::fs::write(file("header"), header).unwrap();
+    let next = messages.len() + 1;
+    std::fs::write(file("senderseqnums"), utf(&next.to_string())).unwrap();
+    std::fs::write(file("targetseqnums"), utf("9")).unwrap();
+}
+
+/// Returns a message of BUY/DESK to SELL with a right frame.
+fn of_desk(seq: u32, msg_type: &str, fields: &str) -> String {
+    let head = format!("35={msg_type}|34={seq}|49=BUY|50=DESK|52=20261124-10:00:00|56=SELL|");
+    let body = (head + fields).replace('|', "\x01");
+    let text = format!("8=FIX.4.4\x019={}\x01{body}", body.len());
+    let sum = text.bytes().fold(0, u8::wrapping_add);
+    format!("{text}10={sum:03}\x01")
+}
+
+#[test]
+fn a_store_whose_messages_are_of_another_session_than_its_name_is_not_imported() {
+    let old = Folder::new("import-other");
+    let name = "FIX.4.4-BUY_DESK-SELL";
+    quickfix_j(&old, name, &[of_desk(1, "A", "98=0|108=30|")]);
+    let base = Base::new("import-other-new");
+    let into = base.0.path().to_str().unwrap();
+    let files = old.path().join(name);
+    let found = "are of session FIX.4.4:BUY/DESK->SELL, not of ";
+    let given = |name: &'static str| vec!["import", "--into", into, "--session", name];
+    for (args, named) in [
+        (vec!["import", "--into", into], "FIX.4.4:BUY_DESK->SELL"),
+        (given("FIX.4.4:X->SELL"), "FIX.4.4:X->SELL"),
+        (given("FIX.4.2:BUY->SELL"), "FIX.4.2:BUY->SELL"),
+        (given("FIX.4.4:BUY/X->SELL"), "FIX.4.4:BUY/X->SELL"),
+    ] {
+        let said = run(&args, &files);
+        assert_eq!(said.code, 1, "{named}: {}", said.err);
+        let why = format!("{found}{named}: import them with --session 'FIX.4.4:BUY/DESK->SELL'");
+        assert!(said.err.contains(&why), "{}", said.err);
+        assert!(base.0.path().read_dir().unwrap().next().is_none());
+    }
+    // Without its SubID the name is that of a session whose application sets it.
+    for name in ["FIX.4.4:BUY/DESK->SELL:Q", "FIX.4.4:BUY->SELL"] {
+        let said = run(&given(name), &files);
+        assert_eq!(said.code, 0, "{name}: {}", said.err);
+    }
+}
+
+#[test]
+fn messages_whose_length_is_in_characters_are_imported_whole() {
+    let old = Folder::new("import-characters");
+    let name = "FIX.4.4-BUY-SELL";
+    let order = |seq, text: &str| of_desk(seq, "D", &format!("11={seq}|58={text}|"));
+    let broken = order(3, "Zürich").replace("11=3", "11=4");
+    let messages = [order(1, "Zürich €"), order(2, "x"), broken, order(4, "€")];
+    quickfix_j(&old, name, &messages);
+    let base = Base::new("import-characters-new");
+    let into = base.0.path().to_str().unwrap();
+    let said = run(
+        &["import", "--into", into, "--json"],
+        &old.path().join(name),
+    );
+    assert_eq!(said.code, 0, "{}", said.err);
+    let done = said.json_lines().remove(0);
+    // CheckSum(10) of the third one is wrong, so that its end is not known.
+    assert_eq!((&done["messages"], &done["lost"]), (&3.into(), &1.into()));
+    let journal = base.open(IDENTITY);
+    for (seq, text) in [(1, &messages[0]), (2, &messages[1]), (4, &messages[3])] {
+        let kept = journal.first_from(seq).unwrap();
+        assert_eq!((kept.seq, kept.bytes), (seq, text.as_bytes()));
+    }
+}
+
 #[test]
 fn file_stores_that_are_cut_or_none_are_told() {
     for is_java in [false, true] {

@@ -4,13 +4,18 @@ use std::collections::HashSet;
 
 use fanfare_wire::names::{Taken, pascal};
 
-/// The types that the generated module uses or defines itself.
-const TYPES: [&str; 8] = [
+/// The types and traits that the generated module uses or defines itself. Those of every generator
+/// are in [`fanfare_wire::names`].
+const TYPES: [&str; 12] = [
     "Decimal",
+    "ExactSizeIterator",
     "FieldError",
     "FieldSet",
     "FieldWriter",
+    "FnMut",
     "Header",
+    "Into",
+    "IntoIterator",
     "Message",
     "Messages",
     "UtcTimestamp",
@@ -133,6 +138,11 @@ mod tests {
             ("header", "Header2"),
             ("OrderStep", "OrderStepN2"),
             ("OrderStep", "OrderStepN3"),
+            // Traits that builders name without a path.
+            ("Into", "Into2"),
+            ("IntoIterator", "IntoIterator2"),
+            ("ExactSizeIterator", "ExactSizeIterator2"),
+            ("FnMut", "FnMut2"),
         ] {
             assert_eq!(types.unique(name), expected, "{name}");
         }

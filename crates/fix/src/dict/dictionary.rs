@@ -282,6 +282,21 @@ pub fn schema_from_xml(text: &str) -> Result<Schema, LoadError> {
     read(&parse_xml(text)?)
 }
 
+/// Checks what the readers of QuickFIX-style XML tolerate, as sessions do, and a generator of code
+/// does not: numbers of the version that are none, a `required` that is neither Y nor N, and types
+/// that are not known. Returns the values that a field lists more than once, each with its place:
+/// the first one counts. FIX Orchestra XML has none of these.
+///
+/// # Errors
+/// Returns the first fault, and where it is.
+pub fn check_xml(text: &str) -> Result<Vec<LoadError>, LoadError> {
+    let document = parse_xml(text)?;
+    match document.root_element().tag_name().name() {
+        "fix" => quickfix::check(&document),
+        _ => Ok(Vec::new()),
+    }
+}
+
 fn read(document: &Document) -> Result<Schema, LoadError> {
     let root = document.root_element();
     match root.tag_name().name() {

@@ -122,6 +122,12 @@ impl LoadError {
         Self::at(node, Cause::DuplicateName { what, name })
     }
 
+    /// Returns the error that an attribute has this value, which is of the wrong kind.
+    pub(super) fn bad_value(node: Node, attribute: &'static str, value: &str) -> Self {
+        let value = value.to_owned();
+        Self::at(node, Cause::BadValue { attribute, value })
+    }
+
     /// Returns an error at the start of an element.
     pub(super) fn at(node: Node, cause: Cause) -> Self {
         let at = node.document().text_pos_at(node.range().start);
@@ -186,13 +192,7 @@ pub(super) fn tag_attribute(node: Node, name: &'static str) -> Result<u32, LoadE
     let text = attribute(node, name)?;
     match text.parse() {
         Ok(tag) if (1..=MAX_TAG).contains(&tag) => Ok(tag),
-        _ => {
-            let cause = Cause::BadValue {
-                attribute: name,
-                value: text.to_owned(),
-            };
-            Err(LoadError::at(node, cause))
-        }
+        _ => Err(LoadError::bad_value(node, name, text)),
     }
 }
 

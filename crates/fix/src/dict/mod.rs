@@ -38,7 +38,7 @@ mod table;
 mod validate;
 mod values;
 
-pub use dictionary::{DictGroup, Dictionary, Version, schema_from_xml};
+pub use dictionary::{DictGroup, Dictionary, Version, check_xml, schema_from_xml};
 pub use hook::DictionaryValidator;
 pub use kind::DataType;
 pub use layout::Layout;

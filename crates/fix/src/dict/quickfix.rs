@@ -62,6 +62,54 @@ pub(super) fn read(document: &Document) -> Result<Schema, LoadError> {
     Ok(schema)
 }
 
+/// Checks what is read leniently: see [`check_xml`](super::check_xml).
+///
+/// # Errors
+/// Returns the first value of the wrong kind, with its place.
+pub(super) fn check(document: &Document) -> Result<Vec<LoadError>, LoadError> {
+    let root = document.root_element();
+    for name in ["major", "minor", "servicepack"] {
+        let number = root.attribute(name).unwrap_or_default();
+        if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(LoadError::bad_value(root, name, number));
+        }
+    }
+    for node in root.descendants().filter(Node::is_element) {
+        let required = node.attribute("required").unwrap_or("N");
+        if !["Y", "N"]
+            .iter()
+            .any(|flag| flag.eq_ignore_ascii_case(required))
+        {
+            return Err(LoadError::bad_value(node, "required", required));
+        }
+    }
+    let mut twice = Vec::new();
+    for field in elements(Some(section(root, "fields")?)) {
+        let kind = attribute(field, "type")?;
+        if !is_type(kind) {
+            return Err(LoadError::bad_value(field, "type", kind));
+        }
+        let mut seen = HashSet::new();
+        for value in field.descendants().filter(|n| n.has_tag_name("value")) {
+            let text = attribute(value, "enum")?.trim();
+            if !seen.insert(text) {
+                twice.push(LoadError::twice(value, "value", text));
+            }
+        }
+    }
+    Ok(twice)
+}
+
+/// Returns whether this is the name of a type. Files of QuickFIX have `MONTH-YEAR`, too, and those
+/// made from the standard's repository the types of XML, which are text.
+fn is_type(name: &str) -> bool {
+    let plain = name.replace('-', "");
+    let is_text = ["XID", "XIDREF"]
+        .iter()
+        .any(|text| text.eq_ignore_ascii_case(name));
+    is_text || DataType::from_name(&plain) != DataType::Other
+}
+
 /// Returns the version: `FIX.4.4`, `FIX.5.0SP2`, `FIXT.1.1`.
 fn version(root: Node) -> Result<String, LoadError> {
     let major = attribute(root, "major")?;

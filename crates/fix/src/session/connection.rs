@@ -117,6 +117,8 @@ impl<S: MessageStore> Session<S> {
     pub fn change_next_target(&mut self, now: Now, seq: u64) -> Result<(), SendError> {
         self.confirm(now);
         let seq = seq.clamp(1, MAX_SEQ_NUM);
+        // The number is expected anew.
+        self.unreadable = 0;
         if seq < self.store.next_target() {
             self.gap = None;
             self.timers.gap = NEVER;
@@ -224,15 +226,15 @@ impl<S: MessageStore> Session<S> {
 
     fn check_schedule(&mut self, now: Now) {
         self.plan_schedule_check(now);
-        if self.is_open(now.utc) && !self.is_new_session(now.utc) {
-            return;
-        }
+        let reason = match (self.is_open(now.utc), self.is_new_session(now.utc)) {
+            (true, false) => return,
+            (true, true) => DisconnectReason::NextHours,
+            (false, _) => DisconnectReason::OutsideSchedule,
+        };
         match self.state {
-            State::LoggedOn => {
-                self.start_logout(now, b"", Some(DisconnectReason::OutsideSchedule));
-            }
+            State::LoggedOn => self.start_logout(now, b"", Some(reason)),
             State::LoggingOut => {}
-            _ => self.end(now, DisconnectReason::OutsideSchedule),
+            _ => self.end(now, reason),
         }
     }
 
@@ -299,6 +301,7 @@ impl<S: MessageStore> Session<S> {
     fn begin_anew(&mut self, now: Now) -> Result<(), StoreError> {
         self.close_our_reset()?;
         self.store.reset(now.utc)?;
+        self.unreadable = 0;
         self.discard_unsent(1);
         Ok(())
     }

@@ -62,6 +62,14 @@ pub enum Event<'a> {
         /// The last number that is sent again.
         end: u64,
     },
+    /// Application messages that the counterparty requested again have made room for newer ones, by
+    /// the limits of the store: a gap fill takes their place.
+    NoLongerKept {
+        /// The first number requested.
+        begin: u64,
+        /// The number of the last application message requested that is no longer kept.
+        end: u64,
+    },
     /// The resend is complete.
     ResendDone {
         /// The number of application messages sent again.
@@ -86,6 +94,15 @@ pub enum Event<'a> {
     },
     /// Bytes that are no message were skipped.
     Garbled(DecodeError),
+    /// A message was not handled, because a field of it is broken. It is rejected, as `RejectSent`
+    /// says, or skipped. One that is skipped has not used up its number, and neither has a Logon(A)
+    /// or SequenceReset(4): it is requested again.
+    Unreadable {
+        /// The MsgSeqNum(34) of the message.
+        seq: u64,
+        /// The fault.
+        why: DecodeError,
+    },
     /// The session has ended. Transmit what `poll_transmit` still returns, close the connection,
     /// and call `disconnected`.
     Disconnect(DisconnectReason),
@@ -164,6 +181,9 @@ pub enum DisconnectReason {
         /// The number received.
         received: u64,
     },
+    /// The NextExpectedMsgSeqNum(789) of the Logon(A) is 0, which no message has.
+    #[error("Tag 789 (NextExpectedMsgSeqNum) is 0, expected 1 or higher")]
+    NextExpectedZero,
     /// A message was longer than `Config::max_message`.
     #[error("a message of {len} bytes is longer than the limit of {limit} bytes")]
     MessageTooLong {
@@ -171,6 +191,13 @@ pub enum DisconnectReason {
         len: usize,
         /// The most bytes of a message.
         limit: usize,
+    },
+    /// A message with a broken field that does not use up its number, because it cannot be rejected
+    /// or is a Logon(A) or SequenceReset(4), was requested again and came again.
+    #[error("MsgSeqNum(34) {seq} cannot be read")]
+    Unreadable {
+        /// The number of the message.
+        seq: u64,
     },
     /// The BeginString(8) was not that of the session.
     #[error("incorrect BeginString")]
@@ -199,6 +226,10 @@ pub enum DisconnectReason {
     /// The session's hours are over, or have not begun.
     #[error("outside the session's hours")]
     OutsideSchedule,
+    /// The session's hours are over and the next ones have begun, as after a step of the clock.
+    /// Their numbers begin with 1.
+    #[error("the session's hours are over, and the next ones have begun")]
+    NextHours,
     /// A message of the session layer found no room in the store, as the counterparty does not
     /// read.
     #[error("the counterparty does not read from the connection")]

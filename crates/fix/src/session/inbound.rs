@@ -5,6 +5,7 @@ use super::event::{AppMessage, DisconnectReason, Event};
 use super::incoming_header::{self, Header, same};
 use super::now::Now;
 use super::store::MessageStore;
+use super::unreadable::{fault_of, is_marked_again};
 use super::validate::{Context, Fault, RejectReason, Validator};
 use super::{Session, State};
 use crate::codec::{
@@ -139,6 +140,15 @@ pub(super) enum SeqCheck {
     Any,
 }
 
+/// Returns an event about a message that cannot be read, as it borrows none.
+const fn without_message(event: Event<'_>) -> Option<Event<'static>> {
+    match event {
+        Event::Garbled(why) => Some(Event::Garbled(why)),
+        Event::Unreadable { seq, why } => Some(Event::Unreadable { seq, why }),
+        _ => None,
+    }
+}
+
 /// Decodes the next message. The function is not inlined, as [`Session::rehearse`] is about this
 /// very code.
 #[inline(never)]
@@ -184,10 +194,8 @@ impl<S: MessageStore> Session<S> {
                 return Step { consumed: 0, event };
             }
             // No event borrows the message, so that the next one may take its place.
-            let event = match self.process_held(now, scratch) {
-                Some(Event::Garbled(why)) => Some(Event::Garbled(why)),
-                _ => self.poll_event(),
-            };
+            let event = self.process_held(now, scratch).and_then(without_message);
+            let event = event.or_else(|| self.poll_event());
             if event.is_some() {
                 return Step { consumed: 0, event };
             }
@@ -217,7 +225,14 @@ impl<S: MessageStore> Session<S> {
                 }
                 self.garbled(now, DecodeError::Garbled(why), end)
             }
-            Next::Malformed { error, end, .. } => self.garbled(now, error, end),
+            Next::Malformed {
+                skipped,
+                error,
+                end,
+            } => {
+                let frame = bytes.get(skipped..end).unwrap_or_default();
+                self.malformed(now, frame, error, end)
+            }
         }
     }
 
@@ -248,6 +263,34 @@ impl<S: MessageStore> Session<S> {
         Step {
             consumed: end,
             event: Some(Event::Garbled(why)),
+        }
+    }
+
+    /// Handles a message whose frame is right and whose fields are broken: see
+    /// [`Session::unreadable`].
+    #[cold]
+    fn malformed(
+        &mut self,
+        now: Now,
+        frame: &[u8],
+        error: DecodeError,
+        end: usize,
+    ) -> Step<'static> {
+        if self.state == State::AwaitingLogon {
+            return self.garbled(now, error, end);
+        }
+        // One that is not the last straw is rejected for its fault.
+        let over_rate = self.is_one_too_many(now, || is_marked_again(frame));
+        if over_rate && self.end_over_rate(now) {
+            return Step {
+                consumed: end,
+                event: self.poll_event(),
+            };
+        }
+        let event = self.unreadable(now, frame, error, fault_of(frame, error));
+        Step {
+            consumed: end,
+            event: Some(event),
         }
     }
 
@@ -331,11 +374,14 @@ impl<S: MessageStore> Session<S> {
         Ok(header)
     }
 
-    /// Answers a message with a fault. A message whose fields cannot be told apart is garbled.
+    /// Answers a message with a fault.
     #[cold]
     fn faulty<'a>(&mut self, now: Now, message: &Message<'_>, fault: Fault) -> Option<Event<'a>> {
         if fault.breaks_the_frame() {
-            return Some(Event::Garbled(DecodeError::Garbled(Garbled::BrokenFields)));
+            let why = DecodeError::Garbled(Garbled::BrokenFields);
+            let is_rejected = fault.reason == RejectReason::InvalidTagNumber;
+            let fault = is_rejected.then_some(fault);
+            return Some(self.unreadable(now, message.bytes(), why, fault));
         }
         let missing = incoming_header::missing_comp_id(message);
         let fault = missing.map_or(fault, |tag| incoming_header::comp_id_fault(message, tag));
@@ -507,6 +553,7 @@ mod tests {
                 Event::RejectReceived(_) => "reject".to_owned(),
                 Event::LoggedOn { .. } => "logged on".to_owned(),
                 Event::Garbled(_) => "garbled".to_owned(),
+                Event::Unreadable { seq, .. } => format!("unreadable {seq}"),
                 other => format!("{other:?}"),
             }));
         }
@@ -524,8 +571,9 @@ mod tests {
             for (session, data) in sessions.iter_mut().zip([5011, 96, 5012]) {
                 let length = if data == 96 { 95 } else { 5010 };
                 let seq = session.store().next_target();
-                for (data, expected) in [(data, format!("app {seq}")), (5013, "garbled".to_owned())]
-                {
+                let reject = "reason: InvalidTagNumber, tag: None";
+                let reject = format!("unreadable {seq}, RejectSent {{ ref_seq: {seq}, {reject} }}");
+                for (data, expected) in [(data, format!("app {seq}")), (5013, reject)] {
                     // Behind the separator in the value there is no `=`.
                     let text = format!("{length}=3|{data}=a|b|11=1|");
                     let bytes = message("D", seq, &text);
@@ -550,6 +598,23 @@ mod tests {
                 .decode(&message("D", 5, "5010=3|5011=a|b|"))
                 .is_err()
         );
+    }
+
+    #[test]
+    fn a_number_that_is_set_may_be_that_of_a_broken_message_once_more() {
+        let (mut session, mut scratch) = (connected(&[]), Scratch::default());
+        let logon = message("A", 1, "98=0|108=30|");
+        assert_eq!(told(&mut session, &mut scratch, &logon), "logged on");
+        let broken = message("4", 2, "36=9|354=3|355=abcdef|");
+        let mut ends = |session: &mut Session<MemoryStore>| {
+            let told = told(session, &mut scratch, &broken);
+            assert!(told.starts_with("unreadable 2"), "{told}");
+            told.contains("Disconnect")
+        };
+        assert!(!ends(&mut session));
+        session.change_next_target(NOW, 2).unwrap();
+        assert!(!ends(&mut session));
+        assert!(ends(&mut session));
     }
 
     #[test]

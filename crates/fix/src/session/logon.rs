@@ -353,6 +353,11 @@ impl<S: MessageStore> Session<S> {
         match logon.next_expected {
             // By numbers that the answer resets.
             Some(_) if self.asks_in_answer(logon) => true,
+            Some(0) if self.config.next_expected => {
+                let reason = DisconnectReason::NextExpectedZero;
+                self.final_logout(now, reason.to_string().as_bytes(), reason);
+                false
+            }
             Some(received) if self.config.next_expected && received > next => {
                 let reason = DisconnectReason::NextExpectedTooHigh { next, received };
                 self.final_logout(now, reason.to_string().as_bytes(), reason);

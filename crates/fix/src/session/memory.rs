@@ -24,6 +24,8 @@ pub struct MemoryStore {
     touched: usize,
     limits: MemoryLimits,
     retain_from: Option<u64>,
+    /// The number of the last application message that made room.
+    dropped: u64,
 }
 
 /// The limits of a [`MemoryStore`], all of which apply.
@@ -84,6 +86,7 @@ impl MemoryStore {
             touched: 0,
             limits,
             retain_from: None,
+            dropped: 0,
         };
         let share = limits.messages as u128 * ready as u128 / limits.bytes.max(1) as u128;
         store.touch(share as usize);
@@ -149,9 +152,16 @@ impl MemoryStore {
             if !self.may_evict(oldest) {
                 return false;
             }
-            self.index.pop_front();
+            self.drop_oldest();
         }
         true
+    }
+
+    fn drop_oldest(&mut self) {
+        let oldest = self.index.pop_front();
+        if let Some(oldest) = oldest.filter(|slot| slot.kind == Kind::App) {
+            self.dropped = oldest.seq;
+        }
     }
 
     fn keep_from(&self) -> u64 {
@@ -179,9 +189,9 @@ impl MemoryStore {
     fn keep(&mut self, range: Range<u64>, kind: Kind) -> Result<(), StoreError> {
         if self.index.len() >= self.limits.messages {
             match self.index.front() {
-                Some(oldest) if self.may_evict(oldest) => self.index.pop_front(),
+                Some(oldest) if self.may_evict(oldest) => self.drop_oldest(),
                 _ => return Err(StoreError::Full),
-            };
+            }
         }
         let len = (range.end - range.start) as u32;
         self.index.push_back(Slot {
@@ -214,6 +224,7 @@ impl MessageStore for MemoryStore {
         self.index
             .truncate(self.index.partition_point(|slot| slot.seq < seq));
         self.numbers.sender = seq;
+        self.dropped = self.dropped.min(seq.saturating_sub(1));
         Ok(())
     }
 
@@ -233,6 +244,7 @@ impl MessageStore for MemoryStore {
         };
         self.index.clear();
         self.retain_from = None;
+        self.dropped = 0;
         Ok(())
     }
 
@@ -280,6 +292,10 @@ impl MessageStore for MemoryStore {
     #[inline]
     fn keeps(&self) -> bool {
         self.limits.messages > 0
+    }
+
+    fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     fn search_from(&self, seq: u64) -> Search<'_> {
@@ -394,6 +410,36 @@ mod tests {
         kind: Kind::Admin,
         transmit: false,
     };
+
+    #[test]
+    fn the_last_application_message_that_made_room_is_known() {
+        let mut store = MemoryStore::new(Limits {
+            messages: 2,
+            bytes: 1 << 20,
+        });
+        for entry in [ADMIN, APP, APP, LATER, APP] {
+            put(&mut store, b"x", entry).unwrap();
+            store.drop_unsent();
+        }
+        // 4 and 5 are kept.
+        assert_eq!((store.dropped(), store.len()), (3, 2));
+        put(&mut store, b"x", APP).unwrap();
+        assert_eq!(store.dropped(), 3, "4 is none");
+        store.set_next_sender(3).unwrap();
+        assert_eq!(store.dropped(), 2);
+        store.reset(UtcTimestamp::from_nanos(0)).unwrap();
+        assert_eq!(store.dropped(), 0);
+        // By their bytes.
+        let mut store = MemoryStore::new(Limits {
+            messages: 1000,
+            bytes: 1 << 16,
+        });
+        while store.first_from(1).is_none_or(|first| first.seq == 1) {
+            put(&mut store, &[b'x'; 5000], APP).unwrap();
+            store.drop_unsent();
+        }
+        assert_eq!(store.dropped(), store.first_from(1).unwrap().seq - 1);
+    }
 
     #[test]
     fn transmits_in_order_and_finds_what_it_keeps() {

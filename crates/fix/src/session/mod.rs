@@ -75,6 +75,7 @@ mod route;
 mod schedule;
 mod store;
 mod timers;
+mod unreadable;
 mod unsent;
 mod validate;
 
@@ -193,6 +194,8 @@ pub struct Session<S> {
     receive_window: Option<RateWindow>,
     /// How long the bytes at hand may have been left unread, in nanoseconds.
     unread_for: u64,
+    /// The number of the last message with a broken field that has not used it up; 0 for none.
+    unreadable: u64,
 }
 
 impl<S: MessageStore> Session<S> {
@@ -250,6 +253,7 @@ impl<S: MessageStore> Session<S> {
             answers: Answers::default(),
             turned_away: Answers::default(),
             unread_for: 0,
+            unreadable: 0,
         }
     }
 

@@ -202,9 +202,15 @@ impl<S: MessageStore> Session<S> {
     /// gap were requested, and do not count.
     #[inline]
     pub(super) fn is_over_rate(&mut self, now: Now, message: &Message<'_>) -> bool {
+        self.is_one_too_many(now, || is_poss_dup(message))
+    }
+
+    /// Counts a message, unless it was asked for again, and returns whether it exceeds the rate.
+    #[inline]
+    pub(super) fn is_one_too_many(&mut self, now: Now, again: impl FnOnce() -> bool) -> bool {
         match &mut self.receive_window {
             None => false,
-            Some(_) if self.gap.is_some() && is_poss_dup(message) => false,
+            Some(_) if self.gap.is_some() && again() => false,
             Some(window) => !window.admits(now.mono),
         }
     }

@@ -125,6 +125,10 @@ impl<S: MessageStore> Session<S> {
     /// Sends `begin..=end` again, together with what a resend under way has not sent yet.
     pub(super) fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
         let next = self.store.next_sender();
+        let lost = self.store.dropped().min(end);
+        if begin <= lost {
+            self.notice(Event::NoLongerKept { begin, end: lost });
+        }
         let is_running = self.replay.is_some();
         let mut replay = match self.replay.take() {
             Some(mut running) => {

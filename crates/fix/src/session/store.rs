@@ -98,6 +98,13 @@ pub trait MessageStore {
         true
     }
 
+    /// Returns the highest number of an application message that was kept and has made room for
+    /// newer ones, or 0 if there is none: those up to it cannot be sent again. A store that keeps
+    /// no messages drops none.
+    fn dropped(&self) -> u64 {
+        0
+    }
+
     /// Finds the kept message with the lowest number that is not below `seq`.
     ///
     /// One call takes time logarithmic in the size of the store. Among many numbers without a kept

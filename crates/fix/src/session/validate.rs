@@ -54,9 +54,9 @@ impl Fault {
         }
     }
 
-    /// Returns whether the message is garbled, because it cannot be told which message it is: a tag
-    /// is no number, BeginString(8), BodyLength(9) or CheckSum(10) is repeated, or MsgSeqNum(34) is
-    /// no number. Such a message is not answered and uses up no number.
+    /// Returns whether a field is broken, so that the fields cannot be told apart for certain: a
+    /// tag is no number, BeginString(8), BodyLength(9) or CheckSum(10) is repeated, or
+    /// MsgSeqNum(34) is no number. Only the first of these is answered: see `Session::unreadable`.
     pub(super) fn breaks_the_frame(&self) -> bool {
         match self.reason {
             RejectReason::DataFormat | RejectReason::TagWithoutValue => self.tag == Some(34),

@@ -136,7 +136,11 @@ impl<S: MessageStore> One<S> {
                 Some(Event::RejectSent {
                     ref_seq, reason, ..
                 }) => {
-                    let expected = [RejectReason::Other, RejectReason::RequiredTagMissing];
+                    let expected = [
+                        RejectReason::Other,
+                        RejectReason::RequiredTagMissing,
+                        RejectReason::DataFormat,
+                    ];
                     assert!(expected.contains(&reason));
                     events.push(format!("rejected {ref_seq}"));
                 }
@@ -540,6 +544,30 @@ fn what_was_asked_for_again_does_not_count() {
         1
     );
     assert!(!one.session.is_connected());
+}
+
+#[test]
+fn messages_with_a_broken_field_count_unless_they_were_asked_for_again() {
+    let config = receiving(Version::Fix44, OverRate::Disconnect);
+    let mut one = One::new(config.clone(), MemoryStore::default());
+    let broken = "354=3|355=abcdef|";
+    for seq in 2..5 {
+        assert_eq!(one.receive("D", broken), [format!("rejected {seq}")]);
+    }
+    let text = "more than 3 messages in 1000 ms";
+    assert_eq!(one.receive("D", broken), [text]);
+
+    let mut one = One::new(config, MemoryStore::default());
+    one.next = 12;
+    one.receive("D", "11=late|");
+    let again = format!("43=Y|122=20261120-10:00:00|{broken}");
+    let mut had = Vec::new();
+    for seq in 2..12 {
+        had.extend(one.receive_as("D", seq, &again));
+    }
+    let mut expected: Vec<_> = (2..12).map(|seq| format!("rejected {seq}")).collect();
+    expected.push("app 12".to_owned());
+    assert_eq!(had, expected);
 }
 
 /// Sends `each` messages a millisecond until the session ends, for at most `seconds`. Returns the

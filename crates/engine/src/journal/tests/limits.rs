@@ -108,6 +108,106 @@ fn beyond_the_limit_the_oldest_segment_is_dropped_unless_it_is_needed() {
     assert_eq!(kept(&folder.open(options)).len() as u64, next - first);
 }
 
+/// Returns a journal that has dropped its first segment; `entry` is the kind of its messages but
+/// the fifth, which is an application message.
+fn dropped(folder: &Folder, entry: Entry) -> Journal {
+    let mut journal = folder.open(two_of(small()));
+    while journal.current.header.number < 3 {
+        let seq = journal.next_sender();
+        let entry = if seq == 5 { APP } else { entry };
+        put(&mut journal, &message(seq), entry).unwrap();
+        journal.drop_unsent();
+    }
+    journal
+}
+
+#[test]
+fn the_last_application_message_dropped_is_known_also_to_another_process() {
+    let folder = Folder::new();
+    let journal = dropped(&folder, APP);
+    let last = journal.first_from(0).unwrap().seq - 1;
+    assert_eq!(journal.dropped(), last);
+    drop(journal);
+    let mut journal = folder.open(two_of(small()));
+    assert_eq!(journal.dropped(), last);
+    // What is taken back is not missed.
+    journal.set_next_sender(last - 3).unwrap();
+    assert_eq!(journal.dropped(), last - 4);
+    journal.reset(NOW).unwrap();
+    assert_eq!(journal.dropped(), 0);
+    drop(journal);
+    assert_eq!(folder.open(two_of(small())).dropped(), 0);
+    // Messages of the session layer are not sent again.
+    let folder = Folder::new();
+    let journal = dropped(&folder, ADMIN);
+    assert_eq!(journal.dropped(), 5);
+}
+
+#[test]
+fn a_store_of_an_earlier_version_may_have_dropped_any_message_in_front_of_the_first() {
+    let folder = Folder::new();
+    let journal = dropped(&folder, APP);
+    let first = journal.first_from(0).unwrap().seq;
+    let newest = journal.current.path.clone();
+    drop(journal);
+    let mut image = std::fs::read(&newest).unwrap();
+    image[layout::DROPPED_CELL..layout::DROPPED_CELL + 128].fill(0);
+    std::fs::write(&newest, image).unwrap();
+    assert_eq!(folder.open(two_of(small())).dropped(), first - 1);
+}
+
+#[test]
+fn what_was_taken_back_is_not_taken_for_dropped_in_a_store_of_an_earlier_version() {
+    let folder = Folder::new();
+    let mut journal = dropped(&folder, APP);
+    let lowest = journal.first_from(0).unwrap().seq - 3;
+    journal.set_next_sender(lowest).unwrap();
+    assert!(journal.sealed[0].header.first_sender > lowest);
+    let newest = journal.current.path.clone();
+    drop(journal);
+    let mut image = std::fs::read(&newest).unwrap();
+    image[layout::DROPPED_CELL..layout::DROPPED_CELL + 128].fill(0);
+    std::fs::write(&newest, image).unwrap();
+    assert_eq!(folder.open(two_of(small())).dropped(), lowest - 1);
+}
+
+#[test]
+fn a_repair_keeps_the_note_of_the_last_application_message_dropped() {
+    let folder = Folder::new();
+    let journal = dropped(&folder, ADMIN);
+    let mut oldest = journal.sealed[0].path.clone();
+    drop(journal);
+    // The first file of a repaired journal begins with 1, although messages were dropped.
+    for _ in 0..2 {
+        let mut image = std::fs::read(&oldest).unwrap();
+        image[layout::HEADER_LEN + 8 * layout::ENTRY_LEN + 29] ^= 1;
+        std::fs::write(&oldest, image).unwrap();
+        let Outcome::Rebuilt { backup, .. } = repair(&folder.0, false).unwrap() else {
+            panic!("it is damaged");
+        };
+        let _backup = Folder(backup.unwrap());
+        for _ in 0..2 {
+            assert_eq!(folder.open(small()).dropped(), 5);
+        }
+        oldest = folder::segment_path(&folder.0, 1);
+    }
+}
+
+#[test]
+fn a_reset_waits_for_the_disk_before_it_removes_files_if_the_store_does() {
+    for (durability, waits) in [(Durability::Every, true), (Durability::None, false)] {
+        let folder = Folder::new();
+        let options = Options {
+            durability,
+            ..small()
+        };
+        let mut journal = written(&folder, options, 1, |_| {});
+        journal.reset(NOW).unwrap();
+        assert_eq!(!journal.dirty, waits);
+        assert!(folder.files().is_empty(), "the one before is removed");
+    }
+}
+
 #[test]
 fn a_segment_that_waits_for_transmission_is_not_dropped() {
     let folder = Folder::new();

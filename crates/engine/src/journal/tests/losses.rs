@@ -1,7 +1,10 @@
 //! Files that were cut short, emptied or removed from outside: the loss is reported, and the
 //! journal is opened only if it is accepted.
 
-use super::super::layout::{ENTRY_LEN, HEADER_LEN, Header};
+use super::super::layout::{
+    BOOT_CELL, DURABILITY_CELL, ENTRY_LEN, HEADER_LEN, Header, NOTES_CELL, OLDEST_CELL,
+    durability_code, rewrite_cell, write_cell,
+};
 use super::*;
 
 /// Writes two segments, the second one half full, and optionally one in advance. Returns the number
@@ -143,6 +146,155 @@ fn a_newest_file_that_is_gone_is_missed() {
         matches!(planned, Outcome::Rebuilt { kept, unreadable: 1, .. } if kept == first),
         "{planned:?}"
     );
+}
+
+#[test]
+fn an_oldest_file_that_is_gone_is_missed() {
+    let (folder, first, next) = written(false);
+    std::fs::remove_file(folder::segment_path(&folder.0, 1)).unwrap();
+    let loss = lost(&folder);
+    assert_eq!(loss.path, folder::segment_path(&folder.0, 1));
+    let told = format!(
+        "is missing: all records in front of MsgSeqNum {}",
+        first + 1
+    );
+    assert!(loss.to_string().contains(&told), "{loss}");
+    let damages = Snapshot::take(&folder.0).unwrap().damages();
+    assert_eq!(damages.len(), 1, "{damages:?}");
+    assert_eq!(damages[0].defect, Defect::FileMissing(1));
+    let planned = repair(&folder.0, true).unwrap();
+    assert!(
+        matches!(
+            planned,
+            Outcome::Rebuilt {
+                lost: 0,
+                unreadable: 1,
+                ..
+            }
+        ),
+        "{planned:?}"
+    );
+    let (journal, recovery) = accepted(&folder);
+    assert_eq!((journal.next_sender(), journal.next_target()), (next, 77));
+    assert_eq!(kept(&journal).len() as u64, next - 1 - first);
+    assert_eq!(journal.dropped(), first);
+    drop(journal);
+    let _backup = Folder(recovery.backup.unwrap());
+    let (journal, recovery) = accepted(&folder);
+    assert!(recovery.is_unremarkable(), "{recovery}");
+    assert_eq!(journal.dropped(), first);
+}
+
+#[test]
+fn a_kill_between_the_note_of_a_drop_and_the_drop_leaves_a_file_too_many() {
+    let folder = Folder::new();
+    let options = two_of(small());
+    let path = |number| folder::segment_path(&folder.0, number);
+    let mut journal = folder.open(options);
+    let (mut second, mut seq) = (Vec::new(), 1);
+    while journal.current.header.number < 4 {
+        if journal.current.header.number == 3 && second.is_empty() {
+            second = std::fs::read(path(2)).unwrap();
+        }
+        put(&mut journal, &message(seq), APP).unwrap();
+        journal.drop_unsent();
+        seq += 1;
+    }
+    drop(journal);
+    assert!(!path(1).exists() && !path(2).exists() && path(3).exists());
+    let damages = || Snapshot::take(&folder.0).unwrap().damages();
+    assert_eq!(damages(), []);
+    let first_of = |image: &[u8]| Header::read(image).unwrap().0.first_sender;
+    assert!(kept(&folder.open(options))[0].0 > first_of(&second));
+    std::fs::write(path(2), &second).unwrap();
+    assert_eq!(damages(), []);
+    let journal = folder.open(options);
+    assert_eq!(kept(&journal)[0].0, first_of(&second));
+    assert_eq!(journal.next_sender(), seq);
+}
+
+/// The note of the oldest file is not certain in these, so that a missing one is no loss.
+#[test]
+fn stores_of_earlier_versions_and_after_a_crash_of_the_machine_open_without_their_oldest_file() {
+    let notes: [fn(&mut [u8]); 3] = [
+        |image| image[OLDEST_CELL..OLDEST_CELL + 128].fill(0),
+        |image| write_cell(image, BOOT_CELL, 9, 12345),
+        // An earlier version has opened the store, and dropped the file.
+        |image| rewrite_cell(image, DURABILITY_CELL, durability_code(Durability::None)),
+    ];
+    for note in notes {
+        let (folder, first, next) = written(false);
+        let newest = folder::segment_path(&folder.0, 2);
+        let mut image = std::fs::read(&newest).unwrap();
+        note(&mut image);
+        std::fs::write(&newest, image).unwrap();
+        std::fs::remove_file(folder::segment_path(&folder.0, 1)).unwrap();
+        assert_eq!(Snapshot::take(&folder.0).unwrap().damages(), []);
+        let mut journal = folder.open(small());
+        assert_eq!(kept(&journal).len() as u64, next - 1 - first);
+        assert_eq!(journal.dropped(), first);
+        // From now on the oldest one is known.
+        while journal.sealed.is_empty() {
+            let seq = journal.next_sender();
+            put(&mut journal, &message(seq), APP).unwrap();
+        }
+        drop(journal);
+        std::fs::remove_file(newest).unwrap();
+        lost(&folder);
+    }
+}
+
+/// Under [`Durability::Every`] the note is on the disk before a file is removed.
+#[test]
+fn an_oldest_file_is_missed_after_a_crash_of_the_machine_if_the_store_waits_for_the_disk() {
+    let (folder, ..) = written(false);
+    let newest = folder::segment_path(&folder.0, 2);
+    let mut image = std::fs::read(&newest).unwrap();
+    write_cell(&mut image, BOOT_CELL, 9, 12345);
+    let every = durability_code(Durability::Every);
+    write_cell(&mut image, DURABILITY_CELL, 9, every);
+    write_cell(&mut image, NOTES_CELL, 9, 9);
+    std::fs::write(&newest, image).unwrap();
+    std::fs::remove_file(folder::segment_path(&folder.0, 1)).unwrap();
+    lost(&folder);
+}
+
+#[test]
+fn files_dropped_by_a_reset_are_not_missed() {
+    let folder = Folder::new();
+    let mut journal = folder.open(small());
+    while journal.sealed.is_empty() {
+        let seq = journal.next_sender();
+        put(&mut journal, &message(seq), APP).unwrap();
+    }
+    // What waits for transmission keeps its segment in memory, but not its file.
+    journal.reset(NOW).unwrap();
+    assert!(!journal.sealed.is_empty() && folder.files().is_empty());
+    for _ in 0..2 {
+        let number = journal.current.header.number;
+        while journal.current.header.number == number {
+            let seq = journal.next_sender();
+            put(&mut journal, &message(seq), APP).unwrap();
+            journal.drop_unsent();
+        }
+        drop(journal);
+        assert_eq!(Snapshot::take(&folder.0).unwrap().damages(), []);
+        journal = folder.open(two_of(small()));
+    }
+}
+
+#[test]
+fn a_spare_file_that_is_cut_short_is_no_loss() {
+    for len in [1, 100, HEADER_LEN, HEADER_LEN + ENTRY_LEN, 50_000] {
+        let (folder, _, next) = written(true);
+        let spare = folder::segment_path(&folder.0, 3);
+        let mut image = vec![0; len];
+        // As it is made.
+        write_cell(&mut image, BOOT_CELL, 1, 12345);
+        std::fs::write(&spare, image).unwrap();
+        assert_eq!(Snapshot::take(&folder.0).unwrap().damages(), [], "{len}");
+        assert_eq!(folder.open(small()).next_sender(), next, "{len}");
+    }
 }
 
 #[test]

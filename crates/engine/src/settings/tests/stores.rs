@@ -82,3 +82,30 @@ fn a_session_that_keeps_both_directions_has_two_journals_open() {
     let template = "KeepReceived=Y\nAcceptorTemplate=Y\nMaxDynamicSessions=5\n";
     assert_eq!(descriptors(template), one - 4 + 5 * 7);
 }
+
+#[test]
+fn variables_in_paths_are_refused() {
+    for line in [
+        "FileStorePath=${user.home}/store",
+        "filelogpath=log/${DATE}",
+        "DataDictionary=${dictionaries}",
+        "AppDataDictionary.FIX.4.4=a${b}c",
+        "ServerCertificateFile=${cert}",
+    ] {
+        let told = fault(&format!("BeginString=FIX.4.4\n{line}\n"));
+        let expected =
+            format!("line 8: {line}: ${{…}} is not replaced here: write the path itself");
+        assert_eq!(told, expected);
+    }
+    // Also for all sessions, and not in other values.
+    let text = format!("{ACCEPTOR}FileStorePath=${{x}}\n[SESSION]\nBeginString=FIX.4.4\n");
+    let told = Settings::parse(&text).unwrap_err().to_string();
+    assert!(told.starts_with("line 6: FileStorePath=${x}: "), "{told}");
+    for line in [
+        "Username=a\nPassword=${b}",
+        "FileStorePath=a$b{c}",
+        "FileStorePath=${a",
+    ] {
+        session("FIX.4.4", &format!("{line}\n"));
+    }
+}

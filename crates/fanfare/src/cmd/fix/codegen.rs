@@ -2,9 +2,10 @@
 
 use super::cat::read_dictionary;
 use crate::cmd::fast::{cannot_write, create};
+use crate::print::note;
 use anyhow::{Context, Result, bail};
 use fanfare_fix::codegen;
-use fanfare_fix::dict::{Dictionary, Version};
+use fanfare_fix::dict::{Dictionary, Version, check_xml};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -78,6 +79,9 @@ fn load(name: &str) -> Result<Arc<Dictionary>> {
     }
     let text = read_dictionary(Path::new(name))?;
     let dictionary = Dictionary::from_xml(&text).with_context(|| name.to_owned())?;
+    for twice in check_xml(&text).with_context(|| name.to_owned())? {
+        note!("{name}: {twice}: the first counts");
+    }
     Ok(Arc::new(dictionary))
 }
 

@@ -150,6 +150,8 @@ impl Handler for Application {
     fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
         match event {
             Event::Garbled(why) => logs::garbled(peer.id(), why),
+            Event::Unreadable { seq, why } => logs::unreadable(peer.id(), *seq, why),
+            Event::NoLongerKept { begin, end } => logs::no_longer_kept(peer.id(), *begin, *end),
             Event::WaitingDiscarded { messages } => logs::discarded(peer.id(), *messages),
             _ => {}
         }

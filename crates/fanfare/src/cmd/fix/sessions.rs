@@ -38,6 +38,9 @@ pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
     for remark in &settings.remarks {
         tracing::warn!(target: "program", "{name}: {remark}");
     }
+    if let Some(zone) = &settings.local_zone {
+        tracing::info!(target: "program", "{name}: UseLocalTime: this machine's zone is {zone}");
+    }
     let kind = match role {
         Role::Acceptor => "acceptor",
         Role::Initiator => "initiator",

@@ -2,11 +2,13 @@
 
 use crate::plural::counted;
 use crate::print::say;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use fanfare_engine::clock::Clock;
 use fanfare_engine::journal::{QuickFixStore, folder_for, import};
-use fanfare_fix::session::{SessionId, Version};
+use fanfare_fix::codec::{Decoder, Message};
+use fanfare_fix::session::{SessionId, SubIds, Version};
+use fanfare_fix::{msg_type, tag};
 use fanfare_wire::UtcTimestamp;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -45,7 +47,8 @@ pub(crate) struct Args {
 const HELP: &str = "\
 The command reads the file stores of QuickFIX (C++) and QuickFIX/J: messages, numbers and the time \
 of creation. The engine must not run; its files are not changed. Passwords are masked. An \
-incomplete message is counted, and a resend has a gap fill in its place.";
+incomplete message is counted, and a resend has a gap fill in its place. Files whose first message \
+is of another session than their name, or than --session, are not imported.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let prefix = without_suffix(&args.from);
@@ -60,6 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             )
         })?,
     };
+    check_session(&mut store, &prefix, &session, args.session.is_some())?;
     let created = store.created().map(|text| {
         UtcTimestamp::parse(text.as_bytes()).with_context(|| {
             format!(
@@ -111,6 +115,74 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         say!("  {lost} incomplete: a resend has a gap fill in their place");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The messages in which the IDs of the session are searched.
+const LOOKED_AT: usize = 1_000;
+
+/// Checks that the first message of the store is of this session. The files' name may be read in
+/// several ways: QuickFIX/J joins a CompID and its SubID with `_`.
+fn check_session(
+    store: &mut QuickFixStore,
+    prefix: &Path,
+    session: &SessionId,
+    is_given: bool,
+) -> Result<()> {
+    let numbers: Vec<u64> = store.messages().take(LOOKED_AT).collect();
+    let (mut decoder, mut bytes) = (Decoder::new(), Vec::new());
+    for seq in numbers {
+        if !store.read(seq, &mut bytes)? {
+            continue;
+        }
+        let Ok(message) = decoder.decode(&bytes) else {
+            continue;
+        };
+        let Some(found) = session_of(&message, session) else {
+            let version = message.begin_string().escape_ascii();
+            bail!(
+                "{}: its messages have BeginString(8) {version}",
+                prefix.display()
+            );
+        };
+        // The application may set the SubIDs of a message, and a name that is given need not have
+        // those of a Logon.
+        let may_have_more = is_given || message.msg_type() != msg_type::LOGON;
+        if found == *session || may_have_more && is_within(session, &found) {
+            return Ok(());
+        }
+        bail!(
+            "{}: its messages are of session {found}, not of {session}: import them with \
+             --session '{found}'",
+            prefix.display()
+        );
+    }
+    Ok(())
+}
+
+/// Returns the session that a message of our side names, with the qualifier of `session`.
+fn session_of(message: &Message<'_>, session: &SessionId) -> Option<SessionId> {
+    let id = |tag| String::from_utf8_lossy(message.get(tag).unwrap_or_default());
+    let version = Version::parse(message.begin_string())?;
+    let (sender, target) = (id(tag::SENDER_COMP_ID), id(tag::TARGET_COMP_ID));
+    let qualifier = session.sub.as_ref().map(|sub| sub.qualifier.clone());
+    Some(
+        SessionId::new(version, &sender, &target).with_sub_ids(SubIds {
+            sender: id(tag::SENDER_SUB_ID).into(),
+            sender_location: id(tag::SENDER_LOCATION_ID).into(),
+            target: id(tag::TARGET_SUB_ID).into(),
+            target_location: id(tag::TARGET_LOCATION_ID).into(),
+            qualifier: qualifier.unwrap_or_default(),
+        }),
+    )
+}
+
+/// Returns whether all IDs that `session` names are those of `found`.
+fn is_within(session: &SessionId, found: &SessionId) -> bool {
+    let comp_ids = |id: &SessionId| (id.version, id.sender.clone(), id.target.clone());
+    let none = SubIds::default();
+    let (own, theirs) = (session.sub.as_deref(), found.sub.as_deref());
+    let named = own.unwrap_or(&none).found_in(theirs.unwrap_or(&none));
+    comp_ids(session) == comp_ids(found) && named.is_some()
 }
 
 fn without_suffix(path: &Path) -> PathBuf {

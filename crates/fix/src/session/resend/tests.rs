@@ -458,3 +458,78 @@ fn a_gap_fill_of_a_store_that_keeps_nothing_does_not_wait() {
     let place = |text: &str| out.find(text).unwrap();
     assert!(place("35=B|34=11|") < place("|36=12|123=Y|"), "{out}");
 }
+
+/// Returns what the session tells of a ResendRequest(2) for these numbers.
+fn no_longer_kept(session: &mut Session<MemoryStore>, seq: u64, asked: &str) -> Vec<(u64, u64)> {
+    let version = session.config().id.version;
+    let request = incoming(version, now(5), &format!("35=2|34={seq}|{asked}"));
+    let (mut scratch, mut told) = (Scratch::default(), Vec::new());
+    let step = session.handle_bytes(now(5), &mut scratch, &request);
+    let events = std::iter::from_fn(|| session.poll_event());
+    for event in step.event.into_iter().chain(events) {
+        if let Event::NoLongerKept { begin, end } = event {
+            told.push((begin, end));
+        }
+    }
+    drain(session, now(5));
+    told
+}
+
+#[test]
+fn application_messages_that_made_room_for_others_are_told_once_a_resend() {
+    let limits = MemoryLimits {
+        messages: 3,
+        bytes: 1 << 20,
+        ready: 0,
+    };
+    let version = Version::Fix44;
+    let mut session = session_of(MemoryStore::new(limits), version, |_| {});
+    // Of 2 to 7 the last three are kept; 8 is a Heartbeat(0).
+    for _ in 2..=7 {
+        session
+            .send(now(1), b"B", |body| {
+                body.str(58, "x");
+            })
+            .unwrap();
+    }
+    hear(
+        &mut session,
+        now(1),
+        &incoming(version, now(1), "35=1|34=2|112=x"),
+    );
+    drain(&mut session, now(1));
+    assert_eq!(session.store().next_sender(), 9);
+    assert_eq!(no_longer_kept(&mut session, 3, "7=1|16=0"), [(1, 4)]);
+    assert_eq!(no_longer_kept(&mut session, 4, "7=3|16=3"), [(3, 3)]);
+    assert_eq!(no_longer_kept(&mut session, 5, "7=5|16=0"), []);
+    // Without a store it is what the configuration asks for.
+    let mut session = session_of(MemoryStore::without_resends(1 << 18), version, |_| {});
+    session
+        .send(now(1), b"B", |body| {
+            body.str(58, "x");
+        })
+        .unwrap();
+    assert_eq!(no_longer_kept(&mut session, 2, "7=1|16=0"), []);
+}
+
+#[test]
+fn messages_of_the_session_layer_that_are_no_longer_kept_are_not_told() {
+    let limits = MemoryLimits {
+        messages: 1,
+        bytes: 1 << 20,
+        ready: 0,
+    };
+    let version = Version::Fix44;
+    let mut session = session_of(MemoryStore::new(limits), version, |_| {});
+    for seq in 2..=4 {
+        let test = format!("35=1|34={seq}|112=x");
+        hear(&mut session, now(1), &incoming(version, now(1), &test));
+    }
+    session
+        .send(now(1), b"B", |body| {
+            body.str(58, "x");
+        })
+        .unwrap();
+    drain(&mut session, now(1));
+    assert_eq!(no_longer_kept(&mut session, 5, "7=1|16=0"), []);
+}

@@ -49,6 +49,8 @@ pub(super) struct Application {
     counts: Counts,
     /// Why the last connection ended, or was not made.
     trouble: String,
+    /// The first messages that the counterparty requested again and the store no longer has.
+    not_kept: Option<String>,
     failure: Option<anyhow::Error>,
 }
 
@@ -98,6 +100,7 @@ impl Application {
             busy_at: None,
             counts: Counts::default(),
             trouble: String::new(),
+            not_kept: None,
             failure: None,
         }
     }
@@ -130,7 +133,7 @@ impl Application {
     /// Ends the run and prints its totals.
     ///
     /// # Errors
-    /// The first failure, or messages that were not sent.
+    /// The first failure, or messages that were not sent, or not sent again.
     pub(super) fn finish(&mut self) -> Result<()> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
@@ -151,8 +154,11 @@ impl Application {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
-        match &self.next {
-            Some(next) => Err(anyhow!("stopped before line {} was sent", next.line)),
+        if let Some(next) = &self.next {
+            return Err(anyhow!("stopped before line {} was sent", next.line));
+        }
+        match self.not_kept.take() {
+            Some(what) => Err(anyhow!("not sent again: {what}")),
             None => Ok(()),
         }
     }
@@ -353,6 +359,12 @@ impl Handler for Application {
             }
             Event::LogoutReceived(message) if message.position(58).is_some() => self.print(message),
             Event::Garbled(why) => logs::garbled(peer.id(), why),
+            Event::Unreadable { seq, why } => logs::unreadable(peer.id(), *seq, why),
+            Event::NoLongerKept { begin, end } => {
+                logs::no_longer_kept(peer.id(), *begin, *end);
+                let what = format!("{}: {}", peer.id(), logs::not_kept(*begin, *end));
+                self.not_kept.get_or_insert(what);
+            }
             Event::WaitingDiscarded { messages } => logs::discarded(peer.id(), *messages),
             _ => {}
         }

@@ -82,8 +82,9 @@ first.
 Received messages are printed as by `fanfare fix cat`: application messages, Rejects, and Logouts \
 with a Text. After a refused or broken connection, the session connects to the next of \
 SocketConnectHost, SocketConnectHost1, … after ReconnectInterval. The exit status is 1 if a \
-message was not sent. SIGHUP opens the message log at its path again and reads the certificate \
-files again, for new connections.
+message was not sent, or was requested again and the session's store no longer has it. SIGHUP \
+opens the message log at its path again and reads the certificate files again, for new \
+connections.
 
 Settings of an initiator: BeginString, SenderCompID, TargetCompID, HeartBtInt, SocketConnectHost \
 and -Port (followed by 1, 2, … for failover), ReconnectInterval, Username, Password, \

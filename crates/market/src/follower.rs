@@ -12,6 +12,7 @@ use crate::fragments::{FragmentStats, Fragments};
 use crate::instruments::Instruments;
 use crate::mapping::{Counts, FastMapper, FixMapper};
 use crate::market::Market;
+use crate::picture_fault::PictureFault;
 use crate::relay::Steps;
 use fanfare_fast::Record;
 use fanfare_feed::channel;
@@ -150,6 +151,17 @@ impl Follower {
         pictures.fold(course.fragments.stats(), FragmentStats::plus)
     }
 
+    /// Takes the first fault of a snapshot since the last call, for which a snapshot was not read.
+    /// Values that cannot be represented are among the faults of the mapping.
+    pub fn take_picture_fault(&mut self) -> Option<PictureFault> {
+        self.course.take_picture_fault()
+    }
+
+    /// Formats a fault of a snapshot, with the name of its instrument.
+    pub fn describe_picture(&self, fault: &PictureFault) -> String {
+        fault.describe(&self.table)
+    }
+
     /// Returns the counters of the replay, if there is one.
     pub fn replay_stats(&self) -> Option<ReplayStats> {
         self.course.replay.as_ref().map(Replay::stats)
@@ -219,7 +231,8 @@ impl Follower {
     }
 
     /// Returns the messages to request from the replay: numbers of the channel, their low 32 bits.
-    /// Returns `None` if none are needed, or without a replay.
+    /// Returns `None` if none are needed, or without a replay. Each request that is returned counts
+    /// as an attempt.
     pub fn poll_request(&mut self, now: u64) -> Option<Range<u32>> {
         self.course.poll_request(now)
     }
@@ -288,7 +301,7 @@ impl Follower {
         self.course.replay_done();
     }
 
-    /// Records that the replay refused the request, or cannot be reached.
+    /// Records that the replay refused the request, does not answer, or cannot be reached.
     pub fn replay_refused(&mut self, now: u64) {
         if let Some(replay) = &mut self.course.replay {
             replay.refused(now);

@@ -10,8 +10,9 @@
 //! consecutive messages. If nothing marks the first one, it is the message after the end of another
 //! snapshot, even if a SequenceReset(4) stands between them.
 
-use crate::event::{Event, Flags};
+use crate::event::{Event, Flags, InstrumentId};
 use crate::mapping::{Does, Fragment, Outcome, Picture};
+use crate::picture_fault::{PictureFault, PictureWhy};
 use std::collections::HashMap;
 
 /// The limits on incomplete snapshots.
@@ -120,6 +121,8 @@ pub struct Fragments {
     /// Whether the previous message left no snapshot incomplete.
     is_between: bool,
     stats: FragmentStats,
+    /// The first fault since the last call of [`Self::take_fault`].
+    fault: Option<PictureFault>,
 }
 
 impl Fragments {
@@ -136,6 +139,11 @@ impl Fragments {
         self.stats
     }
 
+    /// Takes the first fault since the last call.
+    pub(crate) const fn take_fault(&mut self) -> Option<PictureFault> {
+        self.fault.take()
+    }
+
     /// Processes a message of the channel, in order, after arbitration of its lines. Returns its
     /// events, or those of the snapshot that it completes. Returns `None` if it has a part of a
     /// snapshot that is not complete yet, or never will be.
@@ -146,13 +154,13 @@ impl Fragments {
             return Some(Whole { events, number });
         };
         if !self.is_next(number) {
-            self.lose();
+            self.lose(PictureWhy::Gap);
         }
         let was_between = self.is_between;
         self.last = number;
         self.is_between = picture.fragment.is_none_or(|fragment| fragment.is_last);
         let Some(fragment) = picture.fragment else {
-            self.discard(picture.instrument.0);
+            self.discard(picture.instrument.0, PictureWhy::Unfinished);
             return Some(Whole { events, number });
         };
         self.stats.fragments += 1;
@@ -162,7 +170,7 @@ impl Fragments {
             (None, None) => was_between,
         };
         if begins {
-            self.discard(picture.instrument.0);
+            self.discard(picture.instrument.0, PictureWhy::Unfinished);
             if fragment.is_last {
                 return Some(Whole { events, number });
             }
@@ -176,9 +184,9 @@ impl Fragments {
     /// later fragment of the same moment may belong to another snapshot, which is divided
     /// differently.
     #[cold]
-    pub(crate) fn lose(&mut self) {
+    pub(crate) fn lose(&mut self, why: PictureWhy) {
         self.is_between = false;
-        self.discard_all();
+        self.discard_all(why);
     }
 
     /// Processes a message without a snapshot, or one that could not be mapped, of which
@@ -187,8 +195,10 @@ impl Fragments {
     pub fn pass(&mut self, outcome: &Outcome) {
         let has_lost = outcome.does == Some(Does::Snapshot);
         if has_lost || outcome.number.is_some() {
-            if has_lost || !self.is_next(outcome.number) {
-                self.lose();
+            if has_lost {
+                self.lose(PictureWhy::Unread);
+            } else if !self.is_next(outcome.number) {
+                self.lose(PictureWhy::Gap);
             }
             self.last = outcome.number;
         }
@@ -213,9 +223,9 @@ impl Fragments {
     ) {
         if fragment.number.is_none() {
             // If fragments are in consecutive messages, only one snapshot is incomplete.
-            self.discard_all();
+            self.discard_all(PictureWhy::Unfinished);
         }
-        if !self.has_room(0, events.len(), None) {
+        if !self.has_room((picture.instrument.0, number), 0, events.len()) {
             return;
         }
         self.begun += 1;
@@ -244,20 +254,21 @@ impl Fragments {
         let id = picture.instrument.0;
         let Some(part) = self.parts.get(&id) else {
             if fragment.number.is_none() {
-                self.discard_all();
+                self.discard_all(PictureWhy::Unfinished);
             }
             self.stats.without_beginning += 1;
+            self.note(id, self.last, PictureWhy::NoBeginning);
             return None;
         };
         // Without a number of its own it directly follows the previous fragment.
         let number = fragment.number.map(u64::from).or(self.last);
         if number != Some(part.next) || part.moment != moment(picture, fragment) {
-            self.discard(id);
+            self.discard(id, PictureWhy::NotNext);
             return None;
         }
         // Its Clear was in an earlier part.
         let more = events.get(1..).unwrap_or_default();
-        if !self.has_room(part.events.len(), more.len(), Some(id)) {
+        if !self.has_room((id, part.number), part.events.len(), more.len()) {
             self.remove(id);
             return None;
         }
@@ -294,33 +305,47 @@ impl Fragments {
         }
     }
 
-    /// Returns whether the limits allow more events of a snapshot, after others were discarded if
-    /// necessary.
-    fn has_room(&mut self, has: usize, more: usize, but: Option<u32>) -> bool {
-        if has + more > self.config.most_of_picture || has + more > self.config.most {
+    /// Returns whether the limits allow more events of a snapshot, which begins with the message of
+    /// this number, after others were discarded if necessary.
+    fn has_room(&mut self, (own, number): (u32, Option<u64>), has: usize, more: usize) -> bool {
+        let FragmentConfig {
+            most_of_picture,
+            most,
+        } = self.config;
+        if has + more > most_of_picture.min(most) {
             self.stats.no_room += 1;
+            self.note(own, number, PictureWhy::TooLarge(most_of_picture.min(most)));
             return false;
         }
-        while self.held + more > self.config.most {
-            let others = self.parts.iter().filter(|(id, _)| Some(**id) != but);
-            let oldest = others.min_by_key(|(_, part)| part.age).map(|(id, _)| *id);
-            let Some(oldest) = oldest else {
+        while self.held + more > most {
+            let others = self.parts.iter().filter(|(id, _)| **id != own);
+            let oldest = others.min_by_key(|(_, part)| part.age);
+            let Some((id, number)) = oldest.map(|(id, part)| (*id, part.number)) else {
                 return false;
             };
             self.stats.no_room += 1;
-            self.remove(oldest);
+            self.note(id, number, PictureWhy::NoRoom(most));
+            self.remove(id);
         }
         true
     }
 
-    fn remove(&mut self, id: u32) -> bool {
-        let Some(mut part) = self.parts.remove(&id) else {
-            return false;
-        };
+    /// Removes an incomplete snapshot. Returns MsgSeqNum(34) of its first message, if it is there.
+    fn remove(&mut self, id: u32) -> Option<Option<u64>> {
+        let mut part = self.parts.remove(&id)?;
         self.held -= part.events.len();
         part.events.clear();
         self.keep(part.events);
-        true
+        Some(part.number)
+    }
+
+    /// Notes a fault of a snapshot for [`Self::take_fault`].
+    fn note(&mut self, id: u32, number: Option<u64>, why: PictureWhy) {
+        self.fault.get_or_insert(PictureFault {
+            instrument: Some(InstrumentId(id)),
+            number,
+            why,
+        });
     }
 
     /// Keeps the buffer of a snapshot for another one.
@@ -330,14 +355,16 @@ impl Fragments {
         }
     }
 
-    fn discard(&mut self, id: u32) {
-        let was_there = self.remove(id);
-        self.stats.discarded += u64::from(was_there);
+    fn discard(&mut self, id: u32, why: PictureWhy) {
+        if let Some(number) = self.remove(id) {
+            self.stats.discarded += 1;
+            self.note(id, number, why);
+        }
     }
 
-    fn discard_all(&mut self) {
+    fn discard_all(&mut self, why: PictureWhy) {
         while let Some(id) = self.parts.keys().next().copied() {
-            self.discard(id);
+            self.discard(id, why);
         }
     }
 }
@@ -362,7 +389,7 @@ fn inner(event: &Event) -> Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{InstrumentId, Kind};
+    use crate::event::Kind;
 
     const A: u32 = 1;
     const B: u32 = 2;
@@ -597,5 +624,55 @@ mod tests {
         assert_eq!(to.held, 0);
         assert_eq!(take(&mut to, &of(1, part(10, 1, 9, 4))), None, "never fits");
         assert_eq!((to.stats().no_room, to.held), (3, 0));
+    }
+
+    /// Returns a fault of an instrument, whose snapshot began with a message.
+    fn fault(instrument: u32, number: u64, why: PictureWhy) -> Option<PictureFault> {
+        Some(PictureFault {
+            instrument: Some(InstrumentId(instrument)),
+            number: Some(number),
+            why,
+        })
+    }
+
+    #[test]
+    fn the_first_fault_is_kept_with_its_reason() {
+        let mut to = Fragments::new(FragmentConfig {
+            most_of_picture: 4,
+            most: 6,
+        });
+        assert_eq!(take(&mut to, &last(part(1, A, 9, 1))), None);
+        let no_beginning = fault(A, 1, PictureWhy::NoBeginning);
+        assert_eq!(to.take_fault(), no_beginning);
+        assert_eq!(to.take_fault(), None);
+        // One after another: an incomplete snapshot, and the message that discards it.
+        let unreadable = |number| Outcome {
+            picture: None,
+            ..part(number, A, 9, 0).0
+        };
+        for (next, expected) in [
+            (Ok(part(5, A, 9, 1)), PictureWhy::Gap),
+            (Ok(part(4, A, 8, 1)), PictureWhy::NotNext),
+            (Ok(first(part(4, A, 9, 1))), PictureWhy::Unfinished),
+            (Ok(first(part(4, B, 9, 1))), PictureWhy::Unfinished),
+            (Ok(part(4, A, 9, 3)), PictureWhy::TooLarge(4)),
+            (Err(unreadable(4)), PictureWhy::Unread),
+        ] {
+            let mut to = Fragments::new(to.config);
+            assert_eq!(take(&mut to, &first(part(3, A, 9, 1))), None);
+            match &next {
+                Ok(part) => assert_eq!(take(&mut to, part), None),
+                Err(outcome) => to.pass(outcome),
+            }
+            assert_eq!(to.take_fault(), fault(A, 3, expected), "{next:?}");
+        }
+        assert_eq!(take(&mut to, &of(1, part(2, A, 9, 2))), None);
+        assert_eq!(take(&mut to, &of(1, part(3, B, 9, 3))), None);
+        assert_eq!(to.take_fault(), fault(A, 2, PictureWhy::NoRoom(6)));
+        to.lose(PictureWhy::Remapped);
+        // It is not that of a later fault.
+        assert_eq!(take(&mut to, &of(2, last(part(4, A, 9, 0)))), None);
+        assert_eq!(to.take_fault(), fault(B, 3, PictureWhy::Remapped));
+        assert_eq!(to.take_fault(), None);
     }
 }

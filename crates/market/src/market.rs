@@ -54,8 +54,12 @@ pub struct MarketStats {
 /// while messages are missing that may come late ([`Self::expect_late`]) for the first value of
 /// each statistic without RptSeq(83). Changes in sequence do not allocate.
 ///
-/// The last change of a message after which a book is crossed or in disorder has no
-/// [`Flags::LAST`]: the message ends with the [`Kind::Clear`] of that book.
+/// A book with a fault is cleared at the end of the message: from the fault on, no event of the
+/// instrument in front of that [`Kind::Clear`] has [`Flags::LAST`]. A live book is checked at the
+/// last event of a message, of whatever kind.
+///
+/// A book that becomes complete within a message is told as such after the message's events, so
+/// that no reader shows a part of the message.
 ///
 /// Statuses are passed on in the order in which they arrive. A mapper leaves out one that a later
 /// message has replaced.
@@ -82,6 +86,11 @@ struct Out {
     /// The instruments whose books had a fault in the current message, each with the number below
     /// which a message has a change that cannot be used; 0 if none has.
     faulty: Vec<(InstrumentId, u64)>,
+    /// Whether the changes of a message are being processed.
+    is_within: bool,
+    /// The instruments whose books became complete in the current message, with the states that
+    /// are passed on after its changes. At most one for each instrument of the message.
+    completed: Vec<(InstrumentId, State)>,
     /// The instrument whose snapshot is being applied, and the MDEntryTypes(269) of its statistics.
     pictured: Option<(u32, u128)>,
     /// Whether messages that are missing may come late.
@@ -115,6 +124,8 @@ impl Market {
                 source: config.source,
                 ts_recv: Event::NO_TIME,
                 faulty: Vec::new(),
+                is_within: false,
+                completed: Vec::new(),
                 pictured: None,
                 expects_late: false,
                 newest: Newest::default(),
@@ -196,6 +207,7 @@ impl Market {
             send,
         };
         self.recovery.see(sequence, &mut to);
+        to.out.is_within = true;
         for event in events {
             let bare;
             let mut item = event;
@@ -224,10 +236,30 @@ impl Market {
                 to.out.stats.refused += 1;
             }
         }
+        self.out.is_within = false;
+        if !self.out.completed.is_empty() {
+            self.tell_completed(send);
+        }
         if self.refresh.is_some() {
             self.refresh(sequence, events, send);
         }
         self.end(send);
+    }
+
+    /// Passes on the states of the books that became complete in the message. One that had a fault
+    /// in it is cleared instead.
+    #[cold]
+    fn tell_completed(&mut self, send: &mut impl FnMut(&Event)) {
+        let mut completed = std::mem::take(&mut self.out.completed);
+        let out = &mut self.out;
+        let mut to = To { out, send };
+        for (instrument, state) in completed.drain(..) {
+            if !to.is_faulty(instrument) {
+                to.emit_state(instrument, state);
+            }
+        }
+        // Its room is used again.
+        self.out.completed = completed;
     }
 
     /// Tries to restore the instruments of a message by the levels that it sends anew.
@@ -473,13 +505,17 @@ impl Market {
 /// Passes on an event that is not queued, of the message with this number. The end of an instrument
 /// is passed on as its state, and a definition opens an instrument that was closed, unless a later
 /// message closed or opened it: the state of one that stays closed follows its definition. A
-/// statistic that a later message has replaced is left out.
+/// statistic that a later message has replaced is left out. At the last event of a message, the
+/// book must be in order.
 fn pass<F: FnMut(&Event)>(
     recovery: &mut Recovery<Event>,
     to: &mut To<'_, F>,
     event: &Event,
     sequence: u64,
 ) {
+    if event.flags.has(Flags::LAST) {
+        to.end_message(event.instrument, recovery.state(event.instrument.0));
+    }
     if state::closes(event) {
         return recovery.close(event.instrument.0, sequence, to);
     }
@@ -490,7 +526,7 @@ fn pass<F: FnMut(&Event)>(
             return;
         }
     }
-    to.emit(event);
+    to.emit_beside(event);
     if event.kind == Kind::Definition {
         recovery.open(event.instrument.0, sequence, to);
         if recovery.state(event.instrument.0) == Some(State::Closed) {
@@ -509,6 +545,44 @@ impl<F: FnMut(&Event)> To<'_, F> {
         };
         self.out.next += 1;
         (self.send)(&event);
+    }
+
+    /// Passes on the state of an instrument.
+    fn emit_state(&mut self, instrument: InstrumentId, state: State) {
+        let event = Event {
+            instrument,
+            ts_recv: self.out.ts_recv,
+            flags: Flags::LAST,
+            ..state::to_event(state)
+        };
+        self.emit_beside(&event);
+    }
+
+    /// Passes on an event that does not apply to the book. If the book had a fault in the current
+    /// message, readers are not to read it here, but after the clear that follows.
+    fn emit_beside(&mut self, event: &Event) {
+        let flags = match self.is_faulty(event.instrument) {
+            true => event.flags.without(Flags::LAST),
+            false => event.flags,
+        };
+        self.emit(&Event { flags, ..*event });
+    }
+
+    /// Ends a message whose last event does not apply to the book of its instrument. A book that
+    /// waits for changes may have applied a part of a message, so only a complete one is checked.
+    #[inline]
+    fn end_message(&mut self, instrument: InstrumentId, state: Option<State>) {
+        let is_checked = state.is_some_and(state::has_book) && !self.is_faulty(instrument);
+        if is_checked && self.out.books.end_message(instrument).is_err() {
+            self.fault(instrument);
+        }
+    }
+
+    /// Counts a fault of a book, which is cleared at the end of the current message.
+    #[cold]
+    fn fault(&mut self, instrument: InstrumentId) {
+        self.out.stats.faults += 1;
+        self.out.faulty.push((instrument, 0));
     }
 
     /// Applies an event to the book of its instrument and passes it on, unless the book refuses it.
@@ -536,15 +610,11 @@ impl<F: FnMut(&Event)> To<'_, F> {
 
     #[cold]
     fn refused(&mut self, event: &Event, fault: Fault) {
-        self.out.stats.faults += 1;
-        self.out.faulty.push((event.instrument, 0));
+        self.fault(event.instrument);
         // These were found after the event, which is valid. For other faults the event was not
-        // applied. Readers are not to read the book here, but after the clear that follows.
+        // applied.
         if matches!(fault, Fault::Crossed | Fault::Disorder) {
-            self.emit(&Event {
-                flags: event.flags.without(Flags::LAST),
-                ..*event
-            });
+            self.emit_beside(event);
         }
     }
 }
@@ -555,9 +625,12 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
         if event.is_bare_number() {
             return;
         }
-        if self.is_faulty(event.instrument) && event.kind.is_of_book() {
+        if self.is_faulty(event.instrument) {
             // After a fault, no change applies to the book until a snapshot arrives.
-            self.out.stats.left_out += 1;
+            match event.kind.is_of_book() {
+                true => self.out.stats.left_out += 1,
+                false => self.emit_beside(event),
+            }
             return;
         }
         self.apply_to_book(event);
@@ -565,10 +638,10 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
 
     fn superseded(&mut self, instrument: u32, event: &Event) {
         match event.kind {
-            Kind::Trade => self.emit(event),
+            Kind::Trade => self.emit_beside(event),
             _ if event.is_bare_number() => {}
             // Snapshots of many feeds have levels alone.
-            Kind::Statistic if self.is_beside_picture(instrument, event) => self.emit(event),
+            Kind::Statistic if self.is_beside_picture(instrument, event) => self.emit_beside(event),
             _ => self.out.stats.left_out += 1,
         }
     }
@@ -597,17 +670,20 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
     }
 
     fn state(&mut self, instrument: u32, state: State) {
-        if state::has_book(state) && self.is_faulty(InstrumentId(instrument)) {
+        let (instrument, has_book) = (InstrumentId(instrument), state::has_book(state));
+        if has_book && self.is_faulty(instrument) {
             // Its book is cleared at the end of the message, and its next state passed on then.
             return;
         }
-        let event = Event {
-            instrument: InstrumentId(instrument),
-            ts_recv: self.out.ts_recv,
-            flags: Flags::LAST,
-            ..state::to_event(state)
-        };
-        self.emit(&event);
+        if self.out.is_within {
+            self.out.completed.retain(|(own, _)| *own != instrument);
+            if has_book {
+                // The book has a part of the message until its last change.
+                self.out.completed.push((instrument, state));
+                return;
+            }
+        }
+        self.emit_state(instrument, state);
     }
 }
 

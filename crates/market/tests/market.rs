@@ -248,21 +248,54 @@ fn a_book_that_is_crossed_is_cleared_and_recovers_with_a_picture() {
     assert_eq!(market.stats().faults, 1);
 }
 
+/// The last event of a message, of a kind that does not change a book.
+fn beside(kind: Kind, rpt_seq: u32) -> Event {
+    Event {
+        kind,
+        ..trade(rpt_seq, 72)
+    }
+}
+
+/// The end of the instrument, which is the last event of its message.
+fn closed() -> Event {
+    Event {
+        instrument: RIU3,
+        flags: Flags::LAST,
+        ..state::to_event(State::Closed)
+    }
+}
+
+/// A change that is not the last event of its message.
+fn first(change: Event) -> Event {
+    Event {
+        flags: Flags::NONE,
+        ..change
+    }
+}
+
 #[test]
 fn a_reader_sees_no_book_that_is_crossed_or_in_disorder() {
-    let crossed = [level(2, entry::OFFER, 1, 60)];
-    let bid = Event {
-        flags: Flags::NONE,
-        ..level(2, entry::BID, 2, 71)
-    };
-    let disordered = [bid, trade(3, 72)];
-    for faulty in [&crossed[..], &disordered] {
+    let crossing = first(level(2, entry::OFFER, 1, 60));
+    let disordered = first(level(2, entry::BID, 2, 71));
+    let lost = State::Recovering(Lack::PictureAfterFault);
+    for (faulty, state) in [
+        (&[level(2, entry::OFFER, 1, 60)][..], lost),
+        (&[disordered, trade(3, 72)], lost),
+        (&[disordered, trade(0, 72)], lost),
+        (&[crossing, trade(0, 72)], lost),
+        (&[crossing, beside(Kind::Statistic, 0)], lost),
+        (&[crossing, beside(Kind::Status, 0)], lost),
+        (&[crossing, beside(Kind::Status, 3)], lost),
+        (&[crossing, beside(Kind::Definition, 0)], lost),
+        (&[crossing, closed()], State::Closed),
+    ] {
         let mut market = market(Numbering::Instrument);
         let books = vec![BookConfig::by_level(5).unwrap(); 7];
         let mut view: View = View::new(books);
-        let mut seen = Vec::new();
+        let (mut seen, mut kinds) = (Vec::new(), Vec::new());
         let mut send = |event: &Event| {
             view.apply(event);
+            kinds.push(event.kind);
             let own = view.get(RIU3).unwrap();
             if event.flags.has(Flags::LAST) && event.kind != Kind::State {
                 let best = |side| {
@@ -281,11 +314,173 @@ fn a_reader_sees_no_book_that_is_crossed_or_in_disorder() {
             (Kind::Level, bid),
             (Kind::Clear, empty),
         ];
-        assert_eq!(seen, expected);
-        let lost = State::Recovering(Lack::PictureAfterFault);
-        assert_eq!(view.get(RIU3).unwrap().state, lost);
+        assert_eq!(seen, expected, "{faulty:?}");
+        // All of the message is passed on, and the clear of the book behind it.
+        let mut passed_on = vec![Kind::Clear, Kind::Level, Kind::State];
+        passed_on.extend(faulty.iter().map(|event| event.kind));
+        passed_on.push(Kind::Clear);
+        passed_on.extend((state == lost).then_some(Kind::State));
+        assert_eq!(kinds, passed_on);
+        assert_eq!(view.get(RIU3).unwrap().state, state);
+        assert_eq!(market.state(RIU3), Some(state));
         assert_eq!(market.stats().faults, 1);
     }
+}
+
+#[test]
+fn after_a_fault_no_event_ends_the_message_in_front_of_the_clear() {
+    let gone = Event {
+        action: Action::Delete,
+        ..first(level(2, entry::BID, 3, 70))
+    };
+    let unnumbered = first(level(0, entry::BID, 1, 71));
+    for faulty in [gone, unnumbered] {
+        for last in [trade(3, 72), trade(0, 72), beside(Kind::Status, 0)] {
+            let mut market = market(Numbering::Instrument);
+            market.changes(0, 1, &[level(1, entry::BID, 1, 70)], &mut |_| {});
+            let mut ends = Vec::new();
+            // The number after that of the faulty change, or the next one.
+            let rpt_seq = match (last.rpt_seq, faulty.rpt_seq) {
+                (0, _) => 0,
+                (_, before) => before.max(1) + 1,
+            };
+            market.changes(0, 2, &[faulty, Event { rpt_seq, ..last }], &mut |event| {
+                ends.push((event.kind, event.flags.has(Flags::LAST)));
+            });
+            let after = [(Kind::Clear, true), (Kind::State, true)];
+            assert_eq!(ends, [&[(last.kind, false)][..], &after].concat());
+        }
+    }
+}
+
+#[test]
+fn an_event_beside_a_book_in_order_ends_its_message() {
+    for kind in [Kind::Trade, Kind::Statistic, Kind::Status] {
+        let mut market = market(Numbering::Instrument);
+        market.changes(0, 1, &[level(1, entry::BID, 1, 70)], &mut |_| {});
+        let mut ends = Vec::new();
+        // It is crossed within the message alone.
+        let changes = [
+            first(level(2, entry::OFFER, 1, 60)),
+            Event {
+                action: Action::Change,
+                ..first(level(3, entry::BID, 1, 50))
+            },
+            beside(kind, 0),
+        ];
+        market.changes(0, 2, &changes, &mut |event| {
+            ends.push((event.kind, event.flags.has(Flags::LAST)));
+        });
+        let level = (Kind::Level, false);
+        assert_eq!(ends, [level, level, (kind, true)]);
+        assert_eq!(market.state(RIU3), Some(State::Live));
+        assert_eq!(market.stats().faults, 0);
+        let book = market.book(RIU3).unwrap();
+        assert_eq!(book.rpt_seq(), 3, "that of its last change");
+        assert!(!book.is_doubtful());
+    }
+}
+
+#[test]
+fn a_book_that_waits_within_a_message_is_not_checked() {
+    let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
+    changes(&mut market, &mut log, 1, &[level(1, entry::BID, 1, 70)]);
+    let part = [
+        first(level(2, entry::OFFER, 1, 60)),
+        first(level(4, entry::OFFER, 2, 80)),
+        beside(Kind::Status, 0),
+    ];
+    changes(&mut market, &mut log, 2, &part);
+    let waits = State::Recovering(Lack::Changes(3, 3));
+    assert_eq!(market.state(RIU3), Some(waits));
+    assert!(market.book(RIU3).unwrap().is_crossed());
+    // The rest of the packet.
+    let bid = Event {
+        action: Action::Change,
+        ..level(3, entry::BID, 1, 50)
+    };
+    changes(&mut market, &mut log, 2, &[bid]);
+    assert_eq!(market.state(RIU3), Some(State::Live));
+    assert_eq!(market.book(RIU3).unwrap().depth(Side::Offer).len(), 2);
+    assert_eq!(market.stats().faults, 0);
+}
+
+#[test]
+fn a_book_that_becomes_complete_is_told_so_behind_all_changes_of_the_message() {
+    let deleted = Event {
+        action: Action::Delete,
+        ..first(level(2, entry::BID, 1, 70))
+    };
+    let bid = first(level(3, entry::BID, 1, 71));
+    let lacking = "recovering: changes may have been lost below MsgSeqNum 3";
+    for (changes_of_three, expected) in [
+        // Part by part, it would be seen without a bid.
+        (
+            &[deleted, bid, level(4, entry::OFFER, 1, 80)][..],
+            &["Level 2 70", "Level 3 71", "Level 4 80", "live"][..],
+        ),
+        // It lacks a change again.
+        (
+            &[deleted, level(4, entry::OFFER, 1, 80)],
+            &["Level 2 70", "recovering: RptSeq 3 is missing"],
+        ),
+        // It is crossed.
+        (
+            &[deleted, bid, level(4, entry::OFFER, 1, 60)],
+            &[
+                "Level 2 70",
+                "Level 3 71",
+                "Level 4 60",
+                "Clear 0 9223372036854775807",
+                "recovering: a snapshot is missing, after a fault",
+            ],
+        ),
+        // It is no longer traded.
+        (&[deleted, closed()], &["Level 2 70", "closed"]),
+    ] {
+        let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
+        let begins = [first(level(1, entry::BID, 1, 70)), trade(0, 70)];
+        changes(&mut market, &mut log, 1, &begins);
+        market.gap(0, 2..3, &mut |event| log.add(event));
+        let begun = [
+            "Clear 0 9223372036854775807",
+            "Level 1 70",
+            "Trade 0 70",
+            "live",
+            lacking,
+        ];
+        assert_eq!(log.0, begun);
+        changes(&mut market, &mut log, 3, changes_of_three);
+        assert_eq!(log.0[begun.len()..], *expected);
+    }
+}
+
+#[test]
+fn a_reader_that_shows_live_books_alone_never_shows_a_part_of_a_message() {
+    let mut market = market(Numbering::Instrument);
+    let mut view: View = View::new(vec![BookConfig::by_level(5).unwrap(); 7]);
+    let mut shown = Vec::new();
+    let mut send = |event: &Event| {
+        view.apply(event);
+        let seen = view.get(RIU3).unwrap();
+        if event.kind == Kind::State && seen.has_picture() {
+            let book = seen.book.as_ref().unwrap();
+            shown.push(Side::BOTH.map(|side| book.best(side).map(|best| best.price.units())));
+        }
+    };
+    let begins = [
+        first(level(1, entry::BID, 1, 70)),
+        level(2, entry::OFFER, 1, 80),
+    ];
+    market.changes(0, 1, &begins, &mut send);
+    market.gap(0, 2..3, &mut send);
+    let deleted = Event {
+        action: Action::Delete,
+        ..first(level(3, entry::BID, 1, 70))
+    };
+    let moved = [deleted, level(4, entry::BID, 1, 71)];
+    market.changes(0, 3, &moved, &mut send);
+    assert_eq!(shown, [[Some(70), Some(80)], [Some(71), Some(80)]]);
 }
 
 #[test]

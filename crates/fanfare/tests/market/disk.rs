@@ -9,6 +9,7 @@ use fanfare_history::{Log, Verified};
 use fanfare_market::Event;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -131,10 +132,13 @@ fn a_full_disk_costs_the_log_events_that_it_names_and_nobody_else() {
     });
     lift(&gateway);
     gateway.tells("is written again");
+    gateway.tells(": it was behind by the whole ring, and goes on behind them");
     feed.send(200);
     let said = gateway.stop();
     let verified = verified(&folder);
     assert!(missing(&verified) > 1000, "{verified:?}");
+    let figures = [" events, ", " missing"].map(|what| figure(&said.out, "log: ", what));
+    assert_eq!(figures, [verified.events, missing(&verified)]);
     let all = events.join().unwrap();
     let logged = run(&["history", "cat", &folder.file("log"), "--json"])
         .succeeded()
@@ -265,6 +269,67 @@ fn what_a_full_disk_did_not_take_at_the_stop_is_taken_at_the_next_start() {
     assert_eq!((verified.missing.len(), Some(verified.events)), (0, made));
 }
 
+/// Returns the number in front of `what` in a line of the output that begins with `line`.
+fn figure(out: &str, line: &str, what: &str) -> u64 {
+    let mut lines = out.lines().filter_map(|own| own.strip_prefix(line));
+    let before = lines.find_map(|own| own.split_once(what)).map(|own| own.0);
+    let number = before.and_then(|before| before.rsplit(' ').next()?.parse().ok());
+    number.unwrap_or_else(|| panic!("no {what} behind {line} in {out}"))
+}
+
+#[test]
+fn the_figures_of_a_stop_on_a_full_disk_add_up_and_no_number_comes_twice() {
+    let folder = Folder::new("market-disk-figures");
+    let [group, _] = groups();
+    let mut feed = Feed::new(&group);
+    let with = |name: &str| {
+        let events = folder.file(name);
+        config(&folder, &group, &format!("{SMALL}\nevents = \"{events}\""))
+    };
+    // The file of events is on the full disk, too: both outlets are overtaken.
+    let mut gateway = Gateway::start(&mut limited(&with("one"), 400));
+    let log = folder.path().join("log/0000000001.log");
+    eventually("a full disk", || {
+        feed.send(20);
+        fs::metadata(&log).is_ok_and(|log| log.len() == 400 << 10)
+    });
+    gateway.tells("cannot be written, the next attempt follows: ");
+    let mut rounds = 0;
+    eventually("more than the ring holds", || {
+        feed.send(50);
+        rounds += 1;
+        rounds == 100
+    });
+    let said = gateway.stop();
+    let made = figure(&said.out, "market: ", " events of ");
+    let of_file = [" events written", " lost because", " because it could not"];
+    let of_file = of_file.map(|what| figure(&said.out, "events: ", what));
+    assert_eq!(of_file.iter().sum::<u64>(), made, "{}", said.out);
+    let logged = figure(&said.out, "log: ", " events, ");
+    let lacks = figure(&said.out, "log: ", " missing");
+    let left = said
+        .err
+        .split_once("the next start takes ")
+        .map(|own| own.1);
+    let left = left.and_then(|left| left.split(' ').next()?.parse().ok());
+    assert!(lacks > 0, "{}", said.out);
+    assert_eq!(logged + lacks + left.unwrap_or(0), made, "{}", said.err);
+
+    let mut gateway = Gateway::start(&mut fanfare(&["gateway", &with("two")]));
+    gateway.tells(&format!(" ({lacks}) of the run before: "));
+    eventually("events", || {
+        feed.send(20);
+        fs::metadata(folder.file("two")).is_ok_and(|events| events.len() > 4_000)
+    });
+    let said = gateway.stop();
+    assert!(said.out.contains(" events, 0 missing\n"), "{}", said.out);
+    let text = fs::read_to_string(folder.file("two")).unwrap();
+    let mut lines = text.lines().map(serde_json::from_str::<serde_json::Value>);
+    let first = lines.find_map(|line| line.unwrap()["number"].as_u64());
+    assert_eq!(first, Some(made + 1));
+    assert_eq!(missing(&verified(&folder)), lacks);
+}
+
 #[test]
 fn no_number_comes_twice_where_a_machine_has_crashed() {
     let folder = Folder::new("market-crash");
@@ -303,7 +368,7 @@ fn no_number_comes_twice_where_a_machine_has_crashed() {
     let cut = File::options().write(true).open(&log).unwrap();
     cut.set_len(len / 2).unwrap();
     let mut gateway = start("two", &mut feed);
-    gateway.tells("lacks its end, as the machine has crashed: events ");
+    gateway.tells("lacks its end, as the ring of the run before was lost: events ");
     gateway.stop();
     let next = numbers("two");
     assert!(
@@ -327,6 +392,29 @@ fn no_number_comes_twice_where_a_machine_has_crashed() {
     assert_eq!(again.missing, verified.missing);
     assert!(numbers("four")[0] > *numbers("three").last().unwrap());
     assert!(!Path::new(&folder.file("log/numbers")).exists());
+}
+
+#[test]
+fn the_ring_of_a_gateway_that_runs_is_not_taken_by_another() {
+    let folder = Folder::new("market-ring");
+    let [group, _] = groups();
+    let config = config(&folder, &group, "");
+    let text = fs::read_to_string(&config).unwrap();
+    let other = text.replace(&folder.file("log"), &folder.file("other"));
+    let other = folder.with("other.toml", other);
+    let gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    let ring = || fs::metadata(folder.file("ring")).unwrap().ino();
+    let before = ring();
+    // Not at the first start of its log, and not at a later one.
+    for _ in 0..2 {
+        let told = fails(&["gateway", &other]);
+        let why = "the file is in use as a ring, by this process or another one";
+        assert!(told.contains(why) && told.contains("ring: "), "{told}");
+        assert_eq!(ring(), before);
+    }
+    gateway.stop();
+    assert!(!Path::new(&folder.file("ring")).exists());
+    Gateway::start(&mut fanfare(&["gateway", &other])).stop();
 }
 
 #[test]

@@ -7,9 +7,11 @@ use fanfare_engine::agent;
 use fanfare_engine::host::{Acceptor, Handler, Host, Peer};
 use fanfare_engine::idle::Idle;
 use fanfare_engine::stop::Stop;
+use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fix::session::{AppMessage, Config, SessionId, Version};
 use fanfare_instruments::pcap::{LinkType, Writer};
-use serde_json::Value;
+use fanfare_market::mapping::SPECTRA;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -104,6 +106,33 @@ fn a_gateway_keeps_the_books_of_a_feed() {
         "market: 9 events of 1 instrument; 1 live, 0 recovering",
     );
     has(&said, "events: 9 events written");
+}
+
+#[test]
+fn the_first_request_for_a_book_has_all_that_came_before_it() {
+    let [group, _] = groups();
+    let folder = Folder::new("market-first-book");
+    let socket = folder.file("ctl");
+    let text = fs::read_to_string(config(&folder, &group, "")).unwrap();
+    let config = folder.with("control.toml", format!("control = \"{socket}\"\n{text}"));
+    let gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    send(&packets(&folder, "feed", &day()), &group);
+    // The file shows the end of the feed without a request to the gateway.
+    eventually("all events", || {
+        let text = fs::read_to_string(folder.file("events.jsonl"));
+        text.is_ok_and(|text| text.contains("\"rpt_seq\":5,"))
+    });
+    let ctl = ["ctl", "--socket", &socket, "--json", "books", "RIU3"];
+    let said = run(&ctl).succeeded().json();
+    assert_eq!(said["live"], true);
+    let book = &said["books"][0];
+    assert_eq!(
+        (&book["state"], &book["rpt_seq"]),
+        (&json!("live"), &json!(5))
+    );
+    assert_eq!(book["bids"], json!([{ "price": "101", "size": 1 }]));
+    assert_eq!(book["offers"], json!([{ "price": "102", "size": 9 }]));
+    gateway.stop();
 }
 
 #[test]
@@ -225,7 +254,7 @@ fn what_is_replayed_gives_the_same_events_with_the_same_numbers() {
     let plant = Plant::new(&folder, "plant");
     let at_speed = plant.replayed(&capture, captured, "1");
     assert!(
-        kinds(&at_speed).ends_with("level1 state1 level2 level3 level4 level5"),
+        kinds(&at_speed).ends_with("level1 level2 state1 level3 level4 level5"),
         "{at_speed:?}"
     );
     let again = Plant::new(&folder, "again");
@@ -326,6 +355,29 @@ fn values_that_no_event_can_hold_are_named() {
     assert!(!kinds(&events(&folder)).contains("level"));
 }
 
+#[test]
+fn snapshots_that_are_not_read_are_named() {
+    let [group, pictures] = groups();
+    let folder = Folder::new("market-unread");
+    // Each snapshot ends with its only message.
+    let mapping = SPECTRA.replace("total = 911", "last-fragment = 911");
+    let mapping = folder.with("mapping.toml", mapping);
+    let more = format!("[feed.snapshot]\nlines = [\"{pictures}\"]\n");
+    let text = fs::read_to_string(config(&folder, &group, &more)).unwrap();
+    let config = folder.with("unread.toml", text.replace("builtin:spectra", &mapping));
+    let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    // It may be the end of a snapshot that began before.
+    let first = picture(2, 1, &[entry(0, "0", 0, 1, 100, 5)]);
+    send(&packets(&folder, "snapshots", &[first]), &pictures);
+    gateway.tells("snapshot, MsgSeqNum(34) 1: instrument RIU3");
+    // An unknown template.
+    let sender = Sender::open(&SenderConfig::new(pictures.parse().unwrap())).unwrap();
+    sender.send(&[0xc0, 0xff]).unwrap();
+    gateway.tells("packet of the snapshots, line A: ");
+    let said = gateway.stop();
+    has(&said, "2 unreadable");
+}
+
 /// A replay service in FIX that responds to every request with message 2, whose price is no number.
 struct Wrong;
 
@@ -382,6 +434,8 @@ fn what_makes_no_market_is_refused_with_the_reason() {
     let wrong = folder.with("wrong.toml", "[messages.X]\nnothing = 1\n");
     let no_mapping = "mapping = \"builtin:none\"";
     let file = format!("mapping = \"{wrong}\"");
+    let with_session = format!("{}\"", templates(&folder));
+    let no_logon = "no template can have MsgType(35) `A`: the Logon(A) of a replay is in FAST";
     for (from, to, why) in [
         ("mapping = \"builtin:spectra\"", "", "needs `mapping`"),
         (
@@ -395,10 +449,11 @@ fn what_makes_no_market_is_refused_with_the_reason() {
         ("kind = \"levels\"", "kind = \"piles\"", "piles"),
         ("239.1.1.9:7", "127.0.0.1:7", "feed.snapshot.lines"),
         ("127.0.0.1:9", "nowhere", "line 16"),
+        (&with_session, "builtin:spectra\"", no_logon),
     ] {
         let more = "[feed.book]\ndepth = 5\nkind = \"levels\"\n[feed.snapshot]\n\
                     lines = [\"239.1.1.9:7\"]\n[feed.replay]\naddress = \"127.0.0.1:9\"\n\
-                    sender = \"US\"\ntarget = \"R\"\n";
+                    service = \"fast\"\nsender = \"US\"\ntarget = \"R\"\n";
         let path = config(&folder, "239.1.1.1:7", more);
         let text = fs::read_to_string(&path).unwrap();
         run(&["gateway", "--check", &path]).succeeded();

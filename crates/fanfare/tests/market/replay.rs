@@ -25,7 +25,8 @@ fn config(folder: &Folder, log: &str, name: &str, more: &str) -> String {
 fn replay(folder: &Folder, log: &str, name: &str, more: &str) -> (String, String) {
     let config = config(folder, log, name, more);
     let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
-    gateway.tells(&format!("replay of {log}: has ended"));
+    // In good order, which is no trouble.
+    gateway.tells(&format!(" INFO history: replay of {log}: has ended"));
     gateway.stop();
     let events = String::from_utf8(folder.read(&format!("{name}.jsonl"))).unwrap();
     (events, folder.file(name))

@@ -72,8 +72,8 @@ pub(crate) struct Class {
     /// Whether its next update is scheduled.
     pub(crate) is_due: bool,
     /// Whether the book was cleared since the last update, which no entry of an order expresses, or
-    /// is shown after a loss, or a class of orders exceeded its capacity. It holds no orders until
-    /// a snapshot has them.
+    /// is shown after a loss, the instrument has another name, or a class of orders exceeded its
+    /// capacity. It holds no orders until a snapshot has them.
     pub(crate) is_cleared: bool,
 }
 
@@ -144,6 +144,13 @@ impl Class {
             self.is_cleared = true;
             self.held.retain(|event| event.kind != Kind::Order);
         }
+    }
+
+    /// Has a snapshot for all subscribers in place of the next update, which continues no book that
+    /// they have.
+    pub(crate) fn begin_again(&mut self) {
+        self.clear_orders();
+        self.is_cleared = true;
     }
 
     /// Adopts the current book, for a snapshot to all subscribers. The numbers continue, and trades

@@ -84,8 +84,9 @@ pub(crate) struct Client {
     pub(crate) has_asked: bool,
     /// The number of instruments of all its subscriptions, of which one without any counts as one.
     pub(crate) parts: usize,
-    /// TradSesReqID(335) of the requests for the status of the trading session that go on.
-    pub(crate) session_requests: Vec<Box<[u8]>>,
+    /// TradSesReqID(335) of the requests for the status of the trading session that go on, with the
+    /// feeds that they name.
+    pub(crate) session_requests: Vec<(Box<[u8]>, OfFeed)>,
     /// The messages of this turn.
     pub(crate) outbox: Vec<Out>,
     /// The instruments that need a snapshot first. Some may be of subscriptions that have ended.

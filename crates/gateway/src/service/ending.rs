@@ -23,7 +23,8 @@ type Id = (u32, u32);
 
 /// The subscriptions that have ended, and whose parts have not all been removed.
 pub(super) struct Ending {
-    all: BTreeMap<Id, Box<Subscription>>,
+    /// The places of the parts that are left of each.
+    all: BTreeMap<Id, Vec<Place>>,
     /// Those that ended first come first.
     order: VecDeque<Id>,
     /// The number of parts that may still be ended before the next turn.
@@ -45,10 +46,10 @@ impl Ending {
         self.order.is_empty()
     }
 
-    /// Returns the subscription of a link.
-    fn of_mut(&mut self, link: &Link) -> Option<&mut Subscription> {
-        let own = self.all.get_mut(&(link.session, link.subscription))?;
-        Some(&mut **own)
+    /// Returns the place of a link's part, if its subscription has ended.
+    fn place_mut(&mut self, link: &Link) -> Option<&mut Place> {
+        let places = self.all.get_mut(&(link.session, link.subscription))?;
+        places.get_mut(link.entry as usize)
     }
 
     /// Returns the numbers of a session, in order.
@@ -104,7 +105,7 @@ impl Core {
             return self.release(id);
         }
         self.ending.order.push_back(id);
-        self.ending.all.insert(id, own);
+        self.ending.all.insert(id, own.places);
     }
 
     /// Releases the number of a subscription that has no parts any longer.
@@ -137,7 +138,7 @@ impl Core {
             return false;
         };
         let (place, is_last) = match all.get_mut(&id) {
-            Some(own) => (own.places.pop(), own.places.is_empty()),
+            Some(places) => (places.pop(), places.is_empty()),
             None => (None, true),
         };
         if let Some(place) = place {
@@ -165,8 +166,11 @@ impl Core {
         let link = moved.link;
         let client = client::at_mut(clients, link.session);
         let own = client.and_then(|client| client.get_mut(link.subscription));
-        let own = own.or_else(|| ending.of_mut(&link));
-        if let Some(known) = own.and_then(|own| own.places.get_mut(link.entry as usize)) {
+        let known = match own {
+            Some(own) => own.places.get_mut(link.entry as usize),
+            None => ending.place_mut(&link),
+        };
+        if let Some(known) = known {
             *known = moved.to;
         }
     }

@@ -2,6 +2,7 @@
 
 use super::view::{Seen, View};
 use fanfare_history::FeedInfo;
+use fanfare_market::book::BookKind;
 use fanfare_market::instruments::{Directory, Lookup, Name, SecurityId};
 use fanfare_market::{Event, InstrumentId};
 
@@ -16,6 +17,8 @@ pub(crate) struct Feeds(Vec<Feed>);
 struct Feed {
     /// The number of its first instrument.
     base: u32,
+    /// The kind of its books.
+    kind: BookKind,
     /// [`LABEL`], and its name.
     text: Box<[u8]>,
 }
@@ -48,6 +51,7 @@ impl Feeds {
     pub(crate) fn new(feeds: &[FeedInfo]) -> Self {
         let all = feeds.iter().map(|feed| Feed {
             base: feed.base,
+            kind: feed.book.kind(),
             text: format!("{LABEL}{}", feed.name).into_bytes().into(),
         });
         Self(all.collect())
@@ -70,6 +74,33 @@ impl Feeds {
             }
             _ => Err(format!("unknown Feed(20014) {}", name.escape_ascii())),
         }
+    }
+
+    /// Returns the feeds that a request names, each with its [`Event::source`].
+    fn of(&self, named: OfFeed) -> impl Iterator<Item = (u16, &Feed)> {
+        let all = (1..).zip(&self.0);
+        all.filter(move |(_, feed)| named.has(InstrumentId(feed.base)))
+    }
+
+    /// Returns the kinds of the books of the feeds that a request names.
+    pub(crate) fn kinds(&self, named: OfFeed) -> impl Iterator<Item = BookKind> {
+        self.of(named).map(|(_, feed)| feed.kind)
+    }
+
+    /// Returns the [`Event::source`] of each feed that a request names.
+    pub(crate) fn sources(&self, named: OfFeed) -> impl Iterator<Item = u16> {
+        self.of(named).map(|(source, _)| source)
+    }
+
+    /// Returns whether a request names the feed with this [`Event::source`].
+    pub(crate) fn names(&self, named: OfFeed, source: u16) -> bool {
+        named.is_all() || self.sources(named).any(|own| own == source)
+    }
+
+    /// Returns whether the feed of an instrument has books of orders.
+    pub(crate) fn has_orders(&self, instrument: InstrumentId) -> bool {
+        let feed = self.place(instrument).and_then(|place| self.0.get(place));
+        feed.is_some_and(|feed| feed.kind == BookKind::Orders)
     }
 
     /// Returns the index of the feed of an instrument.

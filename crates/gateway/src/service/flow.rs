@@ -9,8 +9,9 @@ use super::{Core, messages};
 use crate::fanout::hole::NEWS;
 use crate::fanout::versions::COUNT;
 use fanfare_fix::codec::FieldWriter;
-use fanfare_market::instruments::Directory;
+use fanfare_market::instruments::{Directory, Lookup};
 use fanfare_market::{Event, Flags, InstrumentId, Kind};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 impl Core {
     /// Processes an event of the plant.
@@ -30,8 +31,10 @@ impl Core {
         let is_shown = event.flags.has(Flags::SNAPSHOT) || event.kind == Kind::Status;
         let is_known = is_shown && self.has_value(event);
         self.view.apply(event);
-        if event.kind == Kind::Status {
-            self.keep_status(event);
+        match event.kind {
+            Kind::Status => self.keep_status(event),
+            Kind::Definition => self.keep_name(event.instrument, directory),
+            _ => {}
         }
         let seen = self.view.get(event.instrument);
         let is_wanted = seen.is_some_and(|seen| !seen.own.classes.is_empty());
@@ -70,6 +73,29 @@ impl Core {
     fn keep_status(&mut self, event: &Event) {
         if let Some(seen) = self.view.get_mut(event.instrument) {
             seen.own.status = Some(*event);
+        }
+    }
+
+    /// Records the name of an instrument. If it is another one, a snapshot by the new name precedes
+    /// the next changes, because readers may keep books by Symbol(55).
+    #[cold]
+    fn keep_name(&mut self, instrument: InstrumentId, directory: &Directory) {
+        let (Some(seen), Some(known)) = (
+            self.view.get_mut(instrument),
+            directory.instrument(instrument),
+        ) else {
+            return;
+        };
+        let mut hasher = DefaultHasher::new();
+        known.definition.name.hash(&mut hasher);
+        let name = hasher.finish();
+        if seen.own.name.replace(name) == Some(name) {
+            return;
+        }
+        for number in seen.own.classes.iter() {
+            if let Some(class) = self.classes.get_mut(number) {
+                class.begin_again();
+            }
         }
     }
 
@@ -581,3 +607,6 @@ impl Core {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use fanfare_engine::poll::Waker;
 use fanfare_fix::session::SessionId;
 use fanfare_market::InstrumentId;
 use fanfare_market::instruments::{Directory, Lookup};
-use fanfare_wire::text::Escaped;
+use fanfare_wire::text::{Escaped, unescape};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -181,7 +181,10 @@ impl Running {
         directory: &Directory,
     ) {
         let wanted = self.question.wanted.symbol.as_ref();
-        if wanted.is_some_and(|symbol| !has(core, own, symbol.as_bytes(), directory)) {
+        let has = |symbol: &String| has(core, own, symbol.as_bytes(), directory);
+        // The symbol may be as it is, or as the rows show it.
+        let fits = |symbol: &String| has(symbol) || unescape(symbol).is_some_and(|it| has(&it));
+        if !wanted.is_none_or(fits) {
             return;
         }
         self.found.total += 1;

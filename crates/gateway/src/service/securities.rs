@@ -287,7 +287,7 @@ impl Core {
         let session = peer.key().index() as u32;
         let request = id(message, 335)?;
         let requests = &self.of(peer)?.0.session_requests;
-        let known = requests.iter().position(|own| **own == *request);
+        let known = requests.iter().position(|(own, _)| **own == *request);
         let purpose = purpose(message, known, "TradSesReqID(335)")?;
         if let Purpose::End(at) = purpose {
             let client = self.client_mut(session).ok_or_else(gone)?;
@@ -303,25 +303,41 @@ impl Core {
             let text = "TradingSessionID(336) must be 1, the session of the day".to_owned();
             return Err(Fault::Business(BusinessReason::UnknownId, text));
         }
-        let unknown = [Event {
-            kind: Kind::Status,
-            id: 0,
-            ..Event::EMPTY
-        }];
-        let known = match self.sessions.as_slice() {
-            [] => &unknown,
-            known => known,
-        };
-        for event in known {
-            answer(peer, b"h", |out| {
-                messages::session_status(writer, &self.feeds, request, event, out)
-            })?;
+        let feed = self.feed_of(message)?;
+        let (mut is_told, mut fault) = (false, None);
+        for event in self.session_statuses(feed) {
+            let told = answer(peer, b"h", |out| {
+                messages::session_status(writer, &self.feeds, request, &event, out)
+            });
+            match told {
+                Ok(()) => is_told = true,
+                Err(own) => fault = Some(own),
+            }
         }
         if purpose == Purpose::Begin {
+            // A status that the version lacks, as FIX.4.2 lacks the unknown one, is left out.
             let client = self.client_mut(session).ok_or_else(gone)?;
-            client.session_requests.push(request.into());
+            client.session_requests.push((request.into(), feed));
+            return Ok(());
         }
-        Ok(())
+        match fault {
+            Some(fault) if !is_told => Err(fault),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the last status of the trading session of each feed that a request names.
+    fn session_statuses(&self, named: OfFeed) -> Vec<Event> {
+        let last = |source: u16| {
+            let known = self.sessions.iter().find(|event| event.source == source);
+            known.copied().unwrap_or(Event {
+                kind: Kind::Status,
+                id: 0,
+                source,
+                ..Event::EMPTY
+            })
+        };
+        self.feeds.sources(named).map(last).collect()
     }
 
     /// Sends the status of a feed's trading session after a change.
@@ -338,10 +354,12 @@ impl Core {
             None => self.sessions.push(*event),
         }
         for session in 0..self.clients.len() as u32 {
-            let Some(client) = self.client_mut(session) else {
+            let feeds = &self.feeds;
+            let Some(client) = client::at_mut(&mut self.clients, session) else {
                 continue;
             };
-            if client.parts > 0 || !client.session_requests.is_empty() {
+            let mut requests = client.session_requests.iter();
+            if client.parts > 0 || requests.any(|(_, named)| feeds.names(*named, event.source)) {
                 client.untold.insert(Untold::Session(event.source));
                 self.wait(session);
             }
@@ -436,3 +454,6 @@ fn answer(
         fault,
     ))
 }
+
+#[cfg(test)]
+mod tests;

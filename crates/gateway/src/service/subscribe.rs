@@ -18,7 +18,7 @@ use fanfare_feed::recovery::State;
 use fanfare_fix::codec::Message;
 use fanfare_fix::session::{BusinessReason, RejectReason};
 use fanfare_market::InstrumentId;
-use fanfare_market::book::{BookConfig, BookKind};
+use fanfare_market::book::BookKind;
 use fanfare_market::instruments::{Directory, Lookup};
 use std::sync::Arc;
 
@@ -39,6 +39,13 @@ struct Granted {
 
 /// Text(58) of the refusal of a request beyond the limit of the user.
 const TOO_MANY: &str = "too many requests in a second";
+
+/// Text(58) of the refusal of a request for orders of an instrument whose feed has levels.
+const OF_LEVELS: &str = "AggregatedBook(266) must be Y: the book has levels, not orders";
+
+/// Text(58) of the refusal of a request for orders of a prefix, if a feed has levels.
+const MAY_HAVE_LEVELS: &str = "AggregatedBook(266) must be Y where a feed has levels, not orders: \
+                               Feed(20014) may name one that has orders";
 
 /// Text(58) of the refusal of a request for past messages.
 const PAST: &str = "past events are not sent in FIX: a subscription begins with a snapshot; \
@@ -264,28 +271,26 @@ impl Core {
         }
     }
 
-    /// Checks AggregatedBook(266)=N, which is possible only for books of orders, at full depth.
+    /// Checks AggregatedBook(266)=N, which is possible only for books of orders, at full depth. The
+    /// feed of an instrument determines the kind of its book, before it has one.
     fn check_orders(&self, wanted: &Wanted<'_>, granted: &Granted) -> Result<(), Fault> {
         if wanted.depth != 0 {
             let text = "MarketDepth(264) must be 0 for a book by order";
             return Err(Fault::refused(reason::DEPTH, text));
         }
-        let of_feeds = self.view.configs().iter().map(BookConfig::kind);
         let is_of_orders = |kind| kind == BookKind::Orders;
-        let fits = match granted.patterns.is_empty() {
-            // An instrument without a book yet may be of any feed.
+        let mut kinds = self.feeds.kinds(granted.feed);
+        let fault = match granted.patterns.is_empty() {
             true => {
-                let known = granted.named.iter().filter_map(|id| self.view.kind(*id));
-                of_feeds.clone().any(is_of_orders) && known.into_iter().all(is_of_orders)
+                let mut named = granted.named.iter();
+                let fits = kinds.any(is_of_orders) && named.all(|id| self.feeds.has_orders(*id));
+                (!fits).then_some(OF_LEVELS)
             }
-            false => of_feeds.clone().all(is_of_orders),
+            false => (!kinds.all(is_of_orders)).then_some(MAY_HAVE_LEVELS),
         };
-        match fits {
-            true => Ok(()),
-            false => {
-                let text = "AggregatedBook(266) must be Y: the book has levels, not orders";
-                Err(Fault::refused(reason::AGGREGATED, text))
-            }
+        match fault {
+            None => Ok(()),
+            Some(text) => Err(Fault::refused(reason::AGGREGATED, text)),
         }
     }
 
@@ -573,6 +578,8 @@ impl Core {
         };
         !comes_yet
             && own.feed.has(id)
+            // The book of another would be empty for ever.
+            && (!own.spec.by_order || self.feeds.has_orders(id))
             && client.grant.may_see(symbol)
             && own.named.binary_search(&id).is_err()
     }

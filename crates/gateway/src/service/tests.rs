@@ -17,7 +17,7 @@ use fanfare_market::{Action, Flags, Kind, Price, state};
 pub(super) const VERSION: usize = crate::fanout::versions::COUNT - 1;
 
 /// Each change of everything.
-const EVERYTHING: Spec = Spec {
+pub(super) const EVERYTHING: Spec = Spec {
     depth: 0,
     entries: EntryTypes::ALL,
     by_order: false,
@@ -106,7 +106,7 @@ fn join(service: &mut Service, session: u32, spec: Spec) -> u32 {
 
 /// Subscribes a session to the instrument, as one that has its first snapshot and has nothing to
 /// catch up with. Returns the subscription.
-fn join_served(service: &mut Service, session: u32, spec: Spec) -> u32 {
+pub(super) fn join_served(service: &mut Service, session: u32, spec: Spec) -> u32 {
     let number = join(service, session, spec);
     let core = &mut service.core;
     let link = &mut core.classes.get_mut(0).unwrap().links[0];
@@ -127,7 +127,7 @@ fn held(service: &mut Service, session: u32, number: u32) -> (usize, u64) {
 }
 
 /// Returns whether the first subscription is queued for a snapshot.
-fn is_queued(service: &Service) -> bool {
+pub(super) fn is_queued(service: &Service) -> bool {
     service.core.classes.get(0).unwrap().links[0].is_queued
 }
 
@@ -166,14 +166,14 @@ pub(super) fn in_state(state: State) -> Event {
     }
 }
 
-fn level(size: i64) -> Event {
+pub(super) fn level(size: i64) -> Event {
     Event {
         kind: Kind::Level,
         ..order(Action::New, 0, entry::BID, size)
     }
 }
 
-fn clear() -> Event {
+pub(super) fn clear() -> Event {
     Event {
         source: 1,
         ..Event::EMPTY
@@ -189,7 +189,7 @@ pub(super) fn trade() -> Event {
     }
 }
 
-fn order(action: Action, id: u64, entry: u8, size: i64) -> Event {
+pub(super) fn order(action: Action, id: u64, entry: u8, size: i64) -> Event {
     Event {
         kind: Kind::Order,
         instrument: InstrumentId(0),
@@ -742,7 +742,8 @@ fn a_request_for_the_status_of_the_session_is_sent_each_change() {
     take(&mut ring, &mut service, &mut [status(2)]);
     let client = service.core.client_mut(session).unwrap();
     assert!(client.untold.is_empty());
-    client.session_requests.push((*b"t").into());
+    let of = feeds::OfFeed::default();
+    client.session_requests.push(((*b"t").into(), of));
     take(&mut ring, &mut service, &mut [status(3)]);
     let client = service.core.client_mut(session).unwrap();
     assert_eq!(client.untold.pop_first(), Some(Untold::Session(1)));

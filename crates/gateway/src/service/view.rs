@@ -19,6 +19,8 @@ pub(crate) struct Own {
     pub(crate) has_picture: bool,
     /// The last event of its trading status.
     pub(crate) status: Option<Event>,
+    /// The hash of its name in its last definition.
+    pub(crate) name: Option<u64>,
     /// The index of its feed, if other feeds have an instrument of the same name.
     pub(crate) feed: Option<u16>,
     /// The classes of subscriptions to it.

@@ -49,6 +49,13 @@ impl Books {
         self.open(event.instrument, &config)?.apply(event)
     }
 
+    /// Ends a message of an instrument whose last event does not apply to its book. The book must
+    /// be in order and not crossed, and keeps its RptSeq(83). Without a book there is no fault.
+    #[inline]
+    pub(crate) fn end_message(&mut self, id: InstrumentId) -> Result<(), Fault> {
+        self.get_mut(id).map_or(Ok(()), Book::end_message)
+    }
+
     /// Creates a new book for the instrument, with a configuration of its own, and replaces any
     /// earlier one.
     ///

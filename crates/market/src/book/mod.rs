@@ -196,6 +196,17 @@ impl Book {
         }
     }
 
+    /// Ends a message whose last event does not apply to the book, as [`Self::apply`] does at the
+    /// last one. RptSeq(83) stays that of the last event that applied.
+    #[inline]
+    fn end_message(&mut self) -> Result<(), Fault> {
+        let done = self.check();
+        if let Err(fault) = done {
+            self.doubt(fault);
+        }
+        done
+    }
+
     /// Checks the conditions at the end of a message.
     #[inline]
     fn check(&mut self) -> Result<(), Fault> {

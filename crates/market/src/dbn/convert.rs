@@ -22,6 +22,8 @@ pub(super) struct To<'a> {
     pub(super) out: &'a mut Vec<u8>,
     pub(super) ts_recv: u64,
     pub(super) sequence: u32,
+    /// The number of records in front of those that the event itself becomes.
+    pub(super) written: u64,
 }
 
 impl To<'_> {
@@ -203,7 +205,9 @@ impl ToDbn {
         // Only a deletion needs the order before the event.
         let needs_book = event.action == Action::Delete && event.size == Event::NO_SIZE;
         if !has_book && (!by_order || needs_book) {
-            return self.lose_change(event, "book", Why::NoBook);
+            let is_known = to.table.instrument(event.instrument).is_some();
+            let why = if is_known { Why::NoBook } else { Why::Unknown };
+            return self.lose_change(event, "book", why);
         }
         if has_book {
             self.clear_late(event, to);
@@ -444,6 +448,8 @@ impl ToDbn {
         if self.note(&clear, b'R', to) {
             // It was counted when it came.
             self.counts.other_schemas -= 1;
+            // The change has yet to become one, or to end the message without.
+            to.written = self.counts.records;
         }
     }
 

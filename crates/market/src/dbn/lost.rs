@@ -26,6 +26,8 @@ pub enum Why {
     Range(i128),
     /// The memory does not allow another book, and the record is not written.
     NoBook,
+    /// No instrument of this number is known, and the record is not written.
+    Unknown,
     /// DBN does not have the status, and the record is not written.
     Status(u64),
     /// A trade was changed or cancelled, and the record is not written.
@@ -57,6 +59,7 @@ impl fmt::Display for Lost {
         write!(f, "event {number} ({}): {field}: ", kind.name())?;
         match self.why {
             Why::Range(value) => write!(f, "{value} is not from 0 to 4294967294"),
+            Why::Unknown => f.write_str("the instrument is not known"),
             Why::NoBook => f.write_str("the table of books is full"),
             Why::Status(code) => write!(f, "DBN has no status {code}"),
             Why::Trade => f.write_str("DBN cannot change or cancel a trade"),

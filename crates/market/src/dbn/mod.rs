@@ -3,8 +3,9 @@
 //!
 //! [`ToDbn`] makes at most one record of an event (two of a fill, two of the end of an instrument,
 //! and one for each instrument of the status of a session) and writes the symbol of an instrument
-//! before its first record. The layouts are implemented here from the published ones, and tests
-//! read them with the crate `dbn`. ADR 0048 documents the conversions.
+//! before its first record. The first change of a book may have one more in front, with which the
+//! book begins. The layouts are implemented here from the published ones, and tests read them with
+//! the crate `dbn`. ADR 0048 documents the conversions.
 //!
 //! ```
 //! use fanfare_market::dbn::{DbnConfig, Schemas, ToDbn};
@@ -252,14 +253,14 @@ impl ToDbn {
                 0 => sequence,
                 number => number,
             },
+            written: self.counts.records,
         };
         if event.instrument == InstrumentId::ALL {
             return self.status_of_all(event, &mut to);
         }
         self.see(event, table);
-        let written = self.counts.records;
         self.record(event, &mut to);
-        if event.flags.has(Flags::LAST) && self.counts.records == written {
+        if event.flags.has(Flags::LAST) && self.counts.records == to.written {
             self.close(event, &mut to);
         }
     }
@@ -272,6 +273,7 @@ impl ToDbn {
             out,
             ts_recv: event.ts_recv,
             sequence: 0,
+            written: self.counts.records,
         };
         match event.kind {
             Kind::Status => self.status(event, &mut to),

@@ -6,6 +6,7 @@ use crate::fragments::{FragmentConfig, Fragments};
 use crate::instruments::{Instruments, Place};
 use crate::mapping::{Does, FastMapper, MapError, Outcome};
 use crate::market::{Market, MarketConfig};
+use crate::picture_fault::{PictureFault, PictureWhy};
 use crate::relay::{Step, Steps};
 use crate::state;
 use fanfare_fast::Record;
@@ -74,6 +75,8 @@ pub(crate) struct Course {
     pub(super) fragments: Fragments,
     pub(super) fragments_of_pictures: Vec<Fragments>,
     fragment_config: FragmentConfig,
+    /// The first snapshot without a number since the last call of [`Self::take_picture_fault`].
+    picture_fault: Option<PictureFault>,
     pub(super) replay: Option<Replay>,
     silence: u64,
     /// The number after the highest message, extended, or `None` before the first.
@@ -185,6 +188,7 @@ impl Course {
             fragments: Fragments::new(config.fragments),
             fragments_of_pictures: Vec::new(),
             fragment_config: config.fragments,
+            picture_fault: None,
             replay: config.replay.map(Replay::new),
             silence: config.silence,
             next: None,
@@ -288,11 +292,21 @@ impl Course {
         if let Some(steps) = &mut self.steps {
             steps.remapped();
         }
-        self.fragments.lose();
-        self.fragments_of_pictures
-            .iter_mut()
-            .for_each(Fragments::lose);
+        for fragments in self.all_fragments() {
+            fragments.lose(PictureWhy::Remapped);
+        }
         self.market.distrust(now, send);
+    }
+
+    /// Takes the first fault of a snapshot since the last call.
+    pub(super) fn take_picture_fault(&mut self) -> Option<PictureFault> {
+        let own = self.picture_fault.take();
+        let of_fragments = self.all_fragments().filter_map(Fragments::take_fault);
+        of_fragments.fold(own, |first, other| first.or(Some(other)))
+    }
+
+    fn all_fragments(&mut self) -> impl Iterator<Item = &mut Fragments> {
+        std::iter::once(&mut self.fragments).chain(&mut self.fragments_of_pictures)
     }
 
     /// Records that all messages before this number that did not arrive are missing.
@@ -643,10 +657,16 @@ impl Course {
     fn without_number(&mut self, mapped: &Mapped<'_>, send: &mut impl FnMut(&Event)) {
         if let Ok(Outcome {
             does: Some(Does::Snapshot),
+            picture,
             ..
         }) = mapped.outcome
         {
             self.stats.bad_pictures += 1;
+            self.picture_fault.get_or_insert(PictureFault {
+                instrument: picture.map(|picture| picture.instrument),
+                number: None,
+                why: PictureWhy::NoNumber,
+            });
             return;
         }
         if let Some(steps) = &mut self.steps {

@@ -4,7 +4,7 @@ use super::{ToFix, WriteError, names, one_name};
 use crate::event::{Action, Event, Flags, InstrumentId, Kind, entry};
 use crate::instruments::{Instrument, Lookup};
 use fanfare_fix::codec::FieldWriter;
-use fanfare_fix::dict::Dictionary;
+use fanfare_fix::dict::{Dictionary, Version};
 use fanfare_wire::Precision;
 use fanfare_wire::UtcTimestamp;
 
@@ -38,7 +38,8 @@ impl Entries {
         let fits = |tag, byte: u8| dictionary.fits(tag, &[byte]);
         let types = (0..128_u8).filter(|byte| fits(269, *byte));
         let actions = (0..6).filter(|action| fits(279, b'0' + action));
-        let nanos = dictionary.fits(273, b"12:34:56.123456789");
+        // UTCTimeOnly has milliseconds up to FIX.5.0SP1.
+        let nanos = dictionary.version() == Version::Fix50Sp2.name();
         Some(Self {
             required: group.required().filter(|tag| tags.contains(tag)).collect(),
             types: types.fold(0, |all, byte| all | 1 << byte),

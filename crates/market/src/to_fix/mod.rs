@@ -83,8 +83,8 @@ impl core::error::Error for WriteError {}
 /// The properties of a version are looked up on creation, and writing changes and snapshots does
 /// not allocate. Fields that a version does not have are left out (RptSeq(83) before FIX.5.0, and
 /// MDPriceLevel(1023), which is MDEntryPositionNo(290) there). Values that it does not have are
-/// errors. Times are truncated to milliseconds if the version has none finer. Text with the
-/// separator of FIX fields, and a buffer that is too small, are errors of the writer.
+/// errors. Times are truncated to milliseconds before FIX.5.0SP2. Text with the separator of FIX
+/// fields, and a buffer that is too small, are errors of the writer.
 #[derive(Debug)]
 pub struct ToFix {
     dictionary: Arc<Dictionary>,

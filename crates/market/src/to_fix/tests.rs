@@ -189,6 +189,22 @@ fn a_book_that_is_empty_is_said_where_the_version_can() {
 }
 
 #[test]
+fn times_have_milliseconds_before_the_version_with_finer_ones() {
+    let table = table();
+    for version in [&VERSIONS[..], &[Version::Fix50Sp1]].concat() {
+        let to = ToFix::new(version);
+        let bid = level(b'0', 1, 5_000_000_000);
+        let body = write(|out| to.changes(&table, b"r1", &[bid], out)).unwrap();
+        let text = String::from_utf8_lossy(&body).replace('\x01', "|");
+        let time = match version {
+            Version::Fix50Sp2 => "|273=12:34:56.123456789|",
+            _ => "|273=12:34:56.123|",
+        };
+        assert!(text.contains(time), "{version:?}: {text}");
+    }
+}
+
+#[test]
 fn what_is_no_entry_is_an_error() {
     let table = table();
     let to = ToFix::new(Version::Fix42);

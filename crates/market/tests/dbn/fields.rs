@@ -478,7 +478,13 @@ fn books_have_a_limit() {
     assert_eq!(stream.write(&level(1)), 0);
     assert_eq!(stream.to_dbn.lost()[0].why, Why::NoBook);
     assert_eq!(stream.write(&level(1_000_000)), 0, "not in the table");
-    assert_eq!(stream.to_dbn.lost()[0].why, Why::NoBook);
+    let lost = stream.to_dbn.lost().last().unwrap();
+    assert_eq!(lost.why, Why::Unknown);
+    let text = lost.to_string();
+    assert!(
+        text.ends_with("book: the instrument is not known"),
+        "{text}"
+    );
     // The books of known feeds have none.
     let feeds = vec![BookConfig::by_price(5).unwrap(); 3];
     stream.to_dbn = ToDbn::new(config).unwrap().with_books(feeds);
@@ -594,6 +600,57 @@ fn a_clear_of_a_book_of_unknown_kind_is_written_in_front_of_its_first_change() {
             ('O', b'A', 3, last),
         ]
     );
+}
+
+/// Returns the action and the flags of each record of a book.
+fn actions_of(stream: &Stream) -> Vec<(char, u8)> {
+    let mut seen = Vec::new();
+    stream.read(|record| {
+        if let Some(mbo) = record.get::<MboMsg>() {
+            seen.push((mbo.action as u8 as char, mbo.flags.raw()));
+        } else if let Some(mbp) = record.get::<Mbp1Msg>() {
+            seen.push((mbp.action as u8 as char, mbp.flags.raw()));
+        }
+    });
+    seen
+}
+
+#[test]
+fn a_message_whose_first_change_is_lost_behind_its_late_clear_ends() {
+    let clear = Event {
+        kind: Kind::Clear,
+        flags: Flags::LAST,
+        ..event(1)
+    };
+    // Its size has no room.
+    let large = order(2, Action::New, 1, 5_000_000_000);
+    // Without a first level there is no second, and it is below the levels of the record.
+    let deep = Event {
+        kind: Kind::Level,
+        level: 2,
+        entry: entry::BID,
+        flags: Flags::LAST,
+        ..event(2)
+    };
+    let ended = dbn::flags::LAST | MAYBE_BAD;
+    for (levels, change, lost) in [(Schema::Mbp10, large, 1), (Schema::Mbp1, deep, 0)] {
+        for is_last in [true, false] {
+            let mut stream = Stream::new(schemas(&[Schema::Mbo, levels]), table(1));
+            assert_eq!(stream.write(&clear), 0, "its kind is not known");
+            let flags = match is_last {
+                true => Flags::LAST,
+                false => Flags::NONE,
+            };
+            // Its symbol, the clear, and the end of a message that has ended.
+            let written = stream.write(&Event { flags, ..change });
+            assert_eq!(written, if is_last { 3 } else { 2 });
+            let counts = stream.to_dbn.counts();
+            assert_eq!((counts.lost, counts.too_deep), (lost, 1 - lost));
+            let expected = [('R', 0), ('N', ended)];
+            let count = if is_last { 2 } else { 1 };
+            assert_eq!(actions_of(&stream), expected[..count]);
+        }
+    }
 }
 
 #[test]

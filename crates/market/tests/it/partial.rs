@@ -98,6 +98,26 @@ definition = { tick = 969 }
 /// A valid SendingTime(52).
 const NOON: u64 = 20_261_120_120_000_000;
 
+/// Returns a message that is all of its packet.
+fn delivered<'a>(
+    record: &'a mut Record,
+    program: &'a Program,
+    number: Option<u64>,
+) -> Delivered<'a> {
+    Delivered {
+        record,
+        program,
+        number,
+        index: 0,
+        line: Line::A,
+        received: 0,
+        packet_len: 0,
+        is_first: true,
+        is_last: true,
+        decoding: 0,
+    }
+}
+
 /// A follower of messages in JSON, with the events that it passed on.
 struct Rig {
     program: Arc<Program>,
@@ -145,18 +165,7 @@ impl Rig {
     /// Processes a message of the channel with this number, or of snapshot lines of this index.
     fn take(&mut self, from: Result<u64, usize>, template: &str, fields: &str) {
         let mut record = self.record(template, fields);
-        let event = ChannelEvent::Message(Delivered {
-            record: &mut record,
-            program: &self.program,
-            number: from.ok(),
-            index: 0,
-            line: Line::A,
-            received: 0,
-            packet_len: 0,
-            is_first: true,
-            is_last: true,
-            decoding: 0,
-        });
+        let event = ChannelEvent::Message(delivered(&mut record, &self.program, from.ok()));
         self.events.clear();
         let send = &mut |event: &Event| self.events.push(*event);
         match from {
@@ -222,6 +231,12 @@ impl Rig {
         let message = decoder.decode(&bytes).unwrap();
         let send = &mut |event: &Event| self.events.push(*event);
         self.follower.replayed_fix(0, number, 0, &message, send);
+    }
+
+    /// Returns the description of the fault of a snapshot.
+    fn fault(&mut self) -> String {
+        let fault = self.follower.take_picture_fault().unwrap();
+        self.follower.describe_picture(&fault)
     }
 
     /// Returns the number of instruments that are live.
@@ -363,6 +378,11 @@ fn snapshot_lines_have_numbers_of_their_own_that_restart() {
     let heartbeat = |number| format!(r#""MsgSeqNum": {number}"#);
     rig.picture(0, 1, &[('0', 1)]);
     assert_eq!(rig.follower.fragment_stats().without_beginning, 1);
+    assert_eq!(
+        rig.fault(),
+        "snapshot, MsgSeqNum(34) 1: instrument 1: its first fragment is missing, or nothing marks \
+         this fragment as the first"
+    );
     for number in 2..5 {
         rig.take(Err(1), "Heartbeat", &heartbeat(number + 70));
         rig.picture(0, number, &[('0', 1)]);
@@ -371,6 +391,25 @@ fn snapshot_lines_have_numbers_of_their_own_that_restart() {
     rig.picture(0, 1, &[('0', 1)]);
     let stats = rig.follower.fragment_stats();
     assert_eq!((stats.fragments, stats.without_beginning), (5, 1));
+    assert_eq!(rig.follower.take_picture_fault(), None);
+}
+
+#[test]
+fn a_snapshot_of_the_channel_without_a_number_is_named() {
+    let mut rig = Rig::new(MAPPING);
+    let mut record = rig.record(
+        "Picture",
+        r#""MsgSeqNum": 3, "SecurityID": 7, "LastMsgSeqNumProcessed": 1, "LastFragment": 1,
+           "MDEntries": []"#
+            .replace('\n', "")
+            .as_str(),
+    );
+    let event = ChannelEvent::Message(delivered(&mut record, &rig.program, None));
+    rig.follower.channel(0, &event, &mut |_| {});
+    assert_eq!(rig.follower.stats().bad_pictures, 1);
+    let told = "snapshot: instrument 7: it has no MsgSeqNum(34), and so no place among the changes";
+    assert_eq!(rig.fault(), told);
+    assert_eq!(rig.follower.take_picture_fault(), None);
 }
 
 #[test]

@@ -259,11 +259,11 @@ fn check(core: &Core, plain: &[Plain]) {
         assert!(queued.map(|part| part.entry).eq(0..own.places.len() as u32));
         count += own.places.len();
     }
-    for (&(session, number), own) in &core.ending.all {
+    for (&(session, number), places) in &core.ending.all {
         let client = core.client(session).unwrap();
         assert!(client.get(number).is_none());
-        check_places(core, (session, number), &own.places);
-        count += own.places.len();
+        check_places(core, (session, number), places);
+        count += places.len();
     }
     assert_eq!(links(core), count);
     for session in 0..2 {

@@ -3,13 +3,15 @@
 use super::super::Service;
 use super::super::bodies::BodyId;
 use super::super::class::Part;
+use super::super::contract::Contract;
 use super::super::feeds::Feeds;
 use super::super::list::{Filter, LOOKED_AT, List};
-use super::super::tests::{VERSION, in_state, log_on, service, take, trade};
+use super::super::tests::{EVERYTHING, VERSION, in_state, log_on, service, take, trade};
 use super::*;
 use crate::market::ring::EventRing;
 use fanfare_fix::codec::{Decoder, SendingTime, SessionHeader, SharedBody, SharedFrame};
 use fanfare_history::FeedInfo;
+use fanfare_market::book::BookConfig;
 use fanfare_market::instruments::{Definition, Instrument, Name};
 use fanfare_market::{Event, Kind};
 use fanfare_wire::{Precision, UtcTimestamp};
@@ -19,15 +21,20 @@ use fanfare_wire::{Precision, UtcTimestamp};
 fn of_two_feeds() -> (EventRing, Service, u32) {
     let book = BookConfig::by_price(8).unwrap();
     let (mut ring, mut service) = service(book);
-    let feed = |name: &str, base| FeedInfo {
+    service.core.feeds = feeds([book, book]);
+    define(&mut ring, &mut service, b"RIU3");
+    let session = log_on(&mut service);
+    (ring, service, session)
+}
+
+/// Returns the feeds `one` and `two`, with these books.
+fn feeds([one, two]: [BookConfig; 2]) -> Feeds {
+    let feed = |name: &str, base, book| FeedInfo {
         name: name.to_owned(),
         base,
         book,
     };
-    service.core.feeds = Feeds::new(&[feed("one", 0), feed("two", 10)]);
-    define(&mut ring, &mut service, b"RIU3");
-    let session = log_on(&mut service);
-    (ring, service, session)
+    Feeds::new(&[feed("one", 0, one), feed("two", 10, two)])
 }
 
 /// Defines the instrument 10 by this symbol.
@@ -67,8 +74,19 @@ fn with_request<T>(fields: &str, then: impl FnOnce(&Message<'_>) -> T) -> T {
 /// Requests instruments by the fields from Symbol(55) on.
 fn ask(service: &mut Service, session: u32, id: &str, named: &str) -> Result<(), Fault> {
     let fields = format!("262={id}|263=1|264=1|265=1|267=1|269=0|146=1|{named}");
+    request(service, session, &fields)
+}
+
+/// Requests orders of instruments by the fields from Symbol(55) on.
+fn ask_orders(service: &mut Service, session: u32, id: &str, named: &str) -> Result<(), Fault> {
+    let fields = format!("262={id}|263=1|264=0|265=1|266=N|267=1|269=0|146=1|{named}");
+    request(service, session, &fields)
+}
+
+/// Makes a request of these fields.
+fn request(service: &mut Service, session: u32, fields: &str) -> Result<(), Fault> {
     let Service { events, core, .. } = service;
-    with_request(&fields, |message| {
+    with_request(fields, |message| {
         core.market_data(session, message, events.directory())
     })?;
     core.grow(&[], events.directory());
@@ -199,6 +217,57 @@ fn a_prefix_has_the_instruments_of_the_feed_that_is_named_or_of_all() {
     for (number, (named, expected)) in (0..).zip(requests) {
         ask(&mut service, session, &format!("{number}"), named).unwrap();
         assert_eq!(instruments(&service, session, number), expected, "{named}");
+    }
+}
+
+/// Returns a book of levels, and one of orders.
+fn books() -> [BookConfig; 2] {
+    [
+        BookConfig::by_price(8).unwrap(),
+        BookConfig::by_order(8, 8).unwrap(),
+    ]
+}
+
+#[test]
+fn orders_are_requested_of_feeds_that_have_them_before_there_is_a_book() {
+    let (_, mut service, session) = of_two_feeds();
+    let [levels, orders] = books();
+    let refused = |text: &str| Err(Fault::refused(reason::AGGREGATED, text));
+    service.core.feeds = feeds([levels, orders]);
+    let requests = [
+        ("55=RIU3|20014=one|", refused(OF_LEVELS)),
+        ("55=RIU3|20014=two|", Ok(())),
+        ("55=*|", refused(MAY_HAVE_LEVELS)),
+        ("55=R*|20014=one|", refused(MAY_HAVE_LEVELS)),
+        ("55=R*|20014=two|", Ok(())),
+    ];
+    for (id, (named, expected)) in (0..).zip(requests) {
+        let done = ask_orders(&mut service, session, &format!("{id}"), named);
+        assert_eq!(done, expected, "{named}");
+    }
+    for number in [0, 1] {
+        assert_eq!(instruments(&service, session, number), [10]);
+    }
+}
+
+#[test]
+fn an_instrument_of_a_list_that_has_levels_does_not_join_a_request_for_orders() {
+    let [levels, orders] = books();
+    for (books, expected) in [([levels, orders], &[10][..]), ([orders, levels], &[])] {
+        let (mut ring, mut service, session) = of_two_feeds();
+        service.core.feeds = feeds(books);
+        let names: Names = [Pattern::parse(b"RIZ3")].into_iter().collect();
+        let spec = Spec {
+            depth: 0,
+            by_order: true,
+            ..EVERYTHING
+        };
+        let mut own = Subscription::new(lead(262, b"r"), spec, Contract::Cut, true, &[]);
+        own.lists = vec![Arc::new(names)];
+        let number = service.core.client_mut(session).unwrap().add(own);
+        service.core.with_patterns.insert((session, number));
+        define(&mut ring, &mut service, b"RIZ3");
+        assert_eq!(instruments(&service, session, number), expected);
     }
 }
 

@@ -309,3 +309,40 @@ fn instruments_that_were_found_by_symbol_are_not_remembered_by_id() {
         known
     );
 }
+
+/// Checks that a snapshot of an empty book may lack its entries, on both paths.
+#[test]
+fn a_snapshot_without_entries_is_that_of_an_empty_book() {
+    let xml = r#"<template name="P" id="1"><uInt32 name="MsgSeqNum" id="34"/>
+        <uInt32 name="SecurityID" id="48"/><uInt32 name="LastMsgSeqNumProcessed" id="369"/>
+        <string name="LastFragment" id="893" presence="optional"/>
+        <sequence name="MDEntries" presence="optional"><length name="NoMDEntries" id="268"/>
+          <string name="MDEntryType" id="269"/><uInt32 name="MDEntrySize" id="271"/>
+        </sequence></template>"#;
+    let program = program(xml);
+    let text = "[[message]]\ntemplate = 1\ndoes = \"snapshot\"\nnumber = 34\n\
+        last = 369\nlast-fragment = 893\nentries = 268\ninstrument = { id = 48 }\n\
+        entry = { type = 269, size = 271 }\n[[message.event]]\nkind = \"statistic\"\n";
+    let mapping = Mapping::parse("m.toml", text).unwrap();
+    let mut mapper = mapping.for_templates(&program, 0).unwrap();
+    let (mut table, mut record) = (Instruments::new(4), Record::new());
+    let mut decoder = Decoder::new(program);
+    // The first one is of a new instrument, and LastFragment(893) is absent from the second.
+    for (ts_recv, flag, is_walked) in [(1, b'Y', true), (2, 0, true), (3, b'Y', false)] {
+        let bytes = [0xc0, 0x81, 0x81, 0x85, 0x89, flag | 0x80, 0x80];
+        assert_eq!(decoder.decode_record(&bytes, &mut record), Ok(bytes.len()));
+        let outcome = mapper.record(&mut table, ts_recv, &record).unwrap();
+        assert_eq!(mapper.has_walked(ts_recv), is_walked);
+        let picture = outcome.picture.unwrap();
+        let place = (picture.instrument, picture.last_processed);
+        assert_eq!(place, (InstrumentId(0), Some(9)));
+        let is_last = picture.fragment.map(|fragment| fragment.is_last);
+        assert_eq!(is_last, (flag != 0).then_some(true));
+        let clear = Event {
+            ts_recv,
+            flags: Flags::SNAPSHOT.with(Flags::LAST),
+            ..Event::EMPTY
+        };
+        assert_eq!(mapper.events(), [clear]);
+    }
+}

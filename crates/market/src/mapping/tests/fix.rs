@@ -186,6 +186,17 @@ fn fix_pictures_definitions_and_states_become_events() {
 }
 
 #[test]
+fn a_fix_picture_without_entries_is_that_of_an_empty_book() {
+    let mut rig = FixRig::new(Version::Fix44);
+    for entries in ["", "268=0|", "268=1|269=J|"] {
+        let outcome = rig.play(&format!("35=W|34=2|369=88|55=RIU3|{entries}"));
+        assert_eq!(outcome.unwrap().picture.unwrap().last_processed, Some(88));
+        let kinds: Vec<_> = rig.mapper.events().iter().map(|own| own.kind).collect();
+        assert_eq!(kinds, [Kind::Clear], "{entries:?}");
+    }
+}
+
+#[test]
 fn a_time_of_day_without_any_other_time_is_unknown() {
     let mut rig = FixRig::new(Version::Fix44);
     let entry = "268=1|279=0|269=0|55=A|270=1|271=1|273=18:00:00|";

@@ -9,13 +9,14 @@ use crate::token::{Pass, Token};
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Query, RawQuery, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use fanfare_engine::counters::{Counter, Kind};
-use fanfare_operator::{Command, Effect, Fault, Operator, OperatorError};
+use fanfare_operator::{Command, Effect, Fault, Operator, OperatorError, fields};
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -117,6 +118,7 @@ pub(crate) fn router(shared: &Arc<Shared>, peer: Peer) -> Router {
 async fn guard(State(caller): State<Caller>, mut request: Request, next: Next) -> Response {
     let shared = &caller.shared;
     let refused = match (&shared.token, caller.peer) {
+        _ if !has_one_host(&request) => None,
         _ if page::is_public(request.method(), request.uri().path()) => None,
         (_, Peer::Owner) => None,
         (Some(token), Peer::Tcp(_)) => {
@@ -133,11 +135,15 @@ async fn guard(State(caller): State<Caller>, mut request: Request, next: Next) -
             }
         }
         (None, Peer::Tcp(_)) => {
-            let why = why_refused(request.method(), request.headers());
+            let why = why_refused(&request);
             why.map(|why| (StatusCode::FORBIDDEN, why))
         }
     };
     let mut response = match refused {
+        None if !has_one_host(&request) => error(
+            StatusCode::BAD_REQUEST,
+            "a request of HTTP/1.1 needs the header Host once",
+        ),
         None if is_too_long(request.headers()) => error(
             StatusCode::PAYLOAD_TOO_LARGE,
             "the body is longer than 65536 bytes",
@@ -173,6 +179,12 @@ async fn guard(State(caller): State<Caller>, mut request: Request, next: Next) -
     response
 }
 
+/// Returns whether Host is there once, as HTTP/1.1 requires. Older versions have it at most once.
+fn has_one_host(request: &Request) -> bool {
+    let hosts = request.headers().get_all(header::HOST).iter().count();
+    hosts == 1 || (hosts == 0 && request.version() < Version::HTTP_11)
+}
+
 /// Returns whether Content-Length announces a body that is too long. A body without it is limited
 /// while it is read.
 fn is_too_long(headers: &HeaderMap) -> bool {
@@ -182,10 +194,13 @@ fn is_too_long(headers: &HeaderMap) -> bool {
 }
 
 /// Returns the reason why a request of the port is refused where no token is configured.
-fn why_refused(method: &Method, headers: &HeaderMap) -> Option<&'static str> {
-    if !matches!(*method, Method::GET | Method::HEAD) {
+fn why_refused(request: &Request) -> Option<&'static str> {
+    let headers = request.headers();
+    // A path may have a host of its own, as to a proxy.
+    let named = request.uri().authority();
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
         Some("only GET and HEAD are permitted without a token: [console] has no `token_file`")
-    } else if !is_local(headers) {
+    } else if !has_local_host(headers) || named.is_some_and(|named| !is_local(named)) {
         Some("without a token, Host must be a name of this machine")
     } else if is_foreign(headers) {
         Some("without a token, no request of a web page of another origin is permitted")
@@ -203,14 +218,15 @@ fn is_foreign(headers: &HeaderMap) -> bool {
 
 /// Returns whether `Host` names this machine. A foreign web page whose domain resolves to loopback
 /// (DNS rebinding) sends its own name.
-fn is_local(headers: &HeaderMap) -> bool {
+fn has_local_host(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());
-    let Some(authority) = host.and_then(|host| host.parse::<axum::http::uri::Authority>().ok())
-    else {
-        return false;
-    };
+    let host = host.and_then(|host| host.parse::<Authority>().ok());
+    host.is_some_and(|host| is_local(&host))
+}
+
+fn is_local(authority: &Authority) -> bool {
     let name = authority
         .host()
         .trim_start_matches('[')
@@ -369,7 +385,7 @@ async fn act(
     }
     let fields = match body.is_empty() {
         true => Ok(Map::new()),
-        false => serde_json::from_slice(&body),
+        false => fields(&body),
     };
     match fields {
         Ok(fields) => caller.ask(command, fields).await,

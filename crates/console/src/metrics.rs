@@ -89,10 +89,16 @@ impl Readings {
 }
 
 impl Family {
-    fn encode(&self, value: u64, to: MetricEncoder<'_>) -> fmt::Result {
-        match self.kind {
-            Kind::Count => ConstCounter::new(value).encode(to),
-            Kind::Gauge => ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(to),
+    /// Encodes a value, of which a second has `per_second`, unless it is no time.
+    fn encode(&self, value: u64, per_second: Option<f64>, to: MetricEncoder<'_>) -> fmt::Result {
+        let seconds = per_second.map(|units| value as f64 / units);
+        match (self.kind, seconds) {
+            (Kind::Count, None) => ConstCounter::new(value).encode(to),
+            (Kind::Count, Some(seconds)) => ConstCounter::new(seconds).encode(to),
+            (Kind::Gauge, None) => {
+                ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(to)
+            }
+            (Kind::Gauge, Some(seconds)) => ConstGauge::new(seconds).encode(to),
         }
     }
 }
@@ -104,14 +110,16 @@ impl Collector for Readings {
                 Kind::Count => MetricType::Counter,
                 Kind::Gauge => MetricType::Gauge,
             };
-            let mut metric = encoder.encode_descriptor(name, &family.help, None, kind)?;
+            let (name, per_second) = in_seconds(name);
+            let unit = per_second.map(|_| &Unit::Seconds);
+            let mut metric = encoder.encode_descriptor(name, &family.help, unit, kind)?;
             if let (1, Some(&value)) = (family.series.len(), family.series.get("")) {
-                family.encode(value, metric)?;
+                family.encode(value, per_second, metric)?;
                 continue;
             }
             for (of, &value) in &family.series {
                 let labels: &[(&str, &str)] = &[("agent", of)];
-                family.encode(value, metric.encode_family(&labels)?)?;
+                family.encode(value, per_second, metric.encode_family(&labels)?)?;
             }
         }
         Ok(())
@@ -172,6 +180,17 @@ fn encode_histogram(of: &Distribution, mut to: MetricEncoder<'_>) -> fmt::Result
     let count = of.count();
     buckets.push((f64::INFINITY, count - before));
     to.encode_histogram::<[(&str, &str); 0]>(seconds(of.sum() as f64), count, &buckets, None)
+}
+
+/// Returns a name without the unit of a time, and how many of these a second has. The base unit of
+/// times is the second, so that the name of the series ends with `_seconds`.
+fn in_seconds(name: &str) -> (&str, Option<f64>) {
+    let units = [("_ns", 1e9), ("_us", 1e6), ("_ms", 1e3)];
+    let mut found = units.into_iter().filter_map(|(suffix, per_second)| {
+        let name = name.strip_suffix(suffix)?;
+        Some((name, Some(per_second)))
+    });
+    found.next().unwrap_or((name, None))
 }
 
 /// Returns a name that is valid in Prometheus.
@@ -266,6 +285,29 @@ mod tests {
         }
         let series = text.lines().filter(|line| line.contains("_bucket{"));
         assert_eq!(series.count(), 18);
+    }
+
+    #[test]
+    fn times_are_in_seconds() {
+        let counters = Counters::new();
+        let add = |name, kind| counters.add_of("A", name, kind, "x");
+        add("line_behind", Kind::Count).set(7);
+        add("line_behind_ns", Kind::Count).set(1_500_000);
+        add("line_behind_max_ns", Kind::Gauge).set(2_000_000_000);
+        add("line_heard_ms", Kind::Gauge).set(1_700_000_000_123);
+        for format in [Format::OpenMetrics, Format::Text] {
+            let text = render(&counters, format).unwrap();
+            for line in [
+                "fanfare_line_behind_total{agent=\"A\"} 7\n",
+                "fanfare_line_behind_seconds_total{agent=\"A\"} 0.0015\n",
+                "# TYPE fanfare_line_behind_max_seconds gauge\n",
+                "fanfare_line_behind_max_seconds{agent=\"A\"} 2.0\n",
+                "fanfare_line_heard_seconds{agent=\"A\"} 1700000000.123\n",
+            ] {
+                assert!(text.contains(line), "{line} in {text}");
+            }
+            assert!(!text.contains("_ns") && !text.contains("_ms"), "{text}");
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The token of requests.
 
+use fanfare_engine::regular;
 use ring::hmac;
 use ring::rand::SystemRandom;
-use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak};
 
@@ -87,7 +87,7 @@ impl Token {
 fn read_secret(path: &Path) -> io::Result<Vec<u8>> {
     let most = LONGEST as u64 + 2;
     let mut bytes = Vec::new();
-    io::Read::read_to_end(&mut io::Read::take(fs::File::open(path)?, most), &mut bytes)?;
+    regular::open(path)?.take(most).read_to_end(&mut bytes)?;
     bytes.truncate(bytes.trim_ascii_end().len());
     if !(SHORTEST..=LONGEST).contains(&bytes.len()) {
         return Err(bad("the token must have 16 to 256 characters"));

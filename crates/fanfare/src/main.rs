@@ -19,7 +19,7 @@ mod reopened;
 mod scratch;
 mod usage;
 
-use clap::Parser;
+use clap::{Arg, ArgAction, Command, CommandFactory, FromArgMatches, Parser};
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
@@ -58,13 +58,23 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 struct Cli {
     #[command(subcommand)]
     command: cmd::Command,
-    /// Print help, as -h does.
-    #[arg(short = '?', global = true, action = clap::ArgAction::HelpShort, hide = true)]
-    help_too: Option<bool>,
+}
+
+/// Returns the command line as it is parsed: `-?` is help, as -h is. Completions and manual pages
+/// are without it: shells take a plain `?` for a pattern.
+fn accepted() -> Command {
+    let help = Arg::new("help_too").short('?').global(true).hide(true);
+    Cli::command().arg(help.action(ArgAction::HelpShort))
+}
+
+fn parse() -> Cli {
+    let mut command = accepted();
+    let matches = command.get_matches_mut();
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = parse();
     if !children::parent_is_alive() {
         // The variable may be left over in a shell. The child of a killed command has no reader.
         let parent = children::PARENT;
@@ -88,12 +98,12 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use super::Cli;
-    use clap::{CommandFactory, Parser};
+    use super::{Cli, accepted};
+    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        accepted().debug_assert();
     }
 
     /// Collects every command, by the words that lead to it.
@@ -112,7 +122,7 @@ mod tests {
         assert!(all.len() > 40, "{}", all.len());
         for mut words in all {
             let help = |words: &[String]| {
-                let asked = Cli::try_parse_from(words).err().unwrap();
+                let asked = accepted().try_get_matches_from(words).err().unwrap();
                 assert_eq!(
                     asked.kind(),
                     clap::error::ErrorKind::DisplayHelp,

@@ -20,7 +20,9 @@ use crate::ports::config::{self as port_config, COMP_IDS, CONSUMERS, PRODUCERS, 
 use crate::replay::config::Replay;
 use crate::replay::feed_config::FileFeed;
 use crate::replay::{OpenReplay, book_of};
-use crate::users::{Lists, Source, UserSet, UserTables, parsed_from, read_from, without_text};
+use crate::users::{
+    LONGEST_ERROR, Lists, Source, UserSet, UserTables, cut, parsed_from, read_from, without_text,
+};
 use fanfare_engine::cpu::pin_to;
 use fanfare_engine::tls::TlsServer;
 use fanfare_fix::session::MAX_HEADER_FIELD;
@@ -244,6 +246,20 @@ impl Config {
         Ok(config)
     }
 
+    /// Returns whether a text of TOML sets any key. The head of a table is none.
+    #[must_use]
+    pub fn sets_key(text: &str) -> bool {
+        let table = toml::from_str::<toml::Table>(text).unwrap_or_default();
+        let mut open: Vec<_> = table.values().collect();
+        while let Some(value) = open.pop() {
+            match value {
+                toml::Value::Table(table) => open.extend(table.values()),
+                _ => return true,
+            }
+        }
+        false
+    }
+
     /// Records the file from which the configuration was parsed, for errors in its users and lists
     /// that are found when the files that it names are read.
     #[must_use]
@@ -295,6 +311,14 @@ impl Config {
             "must be a power of two between 65536 and 1073741824",
         )?;
         let longest = self.limits.message_bytes;
+        // The key that was set is the one at fault.
+        let is_default = longest == Limits::default().message_bytes;
+        range(
+            "ring_bytes",
+            ring,
+            !is_default || ring / 8 >= longest,
+            "must be at least eight times limits.message_bytes, which is 65536 unless it is set",
+        )?;
         range(
             "limits.message_bytes",
             longest,
@@ -392,19 +416,22 @@ impl Config {
     }
 }
 
-/// Formats a parse error with the line of the text, unless the text contains secrets.
+/// Formats a parse error with the line of the text, unless the line is long or the text contains
+/// secrets.
 fn parse_error(text: &str, error: &toml::de::Error) -> ConfigError {
     // A key may be misspelt, so the names of the tables and the prefix of a hash are searched for
     // as well.
     let has_secrets = ["password", "secret", "user", "kafka", "$argon2"];
-    if !has_secrets.iter().any(|hint| text.contains(hint)) {
+    let (line, why) = without_text(text, error);
+    let of_line = line.and_then(|line| text.lines().nth(line - 1));
+    let is_long = of_line.map_or(0, str::len) + error.message().len() > LONGEST_ERROR;
+    if !is_long && !has_secrets.iter().any(|hint| text.contains(hint)) {
         return ConfigError::Parse(error.to_string().trim().into());
     }
-    let (line, why) = without_text(text, error);
     let place = line
         .map(|line| format!("line {line}: "))
         .unwrap_or_default();
-    ConfigError::Parse(format!("{place}{why}"))
+    ConfigError::Parse(cut(format!("{place}{why}")))
 }
 
 impl Config {

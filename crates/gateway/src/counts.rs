@@ -4,6 +4,7 @@ use crate::feed::Tally;
 use crate::notice::{Notice, Notices};
 use fanfare_dds::Status;
 use fanfare_engine::counters::{Counter, Counters, Kind};
+use std::sync::{Arc, Mutex};
 
 /// Returns the sum of a counter over all agents of a gateway that have a counter of this name.
 /// Counters that were cloned before [`Gateway::join`](crate::Gateway::join) keep their last values.
@@ -133,6 +134,7 @@ counts! {
     other = "from_another", "dropped messages of a feed that another gateway had delivered";
     behind = "behind", "dropped messages of a gateway too far behind the others of its feed";
     missing = "missing", "messages numbered by other gateways and not received";
+    overtaken = "overtaken", "messages delivered after later ones of their gateway";
     bad = "malformed", "dropped samples that contain no message";
     closed = "topics_closed", "topics closed because their writers had too many keys";
 }
@@ -172,7 +174,7 @@ counts! {
     left_out = "entries_unmapped",
         "entries that match no rule, or name no instrument, or one that was never defined";
     errors = "value_errors", "values that no event can represent";
-    requests = "replay_requests", "requests to the replay";
+    requests = "replay_requests", "requests sent to the replay";
     given_up = "replay_given_up", "messages that the replay did not deliver";
 }
 
@@ -233,9 +235,9 @@ counts! {
     refused = "line_refused", "packets whose numbers could not be used";
     lost = "line_lost", "sequence numbers missing on the line";
     behind = "line_behind", "packets that arrived after those of another line";
-    behind_ns = "line_behind_ns", "total delay behind another line, in nanoseconds";
-    behind_max = "line_behind_max_ns", now: "longest delay behind another line, in nanoseconds";
-    heard = "line_heard_ms", now: "time of the last datagram, in milliseconds since 1970; 0: none";
+    behind_ns = "line_behind_ns", "total delay behind another line";
+    behind_max = "line_behind_max_ns", now: "longest delay behind another line";
+    heard = "line_heard_ms", now: "time of the last datagram, since 1970; 0: none";
     drops = "line_drops", "datagrams that the kernel dropped";
 }
 
@@ -316,6 +318,36 @@ impl TopicCounts {
             matched: add(others, Kind::Gauge, "current remote readers or writers"),
             incompatible: add("incompatible", Kind::Count, unfit),
             topic: topic.to_owned(),
+        }
+    }
+
+    /// Returns a listener to one of several topics that share the counters. It counts events, and
+    /// sends notices of policies that are incompatible.
+    pub(crate) fn share(
+        all: &Arc<Mutex<Self>>,
+        topic: &str,
+        notices: &Notices,
+    ) -> impl FnMut(Status) + Send + 'static + use<> {
+        let (all, topic, notices) = (Arc::clone(all), topic.to_owned(), notices.clone());
+        let mut before = 0;
+        move |what| {
+            let Ok(all) = all.lock() else {
+                return;
+            };
+            match what {
+                Status::Matched { change, .. } => {
+                    let now = all.matched.value().saturating_add_signed(change.into());
+                    all.matched.set(now);
+                }
+                Status::IncompatibleQos { total, .. } => {
+                    let more = total.saturating_sub(before);
+                    all.incompatible.increment(more.into());
+                    before = total;
+                    let topic = topic.clone();
+                    notices.send(Notice::Dds { topic, what });
+                }
+                _ => {}
+            }
         }
     }
 

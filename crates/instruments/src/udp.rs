@@ -36,7 +36,8 @@ pub fn packet(
     let len = (UdpHeader::LEN + payload.len()).try_into();
     let [from, to] = [source, destination].map(|end| end.ip().octets());
     let ip = Ipv4Header::new(len.map_err(io::Error::other)?, 1, ip_number::UDP, from, to);
-    let ip = ip.map_err(io::Error::other)?;
+    let mut ip = ip.map_err(io::Error::other)?;
+    ip.header_checksum = ip.calc_header_checksum();
     let (from, to) = (source.port(), destination.port());
     let udp = UdpHeader::with_ipv4_checksum(from, to, &ip, payload);
     packet.extend_from_slice(&ip.to_bytes());
@@ -114,6 +115,23 @@ mod tests {
         assert_eq!((found.payload, found.cut), (&b"FAST"[..], 0));
         assert_eq!(found.destination.to_string(), "224.1.2.133:13014");
         assert_eq!(found.source.to_string(), "127.0.0.1:40000");
+    }
+
+    #[test]
+    fn a_packet_that_is_written_is_read_again_and_has_the_checksum_of_its_header() {
+        let ends = ["127.0.0.1:0", "224.1.2.133:13014"].map(|end| end.parse().unwrap());
+        let mut written = Vec::new();
+        super::packet((ends[0], ends[1]), b"FAST", &mut written).unwrap();
+        // The words of a whole header add up to all ones.
+        let (words, _) = written[..20].as_chunks();
+        let sum = words
+            .iter()
+            .map(|word| u32::from(u16::from_be_bytes(*word)));
+        let sum: u32 = sum.sum();
+        assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
+        let found = datagram(&packet(&written, written.len())).unwrap();
+        assert_eq!(found.payload, b"FAST");
+        assert_eq!(found.destination.to_string(), "224.1.2.133:13014");
     }
 
     #[test]

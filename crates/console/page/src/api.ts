@@ -15,6 +15,10 @@ export interface FeedState {
   recovering: number;
   stale: number;
   closed: number;
+  /** Known instruments, as from a file, whose books the feed has not mentioned. */
+  unheard: number;
+  /** The sum of all states. */
+  instruments: number;
 }
 
 export interface Status {
@@ -64,7 +68,6 @@ export interface Feed extends FeedState {
   recoveries: number;
   recovered: number;
   replay_requests: number;
-  instruments: number;
   lines: Line[];
 }
 

@@ -241,6 +241,7 @@ function explained(book: Book): string {
     recovering: "the book is incomplete.",
     stale: "the lines are silent, and the book may be out of date.",
     closed: "the instrument is not traded any more.",
+    unheard: "the feed has said nothing about the book so far.",
   };
   return `${is[book.state] ?? ""}${why}${seq}${trading}`;
 }

@@ -26,15 +26,23 @@ export class Chart {
   readonly #legend = h("ul", { class: "legend" });
   readonly #title: string;
   readonly #format: (value: number | null) => string;
+  readonly #least: number;
   #drawn: Drawn[] = [];
   #values: Element[] = [];
   #plot: uPlot | null = null;
   #key = "";
   #observer: ResizeObserver;
 
-  constructor(title: string, about: string, format: (value: number | null) => string) {
+  /** The value axis ends at `least` or above: below it, `format` would not tell its ticks apart. */
+  constructor(
+    title: string,
+    about: string,
+    format: (value: number | null) => string,
+    least: number,
+  ) {
     this.#title = title;
     this.#format = format;
+    this.#least = least;
     this.element = h(
       "figure",
       { class: "chart" },
@@ -99,7 +107,7 @@ export class Chart {
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
       scales: {
         x: { range: (_, min, max) => [Math.min(min, max - SHORTEST), max] },
-        y: { range: (_, min, max) => [Math.min(min ?? 0, 0), (max || 1) * 1.08] },
+        y: { range: (_, min, max) => [Math.min(min ?? 0, 0), Math.max(max ?? 0, this.#least) * 1.08] },
       },
       axes: [
         {

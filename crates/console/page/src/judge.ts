@@ -307,7 +307,8 @@ function instruments(plant: Plant): Finding[] {
     found.push({
       id: "recovering",
       severity: "act",
-      title: `${counted(recovering, "instrument has", "instruments have")} had no complete book for ${since(held)}`,
+      // They need not be the same throughout.
+      title: `Some instruments have had no complete book for ${since(held)}, ${whole(recovering)} now`,
       means: "Snapshots or a replay should have restored them.",
       todo: "Check that the lines with snapshots are received, and that the replay answers.",
       view: "instruments?state=recovering",

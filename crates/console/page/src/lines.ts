@@ -87,11 +87,13 @@ class FeedPart {
     "Packets per second",
     "Packets received on each line, over the last three seconds.",
     rate,
+    1,
   );
   readonly #lost = new Chart(
     "Lost",
     "Packets missing on each line, since the start.",
     whole,
+    5,
   );
 
   constructor(feed: Feed) {

@@ -80,8 +80,9 @@ class Notices implements View {
   update(): void {
     const found = judge(this.#plant);
     showFindings(this.#alerts, found);
-    fill(this.#calm, String(found.length === 0), () =>
-      found.length === 0 ? [empty("All is well: there is no alert.")] : [],
+    const isCalm = found.length === 0 && this.#plant.connection.is === "well";
+    fill(this.#calm, String(isCalm), () =>
+      isCalm ? [empty("All is well: there is no alert.")] : [],
     );
     const word = this.#search.value.trim().toLowerCase();
     const all = this.#plant.notices;

@@ -3,7 +3,7 @@
 import type { Feed } from "./api";
 import { Chart, type Drawn } from "./chart";
 import { fill, h, shape } from "./dom";
-import { bytes, counted, nanos, NONE, rate, since, today, when, whole } from "./format";
+import { bytes, counted, nanos, NONE, rate, since, today, WAITING, when, whole } from "./format";
 import { showFindings } from "./findings";
 import { judge, LEFT_OUT, type Finding } from "./judge";
 import type { Plant } from "./plant";
@@ -16,8 +16,14 @@ const NOTICES = 6;
 /** A figure as it is now. */
 type Told = [id: string, name: string, value: string, about: string];
 
-/** The one sentence that says how it is. */
-function headline(found: Finding[]): [string, "good" | "act" | "watch"] {
+/** The one sentence that says how it is: nobody knows while the gateway does not answer. */
+function headline(plant: Plant, found: Finding[]): [string, "good" | "act" | "watch" | "note"] {
+  if (plant.connection.is === "gone") {
+    return ["The gateway does not answer", "act"];
+  }
+  if (plant.connection.is !== "well") {
+    return [WAITING, "note"];
+  }
   const act = found.filter((one) => one.severity === "act").length;
   const watch = found.filter((one) => one.severity === "watch").length;
   if (act > 0) {
@@ -45,11 +51,13 @@ class Overview implements View {
     "Messages per second",
     "Messages from producers and feeds, and messages to all consumers together.",
     rate,
+    1,
   );
   readonly #latency = new Chart(
     "Latency in the gateway",
     "From the arrival of a message to its write to consumers' sockets, over the last ten seconds.",
     nanos,
+    1_000,
   );
 
   constructor(plant: Plant) {
@@ -76,7 +84,7 @@ class Overview implements View {
 
   update(): void {
     const found = judge(this.#plant);
-    const [words, how] = headline(found);
+    const [words, how] = headline(this.#plant, found);
     fill(this.#verdict, words, () => [shape(how), words]);
     this.#verdict.className = `verdict ${how}`;
     showFindings(this.#findings, found);

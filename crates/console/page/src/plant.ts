@@ -283,7 +283,12 @@ export class Plant {
     for (const line of metrics.split("\n")) {
       const [, name, help] = line.match(/^# HELP fanfare_(\w+) (.*)$/) ?? [];
       if (name !== undefined && help !== undefined) {
-        this.help.set(name.replace(/_total$/, ""), help);
+        const own = name.replace(/_total$/, "");
+        this.help.set(own, help);
+        // Prometheus has times in seconds, the counters in the unit that their names have.
+        for (const unit of own.endsWith("_seconds") ? ["ns", "us", "ms"] : []) {
+          this.help.set(own.replace(/seconds$/, unit), help);
+        }
       }
     }
     this.#names.clear();

@@ -419,7 +419,7 @@ const which = ({ port, session }: Session) => ({ port, session });
 type Ended = { sessions: number; forced: number };
 
 function ended({ sessions, forced }: Ended): string {
-  const how = forced > 0 ? ", disconnected after a timeout" : "";
+  const how = forced > 0 ? `, ${forced} of them without an answer` : "";
   return `Done: ${counted(sessions, "session")} ended${how}.`;
 }
 

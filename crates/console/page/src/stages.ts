@@ -32,11 +32,13 @@ class Stages implements View {
     "Median of each stage",
     "Half of the messages take less, over the last ten seconds.",
     nanos,
+    1_000,
   );
   readonly #tail = new Chart(
     "99th percentile of each stage",
     "99 of 100 messages take less, over the last ten seconds.",
     nanos,
+    1_000,
   );
   #agent = h("select", { id: "agent" });
   #span: Span = "10s";

@@ -8,6 +8,7 @@ export const STATES: Record<string, [Shape, string]> = {
   recovering: ["act", "the book is incomplete"],
   stale: ["watch", "the lines are silent, and the book may be out of date"],
   closed: ["off", "the instrument is not traded any more"],
+  unheard: ["off", "the feed has said nothing about the book so far"],
 };
 
 export function stateMark(state: string): HTMLElement {

@@ -282,6 +282,29 @@ async fn a_command_that_takes_too_long_may_still_be_carried_out() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_body_with_a_key_twice_is_refused() {
+    let program = Arc::new(Program::default());
+    *program.is_open.lock().unwrap() = true;
+    let (mut stream, served) = connect(&program.shared());
+    let body = r#"{"sender":"A","sender":"B"}"#;
+    let head = format!(
+        "POST /api/v1/end HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    served.await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    assert!(
+        answer.contains("the body: the key `sender` occurs twice"),
+        "{answer}"
+    );
+    assert_eq!(program.begun.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_command_that_changes_something_takes_no_field_from_a_query() {
     let program = Arc::new(Program::default());
     *program.is_open.lock().unwrap() = true;
@@ -321,6 +344,8 @@ async fn without_a_token_only_this_machine_reads_and_no_foreign_page() {
     let [cross, same, own, typed] = ["cross-site", "same-site", "same-origin", "none"].map(site);
     let path = "/api/v1/openapi.json";
     let [get, head] = ["GET", "HEAD"].map(|method| format!("{method} {path}"));
+    let [at_local, at_other] =
+        ["localhost", "evil.test"].map(|of| format!("GET http://{of}{path}"));
     let (local, other) = ("Host: localhost\r\n", "Host: evil.test\r\n");
     for (line, headers, status) in [
         (&*get, local, 200),
@@ -331,6 +356,12 @@ async fn without_a_token_only_this_machine_reads_and_no_foreign_page() {
         (&*get, &*cross, 403),
         (&*get, &*same, 403),
         (&*get, other, 403),
+        (&*at_local, local, 200),
+        (&*at_other, local, 403),
+        (&*at_local, other, 403),
+        (&*get, "", 400),
+        (&*get, &*[local, local].concat(), 400),
+        ("GET /", &*[local, other].concat(), 400),
     ] {
         let answer = unprotected(&shared, line, headers).await;
         let expected = format!("HTTP/1.1 {status}");

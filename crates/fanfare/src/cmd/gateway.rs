@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::cmd::plant;
+use crate::cmd::plant::{self, When};
 use crate::logs::LogArgs;
 use crate::print::say;
 
@@ -15,7 +15,8 @@ use crate::print::say;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// TOML configuration; docs/gateway.md, docs/dbn.md and docs/kafka.md describe every key,
-    /// examples/gateway.toml is a working one.
+    /// examples/gateway.toml is a working one. It may be a pipe, but a reload needs a regular file,
+    /// and the files that it names always have to be regular ones.
     #[arg(required_unless_present = "hash_password")]
     config: Option<PathBuf>,
     /// Log warnings and errors only.
@@ -36,14 +37,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         say!("{}", hash(&password()?)?);
         return Ok(ExitCode::SUCCESS);
     };
-    let config = plant::read(path)?;
+    let config = plant::read(path, When::Start)?;
     if args.check {
         let place = || path.display().to_string();
         plant::check(&config).with_context(place)?;
         return Ok(ExitCode::SUCCESS);
     }
     let path: PathBuf = Path::to_owned(path);
-    plant::run(&config, args.quiet, &args.log, &|| plant::read(&path))
+    let reread = || plant::read(&path, When::Reload);
+    plant::run(&config, args.quiet, &args.log, &reread)
 }
 
 fn hash(password: &[u8]) -> Result<String> {

@@ -9,12 +9,13 @@ use crate::cmd::fast::lines::refuse_input;
 use crate::logs::{self, Levels, LogArgs};
 use crate::plural::counted;
 use crate::print::say;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use changes::Changes;
 use events::EventLog;
 use fanfare_console::Console;
 use fanfare_engine::levels::LogLevel;
 use fanfare_engine::limits::raise_open_files;
+use fanfare_engine::regular;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_gateway::{
     Config, Digest, FeedLine, Gateway, GatewayOperator, LogTo, NoticeReceiver, PortConfig,
@@ -22,6 +23,7 @@ use fanfare_gateway::{
 };
 use fanfare_instruments::capture::{Capture, CaptureOptions};
 use fanfare_operator::{Control, Operator};
+use std::fs::File;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::ExitCode;
@@ -31,11 +33,33 @@ use std::time::{Duration, Instant};
 /// The interval at which signals and notices are polled.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Reads a configuration file.
-pub(crate) fn read(path: &Path) -> Result<Config> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+/// The longest configuration file, in bytes.
+const LONGEST: u64 = 16 << 20;
+
+/// When a configuration is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// At the start.
+    Start,
+    /// While the gateway runs.
+    Reload,
+}
+
+/// Reads a configuration file, which may be a pipe at the start. A reload would have to wait for a
+/// pipe, and refuses it. It also refuses a configuration without a key: that is more likely to be
+/// half written than meant, and would end all sessions and open the ports to others.
+pub(crate) fn read(path: &Path, when: When) -> Result<Config> {
+    let place = || format!("cannot read {}", path.display());
+    let text = match when {
+        When::Start => File::open(path).and_then(|file| regular::whole(file, LONGEST)),
+        When::Reload => regular::read(path, LONGEST),
+    };
+    let text = text.with_context(place)?;
+    let text = String::from_utf8(text).with_context(place)?;
     let config = Config::from_toml(&text).with_context(|| path.display().to_string())?;
+    if when == When::Reload && !Config::sets_key(&text) {
+        bail!("{} has no key", path.display());
+    }
     let config = config.of_file(path);
     check_outputs(&config, Some(path))?;
     Ok(config)
@@ -386,5 +410,49 @@ impl<'a> Log<'a> {
         self.look();
         let now = self.begun.elapsed();
         self.digest.end(now, &mut logs::notice);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn a_configuration_without_a_key_is_refused_at_a_reload_and_a_long_one_always() {
+        let folder = Scratch::new("configuration").unwrap();
+        let path = folder.file("plant.toml");
+        let why = |text: &str, when| {
+            std::fs::write(&path, text).unwrap();
+            read(&path, when).err().map(|error| format!("{error:#}"))
+        };
+        for text in ["", "\n \n", "# workers = 2\n", "[log]\n[limits]\n"] {
+            assert_eq!(why(text, When::Start), None);
+            let told = why(text, When::Reload).unwrap();
+            assert!(told.ends_with("plant.toml has no key"), "{told}");
+        }
+        for when in [When::Start, When::Reload] {
+            assert_eq!(why("workers = 2\n", when), None);
+            assert_eq!(why("[limits]\nlogon_bytes = 8192\n", when), None);
+            let told = why(&"#".repeat(LONGEST as usize + 1), when).unwrap();
+            assert!(told.ends_with("more than 16777216 bytes"), "{told}");
+            assert!(read(&folder.file("."), when).is_err());
+        }
+    }
+
+    #[test]
+    fn a_pipe_is_read_at_the_start_and_refused_at_a_reload() {
+        let folder = Scratch::new("piped").unwrap();
+        let pipe = folder.file("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let writer = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::write(pipe, "workers = 2\n").unwrap()
+        });
+        assert_eq!(read(&pipe, When::Start).unwrap().workers, 2);
+        writer.join().unwrap();
+        let told = format!("{:#}", read(&pipe, When::Reload).unwrap_err());
+        assert!(told.ends_with("it is not a regular file"), "{told}");
     }
 }

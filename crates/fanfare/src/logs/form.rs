@@ -3,7 +3,7 @@
 //! A line may contain text of a peer: control characters are escaped here, whatever their origin,
 //! so that a line is one line and moves no cursor.
 
-use fanfare_wire::text::{JsonString, Shown};
+use fanfare_wire::text::{JsonString, Shown, beginning};
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::fmt::{self, Write as _};
 use std::time::SystemTime;
@@ -43,10 +43,23 @@ impl Record {
     }
 
     fn put(&mut self, field: &Field, value: String, is_bare: bool) {
+        let value = cut(value);
         match field.name() {
             "message" => self.text = value,
             name => self.fields.push((name, value, is_bare)),
         }
+    }
+}
+
+/// The longest message, and the longest value of a field, in bytes. Of longer ones a line has the
+/// beginning.
+const LONGEST: usize = 16 << 10;
+
+fn cut(value: String) -> String {
+    let shown = beginning(&value, LONGEST);
+    match value.len() - shown.len() {
+        0 => value,
+        more => format!("{shown} … ({more} bytes more)"),
     }
 }
 
@@ -221,6 +234,14 @@ mod tests {
         // An expected event is the line without a level.
         let plain = line(terminal, Level::INFO, &of);
         assert!(plain.starts_with("10:17:34.123 session: A->B"), "{plain}");
+    }
+
+    #[test]
+    fn a_line_has_the_beginning_of_a_long_text() {
+        let (short, long) = ("é".repeat(LONGEST / 2), "é".repeat(LONGEST));
+        assert_eq!(cut(short.clone()), short);
+        let told = cut(long);
+        assert_eq!(told, format!("{short} … ({LONGEST} bytes more)"));
     }
 
     #[test]

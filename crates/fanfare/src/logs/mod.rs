@@ -197,6 +197,26 @@ pub(crate) fn garbled(session: &SessionId, why: &DecodeError) {
     self::session(LogLevel::Warn, session, &words);
 }
 
+/// Logs that a resend has a gap fill in place of application messages.
+pub(crate) fn no_longer_kept(session: &SessionId, begin: u64, end: u64) {
+    let words = format!("{session}: {}: gap fill", not_kept(begin, end));
+    self::session(LogLevel::Warn, session, &words);
+}
+
+/// Returns which messages are no longer kept, in words.
+pub(crate) fn not_kept(begin: u64, end: u64) -> String {
+    match begin == end {
+        true => format!("message {begin} is no longer kept"),
+        false => format!("messages {begin} to {end} are no longer kept"),
+    }
+}
+
+/// Logs that a message of a session has a broken field.
+pub(crate) fn unreadable(session: &SessionId, seq: u64, why: &DecodeError) {
+    let words = format!("{session}: the message with MsgSeqNum(34) {seq} cannot be read: {why}");
+    self::session(LogLevel::Warn, session, &words);
+}
+
 /// Logs that a reset of the numbers, or a lower next number, discarded messages that waited to be
 /// sent.
 pub(crate) fn discarded(session: &SessionId, messages: u64) {

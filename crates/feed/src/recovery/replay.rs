@@ -2,18 +2,26 @@
 //! the requests (MarketDataRequest(V) with ApplBegSeqNum(1182) and ApplEndSeqNum(1183), an
 //! ApplMessageRequest(BW), or those of a feed) and reports their outcome.
 //!
-//! One request is under way at a time. Messages that a response left out, or that do not arrive in
-//! time, are requested again, up to a number of attempts; then they are left to snapshots.
+//! One request is under way at a time, until the caller reports its outcome. Messages that a
+//! response left out, or that did not arrive, are requested again, up to a number of attempts; then
+//! they are left to snapshots.
 
 use crate::missing::Missing;
 use std::ops::Range;
+
+/// A request without an outcome is given up after this many times the timeout. The caller reports
+/// an outcome earlier: it waits at most for a connection, a logon and a response, and to write each
+/// of its messages.
+const LAST_RESORT: u64 = 8;
 
 /// Limits of a [`Replay`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayConfig {
     /// Most messages in a request.
     pub most: u64,
-    /// The timeout of a response, from the request or the last missing message on, in nanoseconds.
+    /// The timeout with which the caller waits for a connection, a logon and each further message,
+    /// in nanoseconds. A request of which the caller reports no outcome is given up after eight
+    /// times this, from the request or the last message of its range on.
     pub timeout: u64,
     /// Most requests of the same messages.
     pub attempts: u32,
@@ -37,13 +45,13 @@ impl Default for ReplayConfig {
 /// The counters of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReplayStats {
-    /// Requests made.
+    /// Requests that [`Replay::poll_request`] returned.
     pub requests: u64,
     /// Requests that brought all their messages.
     pub answered: u64,
     /// Requests that were refused, or whose connection was lost.
     pub refused: u64,
-    /// Requests whose response was late or incomplete.
+    /// Requests whose response was incomplete, or that had no outcome.
     pub unanswered: u64,
     /// Messages that were requested as often as configured, and given up.
     pub given_up: u64,
@@ -52,8 +60,10 @@ pub struct ReplayStats {
 #[derive(Debug, Clone)]
 struct Request {
     range: Range<u64>,
-    /// The time at which the request is given up, unless a missing message arrives.
+    /// The time at which the request is given up, unless a message of the range arrives.
     deadline: u64,
+    /// The number of messages that may still extend the deadline.
+    extensions: u64,
 }
 
 /// The requests of one channel to its replay.
@@ -96,7 +106,8 @@ impl Replay {
     }
 
     /// Returns the next request: the missing messages, in extended numbers. `None` while a request
-    /// is under way, nothing is missing, or during a pause.
+    /// is under way, nothing is missing, or during a pause. Each request that is returned counts as
+    /// an attempt: a caller that cannot make one now does not call this.
     pub fn poll_request(&mut self, now: u64, missing: &Missing) -> Option<Range<u64>> {
         while self.under_way.is_none() && now >= self.not_before {
             let range = self.next_range(missing)?;
@@ -109,7 +120,8 @@ impl Replay {
                 self.stats.requests += 1;
                 self.under_way = Some(Request {
                     range: range.clone(),
-                    deadline: now.saturating_add(self.config.timeout),
+                    deadline: self.last_resort(now),
+                    extensions: range.end - range.start,
                 });
                 return Some(range);
             }
@@ -117,6 +129,10 @@ impl Replay {
             self.stats.given_up += range.end - range.start;
         }
         None
+    }
+
+    const fn last_resort(&self, now: u64) -> u64 {
+        now.saturating_add(self.config.timeout.saturating_mul(LAST_RESORT))
     }
 
     fn next_range(&self, missing: &Missing) -> Option<Range<u64>> {
@@ -127,16 +143,20 @@ impl Replay {
     }
 
     /// Returns whether a message was requested and is still missing; others are not to be
-    /// delivered, and do not extend the time for the response.
+    /// delivered. As many messages as were requested extend the time for the response.
     pub fn expects(&mut self, now: u64, sequence: u64, missing: &Missing) -> bool {
+        let deadline = self.last_resort(now);
         let Some(request) = &mut self.under_way else {
             return false;
         };
-        let is_expected = request.range.contains(&sequence) && missing.contains(sequence);
-        if is_expected {
-            request.deadline = now.saturating_add(self.config.timeout);
+        if !request.range.contains(&sequence) {
+            return false;
         }
-        is_expected
+        if request.extensions > 0 {
+            request.extensions -= 1;
+            request.deadline = deadline;
+        }
+        missing.contains(sequence)
     }
 
     /// Notes that the response is complete: messages that it did not bring may be requested again.
@@ -170,7 +190,8 @@ impl Replay {
         }
     }
 
-    /// Gives up a request whose response takes too long, and ends a pause: a request may be due.
+    /// Gives up a request of which the caller has reported no outcome for too long, and ends a
+    /// pause: a request may be due.
     pub fn handle_timeout(&mut self, now: u64) {
         let is_late = |request: &Request| now >= request.deadline;
         if self.under_way.as_ref().is_some_and(is_late) {
@@ -182,7 +203,8 @@ impl Replay {
         }
     }
 
-    /// Notes that the channel restarted: earlier messages are not requested.
+    /// Notes that the channel restarted: earlier messages are not requested, and no response to an
+    /// earlier request is expected. The caller cancels it.
     pub fn reset(&mut self) {
         (self.under_way, self.last) = (None, 0..0);
         (self.attempts, self.given_up_below) = (0, 0);
@@ -234,11 +256,11 @@ mod tests {
         assert_eq!(replay.poll_request(0, &missing), Some(5..8));
         replay.answered(&missing);
         assert_eq!(replay.poll_request(1, &missing), Some(5..8));
-        assert_eq!(replay.poll_timeout(), Some(101));
-        replay.handle_timeout(100);
-        assert_eq!(replay.poll_request(100, &missing), None);
-        replay.handle_timeout(101);
-        assert_eq!(replay.poll_request(101, &missing), Some(9..10));
+        assert_eq!(replay.poll_timeout(), Some(801));
+        replay.handle_timeout(800);
+        assert_eq!(replay.poll_request(800, &missing), None);
+        replay.handle_timeout(801);
+        assert_eq!(replay.poll_request(801, &missing), Some(9..10));
         let stats = replay.stats();
         assert_eq!((stats.unanswered, stats.given_up), (2, 3));
     }
@@ -261,7 +283,30 @@ mod tests {
         replay.handle_timeout(now);
         assert_eq!(replay.poll_timeout(), None, "nothing need be missing");
         assert_eq!(replay.poll_request(now, &missing), Some(5..8));
-        assert_eq!(replay.poll_timeout(), Some(now + 100));
+        assert_eq!(replay.poll_timeout(), Some(now + 800));
+    }
+
+    #[test]
+    fn a_request_without_an_answer_is_one_attempt() {
+        let mut missing = missing(&[(5, 8)]);
+        let (mut replay, mut now) = (Replay::new(CONFIG), 0);
+        assert_eq!(replay.poll_request(now, &missing), Some(5..8));
+        // The caller notices a timeout some time after it.
+        for late in [100, 150, 200, 300] {
+            replay.handle_timeout(now + late);
+            assert_eq!(replay.poll_request(now + late, &missing), None);
+        }
+        now += 300;
+        replay.refused(now);
+        now += 50;
+        assert_eq!(replay.poll_request(now, &missing), Some(5..8));
+        // A message that comes after the timeout is taken, as the request is not over.
+        assert!(replay.expects(now + 200, 5, &missing));
+        missing.take(5..8);
+        replay.answered(&missing);
+        let stats = replay.stats();
+        assert_eq!((stats.requests, stats.refused, stats.answered), (2, 1, 1));
+        assert_eq!((stats.unanswered, stats.given_up), (0, 0));
     }
 
     #[test]
@@ -271,14 +316,14 @@ mod tests {
         replay.poll_request(0, &missing);
         assert!(replay.expects(60, 5, &missing));
         missing.take(5..6);
-        assert_eq!(replay.poll_timeout(), Some(160));
-        for now in [90, 120, 150] {
+        // As many messages as were requested extend the time, whichever they are.
+        for (now, end) in [(90, 890), (120, 920), (150, 920), (180, 920)] {
             assert!(!replay.expects(now, 5, &missing));
+            assert_eq!(replay.poll_timeout(), Some(end));
         }
-        assert_eq!(replay.poll_timeout(), Some(160));
-        replay.handle_timeout(160);
+        replay.handle_timeout(920);
         assert_eq!(replay.stats().unanswered, 1);
-        assert_eq!(replay.poll_request(160, &missing), Some(6..8));
+        assert_eq!(replay.poll_request(920, &missing), Some(6..8));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The error of a refused configuration.
 
-use crate::users::UsersError;
+use crate::users::{UsersError, cut};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
@@ -40,8 +40,8 @@ pub(crate) fn range(
         Ok(())
     } else {
         Err(ConfigError::Range {
-            key: key.into(),
-            value: value.to_string(),
+            key: cut(key.into()),
+            value: cut(value.to_string()),
             rule: rule.to_owned(),
         })
     }

@@ -26,6 +26,25 @@ fn a_value_of_the_wrong_type_names_its_line() {
 }
 
 #[test]
+fn an_error_shows_no_long_text() {
+    let long = "x".repeat(1 << 20);
+    for text in [
+        "\0".repeat(1 << 20),
+        format!("workers = 1\n{long} = 1\n"),
+        format!("workers = \"{long}\"\n"),
+        format!("workers = \"\"\"\n{long}\"\"\"\n"),
+        format!("[console]\ntoken_file = \"{long}\"\nbind = \"0.0.0.0\"\nallow = 1\n"),
+        format!("[[user]]\nname = \"{long}\"\npassword = \"x\"\n"),
+        format!("consumers.sessions = [{{ sender = \"{long}\\u0001\", target = \"B\" }}]\n"),
+    ] {
+        let told = Config::from_toml(&text).unwrap_err().to_string();
+        assert!((20..2_500).contains(&told.len()), "{}", told.len());
+    }
+    let short = Config::from_toml("workers = \"two\"\n").unwrap_err();
+    assert!(short.to_string().contains("workers = \"two\""), "{short}");
+}
+
+#[test]
 fn a_queue_has_room_for_the_snapshots_of_a_market() {
     let with = |mapping: &str| {
         let text = format!(
@@ -47,6 +66,11 @@ fn values_out_of_range_name_their_key() {
     for (text, key) in [
         ("workers = 0", "workers"),
         ("ring_bytes = 1000", "ring_bytes"),
+        ("ring_bytes = 65536", "`ring_bytes` = 65536"),
+        (
+            "ring_bytes = 65536\n[limits]\nmessage_bytes = 8193",
+            "`limits.message_bytes` = 8193",
+        ),
         ("[limits]\nmessage_bytes = 1", "limits.message_bytes"),
         ("[limits]\nlogon_timeout_s = 0", "limits.logon_timeout_s"),
         ("[limits]\nlogon_bytes = 1", "limits.logon_bytes"),

@@ -32,6 +32,23 @@ const KEPT: std::ops::RangeInclusive<u8> = ERROR..=SYSTEM;
 /// The `rtype` of orders. After a dropped one, a book is wrong.
 const MBO: u8 = 0xa0;
 
+/// The end of a connection.
+pub(super) struct End {
+    pub(super) why: &'static str,
+    /// Whether it is other than the end of a session by its client or an operator.
+    pub(super) is_trouble: bool,
+}
+
+impl End {
+    /// Returns the end of a connection that the gateway closes for this reason.
+    pub(super) const fn trouble(why: &'static str) -> Self {
+        Self {
+            why,
+            is_trouble: true,
+        }
+    }
+}
+
 /// The phase of a session.
 pub(super) enum Phase {
     /// The challenge was sent.
@@ -216,13 +233,14 @@ impl Client {
         }
     }
 
-    /// Returns the reason why its connection has ended.
-    pub(super) fn gone(&self) -> &'static str {
-        let usual = match self.phase {
-            Phase::Ending { .. } => "closed",
-            _ => "closed by the client",
+    /// Returns the end of its connection, which is closed.
+    pub(super) const fn gone(&self) -> End {
+        let (why, is_trouble) = match (self.dismissed, &self.phase) {
+            (Some(why), _) => (why, false),
+            (None, Phase::Ending { .. }) => ("closed", true),
+            (None, _) => ("closed by the client", self.is_new()),
         };
-        self.dismissed.unwrap_or(usual)
+        End { why, is_trouble }
     }
 
     /// Returns whether the client has not sent its first line.

@@ -37,7 +37,7 @@ use crate::users::dbn_seat::Bell;
 use crate::users::roster::Roster;
 use crate::users::throttle::Throttle;
 use crate::users::{CurrentUsers, UserBook};
-use client::{Client, FAREWELL, Phase, Times};
+use client::{Client, End, FAREWELL, Phase, Times};
 use config::DbnConfig;
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::clock::Clock;
@@ -288,13 +288,13 @@ impl DbnAgent {
             }
             count(&self.counts, client);
             match over(client, now.mono, stall) {
-                Some(why) => gone.push((token, why)),
+                Some(end) => gone.push((token, end)),
                 None => timer = timer.min(client.next_timer(stall)),
             }
         }
         work += gone.len();
-        for (token, why) in gone {
-            self.leave(token, why);
+        for (token, end) in gone {
+            self.leave(token, &end);
         }
         self.next_timer = timer;
         self.counts.lost.set(self.encoder.lost());
@@ -335,7 +335,7 @@ impl DbnAgent {
     }
 
     /// Removes a client whose connection has ended.
-    fn leave(&mut self, token: Token, why: &str) {
+    fn leave(&mut self, token: Token, end: &End) {
         let Some(mut client) = self.hub.clients.remove(token) else {
             return;
         };
@@ -351,9 +351,14 @@ impl DbnAgent {
             user: client.user_name(),
             peer,
         };
+        let End { why, is_trouble } = *end;
         self.audit.dbn("end", &who, "", why);
         let what = format!("session {session} ended: {why}");
-        self.notices.send(Notice::Dbn { peer, what });
+        self.notices.send(Notice::Dbn {
+            peer,
+            what,
+            is_trouble,
+        });
     }
 
     /// Limits the encoded schemas to those that clients want, once in a turn, before its events: a
@@ -422,19 +427,19 @@ fn end(client: &mut Client, code: ErrorCode, why: &str, now: Times) {
     client.phase = Phase::Ending { until };
 }
 
-/// Returns the reason why a connection has ended, if it has.
-fn over(client: &Client, now: u64, stall: u64) -> Option<&'static str> {
+/// Returns the end of a connection, if it has ended.
+fn over(client: &Client, now: u64, stall: u64) -> Option<End> {
     let is_late = |since: u64| now >= since.saturating_add(stall);
     match client.phase {
         _ if client.wire.is_broken() => Some(client.gone()),
         _ if client.wire.stalled().is_some_and(is_late) => {
-            Some("the client took no bytes for too long")
+            Some(End::trouble("the client took no bytes for too long"))
         }
         Phase::Greeted { until, .. } if now >= until => {
-            Some("the client did not authenticate in time")
+            Some(End::trouble("the client did not authenticate in time"))
         }
         Phase::Ready { until } if now >= until => {
-            Some("the client did not start its session in time")
+            Some(End::trouble("the client did not start its session in time"))
         }
         Phase::Ending { until } if now >= until => Some(client.gone()),
         _ => None,

@@ -1,6 +1,6 @@
 //! The connections: accepting, authenticating, reading.
 
-use super::client::{Client, Phase};
+use super::client::{Client, End, Phase};
 use super::line::{self, Auth};
 use super::{DbnAgent, LISTENER, SECOND};
 use crate::notice::Notice;
@@ -69,7 +69,11 @@ impl DbnAgent {
         let Some(challenge) = challenge else {
             self.counts.refused.increment(1);
             let what = "refused: too many connections, or the address is not allowed".to_owned();
-            return self.notices.send(Notice::Dbn { peer, what });
+            return self.notices.send(Notice::Dbn {
+                peer,
+                what,
+                is_trouble: true,
+            });
         };
         let greeting = format!(
             "lsg_version=fanfare-{}\ncram={challenge}\n",
@@ -97,7 +101,8 @@ impl DbnAgent {
             return false;
         };
         self.counts.refused.increment(1);
-        self.leave(oldest, "another connection needs the place");
+        let end = End::trouble("another connection needs the place");
+        self.leave(oldest, &end);
         true
     }
 
@@ -246,7 +251,11 @@ impl DbnAgent {
         self.counts.refused.increment(1);
         self.note(token, "refusal", "", why);
         let what = format!("refused: {}", Escaped::text(why));
-        self.notices.send(Notice::Dbn { peer, what });
+        self.notices.send(Notice::Dbn {
+            peer,
+            what,
+            is_trouble: true,
+        });
     }
 
     /// Processes the first line of a client.
@@ -316,7 +325,11 @@ impl DbnAgent {
         self.counts.logons.increment(1);
         self.note(token, "logon", auth.client, "");
         let what = format!("session {session} authenticated");
-        self.notices.send(Notice::Dbn { peer, what });
+        self.notices.send(Notice::Dbn {
+            peer,
+            what,
+            is_trouble: false,
+        });
     }
 }
 

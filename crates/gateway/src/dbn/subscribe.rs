@@ -1,6 +1,5 @@
 //! Requests of authenticated clients.
 
-use super::DbnAgent;
 use super::beginning::{Join, Targets};
 use super::client::Client;
 use super::interest::permits;
@@ -8,6 +7,7 @@ use super::join::Place;
 use super::line::{self, Line, Request, Wrong};
 use super::replay::Replay;
 use super::task::Task;
+use super::{DbnAgent, SECOND};
 use fanfare_engine::poll::Token;
 use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{ErrorCode, SymbolType, SystemCode};
@@ -19,6 +19,8 @@ use std::sync::Arc;
 const TASKS: usize = 10_000;
 /// The most instruments that the subscriptions of one client that are starting may list.
 const STARTING: usize = 1 << 20;
+/// The longest time that a start may be ahead of the gateway's clock, in nanoseconds.
+const AHEAD: u64 = 86_400 * SECOND;
 /// The most symbols that an error names.
 const NAMED: usize = 5;
 
@@ -87,6 +89,12 @@ impl DbnAgent {
         };
         let name = request.schema.name();
         permits(&client.grant, request.schema).map_err(|why| format!("{name}: {why}"))?;
+        let latest = now.utc.saturating_add(AHEAD);
+        if let Some(start) = request.start.filter(|start| *start > latest) {
+            return Err(format!(
+                "{name}: `start` is more than a day ahead of the gateway's clock: {start}"
+            ));
+        }
         if request.start.is_some() && self.past.is_none() {
             return Err(format!(
                 "{name}: `start` needs a log, which this gateway does not have"

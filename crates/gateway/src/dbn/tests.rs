@@ -160,3 +160,60 @@ fn what_is_sent_and_dropped_at_the_end_is_counted() {
     let counts = &agent.counts;
     assert_eq!((counts.bytes.value(), counts.skipped.value()), (320, 3));
 }
+
+#[test]
+fn the_end_of_a_session_by_its_client_or_an_operator_is_no_trouble() {
+    let greeted = || Phase::Greeted {
+        challenge: String::new(),
+        until: u64::MAX,
+    };
+    let until = u64::MAX;
+    for (phase, dismissed, why, is_trouble) in [
+        (Phase::Streaming, None, "closed by the client", false),
+        (Phase::Ready { until }, None, "closed by the client", false),
+        (greeted(), None, "closed by the client", true),
+        (Phase::Ending { until }, None, "closed", true),
+        (
+            Phase::Ending { until },
+            Some("by an operator"),
+            "by an operator",
+            false,
+        ),
+    ] {
+        let (mut agent, token, _other) = agent(phase, "");
+        let (notices, told) = notice::channel();
+        agent.notices = notices;
+        let client = agent.hub.clients.get_mut(token).unwrap();
+        client.dismissed = dismissed;
+        client.wire.mark_broken();
+        agent.look_after();
+        let told: Vec<_> = told.iter().collect();
+        let [notice] = &told[..] else {
+            panic!("{told:?}");
+        };
+        assert!(notice.to_string().ends_with(&format!(" ended: {why}")));
+        assert_eq!(notice.is_trouble(), is_trouble, "{notice}");
+    }
+}
+
+#[test]
+fn a_start_in_the_far_future_is_refused() {
+    let (mut agent, token, mut other) = agent(Phase::Streaming, "");
+    agent.times.utc = 1_000;
+    // A day ahead, and 1 ns more: the former lacks a log alone.
+    for start in ["86400000001000", "86400000001001"] {
+        agent.run(
+            token,
+            &format!("schema=mbo|symbols=ALL_SYMBOLS|start={start}"),
+        );
+    }
+    let client = agent.hub.clients.get_mut(token).unwrap();
+    let told = texts(client, &mut other);
+    assert_eq!(
+        told,
+        [
+            "mbo: `start` needs a log, which this gateway does not have",
+            "mbo: `start` is more than a day ahead of the gateway's clock: 86400000001001",
+        ]
+    );
+}

@@ -45,6 +45,8 @@ pub enum MarketNotice {
     Replay(String),
     /// A value exceeds what an event can hold, with its message, field and instrument.
     Value(String),
+    /// A snapshot, or a packet of its lines, was not read, for this reason.
+    Picture(String),
     /// The mapping or a limit leaves out entries: their number, and the reason.
     LeftOut(String),
     /// The file of the feed was read to its end, is damaged, or has no event for the next hour.
@@ -125,7 +127,7 @@ impl fmt::Display for MarketNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = match self {
             Self::Replay(why) => return write!(f, "replay: {why}"),
-            Self::Value(what) | Self::LeftOut(what) | Self::File(what) => {
+            Self::Value(what) | Self::Picture(what) | Self::LeftOut(what) | Self::File(what) => {
                 return f.write_str(what);
             }
             Self::Plants(0) => return f.write_str("no gateway publishes it"),

@@ -41,7 +41,14 @@ impl Feeds {
         let markets = markets.chain(self.files.iter_mut().map(Market::File));
         let markets = markets.chain(self.replay.iter_mut().map(Market::Replay));
         if ring.is_asked() {
-            markets.for_each(|mut market| market.show_all());
+            let mut is_showing = false;
+            markets.for_each(|mut market| {
+                market.show_all();
+                is_showing |= market.is_showing();
+            });
+            if !is_showing {
+                ring.put_shown();
+            }
             return 1;
         }
         let mut showing = markets.filter_map(|mut market| {
@@ -157,5 +164,33 @@ impl Agent for Feeds {
         let all = feeds.chain(edges).chain(files);
         let watermark = self.watermarks.as_ref().map(Watermarks::next_timer);
         all.chain(replay).chain(watermark).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_engine::clock::Clock;
+
+    #[test]
+    fn a_reader_that_was_overtaken_is_answered_although_there_is_no_instrument() {
+        let waker = Waker::detached().unwrap();
+        let mut ring = EventRing::new(1, 1, waker.clone(), 1);
+        let mut reader = ring.reader(Waker::detached().unwrap()).unwrap();
+        let mut feeds = Feeds {
+            feeds: Vec::new(),
+            edges: Vec::new(),
+            files: Vec::new(),
+            replay: None,
+            events: Some(ring),
+            waker,
+            watermarks: None,
+        };
+        reader.ask();
+        reader.read(9, |_| {});
+        assert!(reader.may_lack_some());
+        feeds.do_work(Clock::new().read()).unwrap();
+        reader.read(9, |_| {});
+        assert!(!reader.may_lack_some());
     }
 }

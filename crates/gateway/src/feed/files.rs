@@ -7,13 +7,12 @@ use crate::market;
 use crate::notice::{self, Notice, Notices};
 use fanfare_dds::fast::{Mapping, TemplateType};
 use fanfare_engine::feed::OpenError;
+use fanfare_engine::regular;
 use fanfare_engine::settings::read_dictionary;
 use fanfare_fast::Program;
 use fanfare_fast::template::limits::MAX_BYTES;
 use fanfare_fix::dict::{Dictionary, Version};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -46,18 +45,6 @@ pub(crate) fn mapping(topics: &FeedTopics, program: Arc<Program>) -> Result<Mapp
     }
 }
 
-/// Reads a file of at most `most` bytes.
-pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > most {
-        true => Err(io::Error::other(format!(
-            "the file has more than {most} bytes"
-        ))),
-        false => Ok(bytes),
-    }
-}
-
 /// Reads templates from a file, or returns those that are built in.
 pub(crate) fn templates(feed: &Feed, notices: &Notices) -> Result<Program, FeedError> {
     let name = &feed.templates;
@@ -67,7 +54,7 @@ pub(crate) fn templates(feed: &Feed, notices: &Notices) -> Result<Program, FeedE
         Some(text) => text,
         None if name.starts_with("builtin:") => return Err(FeedError::NoBuiltin(name.clone())),
         None => {
-            let bytes = read(Path::new(name), MOST_TEMPLATES);
+            let bytes = regular::read(Path::new(name), MOST_TEMPLATES);
             let bytes = bytes.map_err(|e| FeedError::Read(name.clone(), e))?;
             of_file = fanfare_fast::template::decode(&bytes).map_err(cannot)?;
             &of_file
@@ -96,7 +83,8 @@ pub(super) fn dictionaries<'a>(
     let mut all = HashMap::new();
     for (version, file) in &feed.dictionaries {
         let name = file.display().to_string();
-        let text = read_dictionary(file).map_err(|e| FeedError::ReadDictionary(name.clone(), e))?;
+        let text = regular::open(file).and_then(|_| read_dictionary(file));
+        let text = text.map_err(|e| FeedError::ReadDictionary(name.clone(), e))?;
         let dictionary =
             Dictionary::from_xml(&text).map_err(|e| FeedError::Dictionary(name.clone(), e))?;
         let found = Version::from_name(dictionary.version()).map(Version::name);

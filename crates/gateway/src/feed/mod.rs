@@ -21,7 +21,7 @@ use fanfare_engine::feed::OpenError;
 use fanfare_fast::TemplateError;
 use fanfare_fix::dict::LoadError;
 pub(crate) use feeds::Feeds;
-pub(crate) use files::{check, mapping, read, templates};
+pub(crate) use files::{check, mapping, templates};
 pub(crate) use fix::Tally;
 pub(crate) use source::{FeedSource, Outlets};
 use std::io;

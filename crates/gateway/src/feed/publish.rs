@@ -6,21 +6,22 @@
 
 use super::FeedError;
 use super::config::FeedTopics;
-use crate::counts::TopicsCounts;
-use crate::dds::ack_wait::{AckWait, Written};
+use crate::counts::{TopicCounts, TopicsCounts};
+use crate::dds::ack_wait::{AckWait, Attempt, Written};
 use crate::dds::omissions::Omissions;
 use crate::gateway::plan::Plan;
 use crate::notice::{Notice, Notices, Outlet, Why};
 use crate::stages::{End, MARKED, Mark, OutletStages, Pending};
-use fanfare_dds::Error as DdsError;
 use fanfare_dds::distribute::Publisher;
-use fanfare_dds::fast::{Converted, Converter, Mapping};
+use fanfare_dds::fast::{Converted, Converter, Mapping, TemplateType};
+use fanfare_dds::{Error as DdsError, Status};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy, Record as RingRecord};
 use fanfare_fast::Record;
 use fanfare_fix::session::Now;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The longest sample, if the ring has the capacity.
@@ -160,8 +161,8 @@ impl TopicsPublisher {
     ) -> Result<Self, FeedError> {
         let distribution = topics.distribution();
         let domain = topics.participant().open()?;
-        // Without echo there are no round trips.
-        let publisher = Publisher::open(&domain, &mapping, &distribution, |_| Box::new(|_| {}))?;
+        let listeners = listeners(plan);
+        let publisher = Publisher::open_listening(&domain, &mapping, &distribution, listeners)?;
         Ok(Self {
             ring,
             waker,
@@ -170,7 +171,7 @@ impl TopicsPublisher {
                 publisher,
                 matched: false,
                 next: 0,
-                patience: AckWait::new(topics.wait_ms, plan.stop.clone()),
+                patience: AckWait::new(topics.wait_ms, plan.stop.clone(), plan.notices.clone()),
                 omissions: Omissions::new(Outlet::Feed, plan.notices.clone()),
                 counts: TopicsCounts::new(plan.counters, ""),
                 notices: plan.notices.clone(),
@@ -243,9 +244,10 @@ impl Topics {
         let Some(sample) = Converted::read(&self.mapping, record) else {
             return Ok(());
         };
-        let publisher = &mut self.publisher;
-        let write = || publisher.publish(&sample);
-        let written = self.patience.write(writer_of(&sample), write)?;
+        let written = self.patience.write(OfFeed {
+            publisher: &mut self.publisher,
+            sample: &sample,
+        })?;
         match written {
             Written::Done(true) => self.counts.samples.increment(1),
             // The publisher counts which of the two it was.
@@ -254,15 +256,57 @@ impl Topics {
             Written::Stopped => self.counts.left.increment(1),
         }
         self.counts.no_topic.set(self.publisher.without_topic());
-        self.counts.refused.set(self.publisher.refused());
+        let refused = self.publisher.refused();
+        let more = refused - self.counts.refused.value();
+        if more > 0 {
+            self.counts.refused.set(refused);
+            self.omissions.add(Why::OverLimit, more);
+        }
         Ok(())
     }
 }
 
-/// Returns a number for the writer of a sample.
-fn writer_of(sample: &Converted<'_>) -> u64 {
-    let key = sample.key.unwrap_or(0);
-    key.rotate_left(32) ^ u64::from(sample.template.index)
+/// A listener to the events of a topic.
+type Listener = Box<dyn FnMut(Status) + Send>;
+
+/// Returns what makes the listener to the events of each topic. The topics of the securities of one
+/// template share its counters.
+fn listeners(plan: Plan<'_>) -> impl FnMut(&TemplateType, &str) -> Listener {
+    let mut shared = HashMap::new();
+    move |template: &TemplateType, topic: &str| -> Listener {
+        let counts = || TopicCounts::new(plan.counters, template.type_name(), "dds_readers");
+        if topic == template.type_name() {
+            return Box::new(counts().listener(plan.notices));
+        }
+        let new = || Arc::new(Mutex::new(counts()));
+        let all = shared.entry(template.index).or_insert_with(new);
+        Box::new(TopicCounts::share(all, topic, plan.notices))
+    }
+}
+
+/// A sample for the topic of its template, or of its security.
+struct OfFeed<'a> {
+    publisher: &'a mut Publisher,
+    sample: &'a Converted<'a>,
+}
+
+impl Attempt for OfFeed<'_> {
+    type Done = bool;
+
+    fn write(&mut self) -> Result<bool, DdsError> {
+        self.publisher.publish(self.sample)
+    }
+
+    /// A sample without a topic is never in vain.
+    fn topic(&self) -> &str {
+        let writer = self.publisher.writer(self.sample);
+        writer.map_or("", |writer| writer.topic().name())
+    }
+
+    fn is_acknowledged(&self) -> Result<bool, DdsError> {
+        let writer = self.publisher.writer(self.sample);
+        writer.map_or(Ok(true), |writer| writer.wait_for_acks(Duration::ZERO))
+    }
 }
 
 impl Agent for TopicsPublisher {
@@ -285,7 +329,7 @@ impl Agent for TopicsPublisher {
         } = &mut self.topics;
         // A subscriber that does not acknowledge in time loses the samples that it has not
         // received.
-        let _ = publisher.wait_for_acks(patience.left());
+        let _ = publisher.wait_for_acks(patience.left(|_| true));
     }
 
     fn waker(&self) -> Option<&Waker> {

@@ -53,14 +53,14 @@ impl Builder<'_> {
         let optional = optional.into_iter().filter(|is_there| *is_there).count();
         let readers = self.config.workers + 2 + optional;
         let infos = feeds.clone();
-        let log = history::open(config, feeds, first)?;
+        let mut log = history::open(config, feeds, first)?;
         let mut next = log.as_ref().map_or(1, |log| log.opened.next);
         if let Some(replay) = &mut replay {
             replay.number_from(next);
             next = replay.number();
         }
         let mut events = Events {
-            ring: self.event_ring(readers, &waker, next)?,
+            ring: self.event_ring(readers, &waker, next, log.as_mut())?,
             waker,
             books,
             run: Run {
@@ -105,14 +105,14 @@ impl Builder<'_> {
         readers: usize,
         feeds: &Waker,
         next: u64,
+        log: Option<&mut OpenLog>,
     ) -> Result<EventRing, StartError> {
         let (bytes, feeds) = (self.config.ring_bytes, feeds.clone());
-        let Some(history) = &self.config.history else {
+        let Some(OpenLog { ring_file, .. }) = log else {
             return Ok(EventRing::new(bytes, readers, feeds, next));
         };
-        let file = history.ring_file();
-        EventRing::in_file(&file, bytes, readers, feeds, next)
-            .map_err(|error| StartError::RingFile(file, error))
+        EventRing::in_file(ring_file, bytes, readers, feeds, next)
+            .map_err(|error| StartError::RingFile(ring_file.path().to_owned(), error))
     }
 
     /// Builds the market data service of a worker.

@@ -12,7 +12,7 @@ use crate::ports::handle::PortHandle;
 use crate::stages::Stages;
 use crate::users::dbn_seat::{DbnEnd, DbnSeat};
 use crate::users::roster::{Roster, Seat};
-use crate::users::{PortName, UserBook, UserSet};
+use crate::users::{PortName, UserBook, UserSet, UsersError};
 use crate::watch::Watch;
 use fanfare_engine::counters::{Counters, Windowed};
 use fanfare_engine::host::{HostHandle, Permits};
@@ -177,7 +177,7 @@ impl GatewayHandle {
         config.check()?;
         let wanted = in_force.with_changes_of(config);
         wanted.check_with_changes_of(config)?;
-        let users = UserSet::load(&wanted.user_source())?;
+        let users = self.users_of(&wanted)?;
         let certificates = wanted.read_certificates()?;
         let mappings = self.0.mappings.read(&wanted.feeds);
         let mappings = mappings.map_err(FeedError::from)?;
@@ -192,6 +192,19 @@ impl GatewayHandle {
             mappings,
             reloaded,
         })
+    }
+
+    /// Reads the users of a configuration. A file of users that leaves none is refused: it is more
+    /// likely to be half written than meant, and would end all their sessions.
+    fn users_of(&self, wanted: &Config) -> Result<UserSet, StartError> {
+        let users = UserSet::load(&wanted.user_source())?;
+        match &wanted.users_file {
+            Some(file) if users.is_empty() && !self.0.users.read().is_empty() => {
+                let why = "has no user: a reload does not remove all users";
+                Err(UsersError::of_file(file, why).into())
+            }
+            _ => Ok(users),
+        }
     }
 
     /// Returns the configuration in force with the sessions that operators have listed.
@@ -234,7 +247,7 @@ impl GatewayHandle {
         let mut in_force = self.config();
         let wanted = in_force.with_users_of(config);
         wanted.check_with_changes_of(config)?;
-        let users = UserSet::load(&wanted.user_source())?;
+        let users = self.users_of(&wanted)?;
         let mut reloaded = Reloaded::between(&in_force, &wanted, &self.0.users.read(), &users);
         reloaded.logged_out = self.adopt(users);
         *in_force = wanted;
@@ -278,7 +291,7 @@ impl GatewayHandle {
 
     /// Ends sessions: with a Logout that has this Text(58), with an error record, or without
     /// either. Waits until they have ended, and disconnects those that have not in time. Returns
-    /// their number.
+    /// the number of these, and of those that did not answer the Logout.
     pub(crate) fn end(
         &self,
         seats: &[Arc<Seat>],
@@ -317,12 +330,14 @@ impl GatewayHandle {
             }
             std::thread::sleep(LOOK);
         }
+        let is_forced = |seat: &&Arc<Seat>| self.0.roster.has(seat) || seat.has_not_answered();
+        let forced = seats.iter().filter(is_forced).count();
         for (seat, _) in &left {
             self.ask_to_end(seat, None);
         }
         let of_dbn = of_dbn.iter().filter(|seat| self.0.roster.has_dbn(seat));
         let of_dbn = of_dbn.inspect(|seat| seat.end(DbnEnd::Disconnect)).count();
-        left.len() + of_dbn
+        forced + of_dbn
     }
 
     /// Asks the host of a session to end it. Returns whether the session has a host.

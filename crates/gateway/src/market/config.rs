@@ -261,11 +261,12 @@ impl FeedBook {
 const MOST_INSTRUMENTS: u32 = 10_000_000;
 
 impl FeedReplay {
-    /// Returns the limits of its requests.
+    /// Returns the limits of its requests. The thread of the replay notices a timeout up to a tenth
+    /// of a second later.
     fn requests(&self) -> ReplayConfig {
         ReplayConfig {
             most: self.most.into(),
-            timeout: self.timeout_ms.saturating_mul(MS),
+            timeout: self.timeout_ms.saturating_add(100).saturating_mul(MS),
             attempts: self.attempts,
             pause: self.pause_ms.saturating_mul(MS),
         }

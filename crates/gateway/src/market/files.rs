@@ -3,10 +3,10 @@
 use super::config::{FeedReplay, ReplayKind};
 use super::error::MarketError;
 use crate::feed::config::Feed;
-use crate::feed::read;
 use crate::history::KnownInstruments;
 use fanfare_engine::feed::OpenError;
 use fanfare_engine::poll::Waker;
+use fanfare_engine::regular;
 use fanfare_engine::replay::{Replayer, Service};
 use fanfare_fast::Program;
 use fanfare_feed::SequenceField;
@@ -112,7 +112,14 @@ pub(super) fn replayer(
     program: &Arc<Program>,
     waker: &Waker,
 ) -> Result<Replayer, MarketError> {
-    let service = match replay.service {
+    let source = replay.source(password(replay)?);
+    let service = service(feed, replay, program);
+    Replayer::start(source, service, Some(waker.clone())).map_err(MarketError::Replay)
+}
+
+/// Returns the service of a feed's replay.
+fn service(feed: &Feed, replay: &FeedReplay, program: &Arc<Program>) -> Service {
+    match replay.service {
         ReplayKind::Fix => Service::Fix,
         ReplayKind::Fast => match Service::fast(Arc::clone(program)) {
             Service::Fast {
@@ -128,9 +135,7 @@ pub(super) fn replayer(
             },
             Service::Fix => Service::Fix,
         },
-    };
-    let source = replay.source(password(replay)?);
-    Replayer::start(source, service, Some(waker.clone())).map_err(MarketError::Replay)
+    }
 }
 
 fn password(replay: &FeedReplay) -> Result<Option<String>, MarketError> {
@@ -142,8 +147,8 @@ fn password(replay: &FeedReplay) -> Result<Option<String>, MarketError> {
 }
 
 fn text(what: &'static str, file: &Path, most: u64) -> Result<String, MarketError> {
-    let text =
-        read(file, most).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+    let text = regular::read(file, most)
+        .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
     text.map_err(|source| MarketError::Read {
         what,
         file: file.display().to_string(),
@@ -161,7 +166,11 @@ pub(crate) fn check(feed: &Feed, program: &Arc<Program>) -> Result<(), MarketErr
         channel.check(program).map_err(OpenError::from)?;
     }
     match &feed.replay {
-        Some(replay) => password(replay).map(|_| ()),
+        Some(replay) => {
+            password(replay)?;
+            let service = service(feed, replay, program);
+            service.check().map_err(MarketError::Replay)
+        }
         None => Ok(()),
     }
 }

@@ -24,7 +24,7 @@ use fanfare_engine::feed::Receiver;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::replay::{Answer, Replayer};
 use fanfare_fast::{Decoder, Program};
-use fanfare_feed::channel::Event as ChannelEvent;
+use fanfare_feed::channel::{BadPacket, Event as ChannelEvent};
 use fanfare_fix::codec::Decoder as FixDecoder;
 use fanfare_fix::session::Now;
 use fanfare_history::Source;
@@ -54,9 +54,15 @@ pub(crate) struct MarketFeed {
     meters: Vec<LineMeters>,
     /// The faults of snapshots that were counted so far.
     bad_pictures: u64,
+    /// The first packet of snapshot lines since the last notice that could not be read, with the
+    /// number of the lines, from 0.
+    bad_packet: Option<(usize, BadPacket)>,
+    picture_limit: Limit,
     /// The time at which snapshots were last polled.
     looked: u64,
     replay: Option<(Replayer, FixDecoder)>,
+    /// The restarts of the channel that the replay was told of.
+    resets: u64,
     outlet: MarketOutlet,
     /// The relay to edges, if there may be any.
     relay: Option<Relay>,
@@ -145,9 +151,12 @@ impl MarketFeed {
                 })
                 .collect(),
             bad_pictures: 0,
+            bad_packet: None,
+            picture_limit: Limit::default(),
             snapshots,
             looked: 0,
             replay: replay.map(|replayer| (replayer, FixDecoder::new())),
+            resets: 0,
             outlet: MarketOutlet::new(Arc::clone(&channel), base, plan).with_values(),
             relay,
             channel,
@@ -187,6 +196,7 @@ impl MarketFeed {
         self.utc_nanos = now.utc.nanos();
         self.introduce(now, ring);
         self.remap(now, ring);
+        self.cancel();
         let mut work = self.answers(now, ring);
         if changes == 0 || now.mono.saturating_sub(self.looked) >= BETWEEN_LOOKS {
             self.looked = now.mono;
@@ -202,16 +212,11 @@ impl MarketFeed {
                 .handle_timeout(now.mono, &mut |event| brought.take(event));
             self.pass_on(now.mono, ring);
         }
-        if let Some((replayer, _)) = &self.replay
-            && let Some(range) = self.follower.poll_request(now.mono)
-            && !replayer.request(range)
-        {
-            // The last request is still under way, and its responses are processed first.
-            self.follower.replay_refused(now.mono);
-        }
+        self.ask(now);
         self.outlet.count(now.mono);
         if self.outlet.is_due(now.mono) {
             self.count(now);
+            self.describe_pictures();
         }
         self.describe_left_out();
         if let Some(relay) = &mut self.relay {
@@ -246,8 +251,9 @@ impl MarketFeed {
         let mut snapshots = std::mem::take(&mut self.snapshots);
         for (at, lines) in snapshots.iter_mut().enumerate() {
             let turn = lines.turn(now.mono, |event| {
-                if let ChannelEvent::Bad(_) = event {
+                if let ChannelEvent::Bad(bad) = &event {
                     self.outlet.counts.bad_pictures.increment(1);
+                    self.bad_packet.get_or_insert((at, *bad));
                 }
                 let brought = &mut self.outlet.brought;
                 self.follower
@@ -260,6 +266,30 @@ impl MarketFeed {
         self.snapshots = snapshots;
         self.outlet.counts.pictures.increment(datagrams as u64);
         Ok(datagrams)
+    }
+
+    /// Cancels the request to the replay if the channel has restarted: its messages are those of
+    /// the run before.
+    fn cancel(&mut self) {
+        let resets = self.follower.stats().resets;
+        if std::mem::replace(&mut self.resets, resets) != resets
+            && let Some((replayer, _)) = &self.replay
+        {
+            replayer.cancel();
+        }
+    }
+
+    /// Requests what is missing from the replay, unless a request is under way: each one that the
+    /// follower returns counts as an attempt.
+    fn ask(&mut self, now: Now) {
+        if let Some((replayer, _)) = &self.replay
+            && !replayer.is_busy()
+            && let Some(range) = self.follower.poll_request(now.mono)
+            && !replayer.request(range)
+        {
+            // Its thread has ended.
+            self.follower.replay_refused(now.mono);
+        }
     }
 
     /// Processes responses of the replay.
@@ -373,6 +403,25 @@ impl MarketFeed {
         };
     }
 
+    /// Sends notices of the first snapshot, and of the first packet of its lines, that were not
+    /// read since the last call.
+    fn describe_pictures(&mut self) {
+        let fault = self.follower.take_picture_fault();
+        let packet = self.bad_packet.take();
+        if fault.is_none() && packet.is_none() {
+            return;
+        }
+        let fault = fault.map(|fault| self.follower.describe_picture(&fault));
+        let packet = packet.map(|(lines, bad)| of_packet(lines, &bad));
+        for what in fault.into_iter().chain(packet) {
+            if self.picture_limit.lets(self.utc_nanos) {
+                let (channel, what) = (Arc::clone(&self.channel), MarketNotice::Picture(what));
+                let notice = FeedNotice::Market { channel, what };
+                self.notices.send(Notice::Feed(notice));
+            }
+        }
+    }
+
     /// Sends a notice of entries left out by the mapping and the limits: of the first, and whenever
     /// the count has doubled.
     fn describe_left_out(&mut self) {
@@ -407,6 +456,7 @@ impl MarketFeed {
             meters.set(now, lines, true);
         }
         self.count(now);
+        self.describe_pictures();
     }
 
     /// Sets the counters that are not counted on arrival. Allocates nothing.
@@ -438,7 +488,8 @@ impl MarketFeed {
         counts.dropped.set(recovery.dropped);
         counts.errors.set(mapped.faults);
         if let Some(replay) = self.follower.replay_stats() {
-            counts.requests.set(replay.requests);
+            let sent = self.replay.as_ref().map(|(replayer, _)| replayer.sent());
+            counts.requests.set(sent.unwrap_or_default());
             counts.given_up.set(replay.given_up);
         }
     }
@@ -451,5 +502,19 @@ impl MarketFeed {
         let lines = self.snapshots.iter().filter_map(Receiver::next_timer);
         let relay = self.relay.as_ref().and_then(Relay::next_timer);
         lines.chain(self.follower.poll_timeout()).chain(relay).min()
+    }
+}
+
+/// Describes a packet of snapshot lines, whose groups are numbered from 0, that could not be read.
+fn of_packet(lines: usize, bad: &BadPacket) -> String {
+    let (line, fault) = (bad.line, bad.fault);
+    let number = bad.number.map(|number| format!(", number {number}"));
+    let number = number.unwrap_or_default();
+    match lines {
+        0 => format!("packet of the snapshots, line {line}{number}: {fault}"),
+        more => format!(
+            "packet of snapshots {}, line {line}{number}: {fault}",
+            more + 1
+        ),
     }
 }

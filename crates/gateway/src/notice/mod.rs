@@ -11,8 +11,8 @@ use fanfare_dds::Status;
 use fanfare_engine::host::{LogTrouble, Refusal};
 use fanfare_engine::udp::SmallBuffer;
 use fanfare_fast::TemplateError;
-use fanfare_fix::codec::Message;
-use fanfare_fix::session::{DisconnectReason, SessionId};
+use fanfare_fix::codec::{DecodeError, Message};
+use fanfare_fix::session::{DisconnectReason, Event, SessionId};
 use fanfare_fix::tag;
 use fanfare_wire::text::Escaped;
 use std::fmt;
@@ -63,6 +63,8 @@ pub enum Notice {
         peer: SocketAddr,
         /// The event.
         what: String,
+        /// Whether it is other than a logon, or the end of a session by its client or an operator.
+        is_trouble: bool,
     },
     /// The operating system refuses to accept connections of a port. The port tries again.
     CannotAccept {
@@ -91,6 +93,8 @@ pub enum Notice {
         log: String,
         /// The event.
         what: String,
+        /// Whether it is other than the end of the replay in good order.
+        is_trouble: bool,
     },
     /// Something happened to a topic of Kafka.
     Kafka {
@@ -118,6 +122,19 @@ pub enum Notice {
     DdsClosed {
         /// The topic and the reason.
         why: String,
+    },
+    /// A topic of DDS is stopped for all of its subscribers, because one of them has taken nothing
+    /// for 10 s. It is not known which.
+    DdsStalled {
+        /// The topic.
+        topic: String,
+        /// The number of other such topics without a notice, since the last one.
+        untold: u64,
+    },
+    /// A topic of DDS is written again: every subscriber has acknowledged everything, or is gone.
+    DdsResumed {
+        /// The topic.
+        topic: String,
     },
     /// The topics with the feed's decoded messages have gained or lost their subscribers.
     FeedTopics {
@@ -155,6 +172,47 @@ pub enum Notice {
         /// The number of rejections since the last notice that were not reported.
         untold: u64,
     },
+    /// A peer sent a message that cannot be read, or asked for messages that are gone.
+    Messages {
+        /// The session, from the gateway's point of view.
+        session: SessionId,
+        /// What happened.
+        what: MessageTrouble,
+        /// The number of such events since the last notice that were not reported.
+        untold: u64,
+    },
+}
+
+/// Trouble with messages of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MessageTrouble {
+    /// A received message has a broken field.
+    #[error("sent a message that cannot be read, MsgSeqNum(34) {seq}: {why}")]
+    Unreadable {
+        /// Its number.
+        seq: u64,
+        /// The fault.
+        why: DecodeError,
+    },
+    /// A resend had a gap fill in place of application messages, which the store has dropped.
+    #[error("asked for messages that are no longer kept, {begin} to {end}: gap fill")]
+    NoLongerKept {
+        /// The first number.
+        begin: u64,
+        /// The last number.
+        end: u64,
+    },
+}
+
+impl MessageTrouble {
+    /// Returns the trouble that an event of a session reports, if any.
+    pub(crate) const fn of(event: &Event<'_>) -> Option<Self> {
+        match *event {
+            Event::Unreadable { seq, why } => Some(Self::Unreadable { seq, why }),
+            Event::NoLongerKept { begin, end } => Some(Self::NoLongerKept { begin, end }),
+            _ => None,
+        }
+    }
 }
 
 /// The contents of a Reject(3) or a BusinessMessageReject(j).
@@ -220,7 +278,7 @@ const MOST_TEXT: usize = 256;
 /// A limit on the notices of one kind in a period, which counts the excess.
 #[derive(Debug, Default)]
 pub(crate) struct Limit {
-    /// The start of the period in nanoseconds since 1970, and the number admitted in it.
+    /// The start of the period in nanoseconds of the caller's clock, and the number admitted in it.
     begun: i64,
     passed: u32,
     untold: u64,
@@ -232,9 +290,9 @@ impl Limit {
     const WHILE: i64 = 10_000_000_000;
 
     /// Returns whether one more is admitted now.
-    pub(crate) fn lets(&mut self, utc_nanos: i64) -> bool {
-        if utc_nanos.wrapping_sub(self.begun).unsigned_abs() >= Self::WHILE as u64 {
-            (self.begun, self.passed) = (utc_nanos, 0);
+    pub(crate) fn lets(&mut self, nanos: i64) -> bool {
+        if nanos.wrapping_sub(self.begun).unsigned_abs() >= Self::WHILE as u64 {
+            (self.begun, self.passed) = (nanos, 0);
         }
         let lets = self.passed < Self::MOST;
         match lets {
@@ -268,7 +326,8 @@ pub enum Why {
     Unacknowledged,
     /// The outlet fell so far behind that its ring was overwritten.
     Overrun,
-    /// The topic has as many keys as it may, or the key or the sample is too long.
+    /// The topic has as many keys as it may, or the key or the sample is too long, or the key has a
+    /// NUL, at which a string of DDS ends.
     OverLimit,
 }
 
@@ -409,17 +468,23 @@ impl Notice {
             Self::Replay { .. } => "replay",
             Self::Kafka { .. } => "kafka",
             Self::Panicked { .. } => "panicked",
-            Self::Dds { .. } | Self::DdsClosed { .. } | Self::Unpublished { .. } => "dds",
+            Self::Dds { .. }
+            | Self::DdsClosed { .. }
+            | Self::DdsStalled { .. }
+            | Self::DdsResumed { .. }
+            | Self::Unpublished { .. } => "dds",
             Self::FeedTopics { .. } => "feed_topics",
             Self::SmallBuffer(_) => "small_buffer",
             Self::LeftOutOfTemplates { .. } => "templates",
             Self::Feed(_) => "feed",
             Self::Rejected { .. } => "rejected",
+            Self::Messages { .. } => "messages",
         }
     }
 
-    /// Returns whether the notice reports trouble. Logons, orderly Logouts, and readers and writers
-    /// of DDS that are discovered or lost are no trouble.
+    /// Returns whether the notice reports trouble. Logons, orderly Logouts, sessions of DBN that
+    /// their clients or operators end, readers and writers of DDS that are discovered or lost, and
+    /// a replay that has come to its end are no trouble.
     #[must_use]
     pub fn is_trouble(&self) -> bool {
         let orderly = [
@@ -427,8 +492,9 @@ impl Notice {
             PeerEnd::Session(DisconnectReason::LogoutComplete),
         ];
         match self {
-            Self::LoggedOn { .. } | Self::FeedTopics { .. } => false,
+            Self::LoggedOn { .. } | Self::FeedTopics { .. } | Self::DdsResumed { .. } => false,
             Self::Feed(notice) => notice.is_trouble(),
+            Self::Dbn { is_trouble, .. } | Self::Replay { is_trouble, .. } => *is_trouble,
             Self::Ended { end, left_out, .. } => *left_out > 0 || !orderly.contains(end),
             Self::Dds { what, .. } => !matches!(
                 what,
@@ -466,17 +532,13 @@ impl fmt::Display for Notice {
                 session,
                 peer,
                 count,
-            } => {
-                let s = if *count == 1 { "" } else { "s" };
-                write!(f, "{count} message{s} left out for {session} from {peer}")?;
-                f.write_str(", whose queue is full")
-            }
-            Self::Dbn { peer, what } => write!(f, "dbn: {peer}: {what}"),
+            } => write_left_out(f, session, *peer, *count),
+            Self::Dbn { peer, what, .. } => write!(f, "dbn: {peer}: {what}"),
             Self::Log(trouble) => trouble.fmt(f),
             Self::Audit { path, what } => write!(f, "audit file {path}: {what}"),
             Self::Kafka { topic, what } => write!(f, "kafka {topic}: {what}"),
             Self::History { folder, what } => write!(f, "log {folder}: {what}"),
-            Self::Replay { log, what } => write!(f, "replay of {log}: {what}"),
+            Self::Replay { log, what, .. } => write!(f, "replay of {log}: {what}"),
             Self::Panicked { session, message } => write_panic(f, session.as_ref(), message),
             Self::CannotAccept { error } => write!(f, "cannot accept connections: {error}"),
             Self::FeedTopics { matched } => {
@@ -490,25 +552,51 @@ impl fmt::Display for Notice {
             Self::LeftOutOfTemplates {
                 templates,
                 what,
-                more: 0,
-            } => write!(f, "{templates}: left out: {what}"),
-            Self::LeftOutOfTemplates {
-                templates,
-                what,
                 more,
-            } => write!(f, "{templates}: left out: {what}, and {more} more"),
+            } => match more {
+                0 => write!(f, "{templates}: left out: {what}"),
+                more => write!(f, "{templates}: left out: {what}, and {more} more"),
+            },
             Self::Feed(notice) => write!(f, "{notice}"),
             Self::Rejected {
                 session,
                 reject,
                 untold,
-            } => match untold {
-                0 => write!(f, "{session} {reject}"),
-                more => write!(f, "{session} {reject} (and {more} more before)"),
-            },
+            } => write_of_session(f, session, reject, *untold),
+            Self::Messages {
+                session,
+                what,
+                untold,
+            } => write_of_session(f, session, what, *untold),
             Self::Dds { topic, what } => write!(f, "DDS topic {topic}: {what}"),
             Self::DdsClosed { why } => write!(f, "{why}; the other topics go on"),
+            Self::DdsStalled { topic, untold } => write_stalled(f, topic, *untold),
+            Self::DdsResumed { topic } => write!(f, "DDS topic {topic}: is written again"),
         }
+    }
+}
+
+fn write_left_out(
+    f: &mut fmt::Formatter<'_>,
+    session: &SessionId,
+    peer: SocketAddr,
+    count: u64,
+) -> fmt::Result {
+    let s = if count == 1 { "" } else { "s" };
+    write!(f, "{count} message{s} left out for {session} from {peer}")?;
+    f.write_str(", whose queue is full")
+}
+
+fn write_of_session(
+    f: &mut fmt::Formatter<'_>,
+    session: &SessionId,
+    what: &dyn fmt::Display,
+    untold: u64,
+) -> fmt::Result {
+    write!(f, "{session} {what}")?;
+    match untold {
+        0 => Ok(()),
+        more => write!(f, " (and {more} more before)"),
     }
 }
 
@@ -521,6 +609,19 @@ fn write_panic(
         write!(f, "{session} is logged out: ")?;
     }
     write!(f, "panic: {}", Escaped::text(message))
+}
+
+fn write_stalled(f: &mut fmt::Formatter<'_>, topic: &str, untold: u64) -> fmt::Result {
+    write!(
+        f,
+        "DDS topic {topic}: a subscriber takes nothing, which stops "
+    )?;
+    f.write_str("the topic for all until its process ends (`fanfare dds ls` lists them); ")?;
+    f.write_str("`qos = \"last-value\"` or `\"best-effort\"` waits for none")?;
+    match untold {
+        0 => Ok(()),
+        more => write!(f, " (and {more} more before)"),
+    }
 }
 
 impl Outlet {

@@ -129,6 +129,7 @@ impl Notice {
             | Self::Ended { .. }
             | Self::LeftOut { .. }
             | Self::Rejected { .. }
+            | Self::Messages { .. }
             | Self::CannotAccept { .. } => "session",
             Self::Dbn { .. } => "dbn",
             Self::Log(_) | Self::Audit { .. } => "files",
@@ -137,6 +138,8 @@ impl Notice {
             Self::Panicked { .. } => "program",
             Self::Dds { .. }
             | Self::DdsClosed { .. }
+            | Self::DdsStalled { .. }
+            | Self::DdsResumed { .. }
             | Self::FeedTopics { .. }
             | Self::Unpublished { .. } => "dds",
             Self::SmallBuffer(_) | Self::LeftOutOfTemplates { .. } | Self::Feed(_) => "feed",
@@ -159,7 +162,8 @@ impl Notice {
         match self {
             Self::LoggedOn { session, .. }
             | Self::LeftOut { session, .. }
-            | Self::Rejected { session, .. } => Some(session),
+            | Self::Rejected { session, .. }
+            | Self::Messages { session, .. } => Some(session),
             Self::Ended {
                 end: PeerEnd::Denied { session, .. },
                 ..

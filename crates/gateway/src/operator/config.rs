@@ -3,13 +3,16 @@
 use super::GatewayOperator;
 use fanfare_operator::{Member, OperatorError, Outcome, Row, Shape};
 use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 /// The most requests that are queued for the program.
 pub(super) const MOST: usize = 16;
-/// The time after which the requester is told that a request is still under way.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time after which a request that the program has not begun is withdrawn, and the time after
+/// which the requester of another one is told that it is still under way.
+const PATIENCE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(60)];
 
 const NAMES: Shape = Shape::List(&Shape::Text);
 const CHANGES: Shape = Shape::Object(&[
@@ -88,7 +91,8 @@ impl ConfigAsks {
     /// Returns the next request, if there is one.
     #[must_use]
     pub fn next(&self) -> Option<ConfigAsked> {
-        self.0.try_recv().ok()
+        let mut waiting = self.0.try_iter();
+        waiting.find(|asked| !asked.is_taken.swap(true, Ordering::AcqRel))
     }
 }
 
@@ -97,6 +101,8 @@ impl ConfigAsks {
 pub struct ConfigAsked {
     /// The kind of request.
     pub ask: ConfigAsk,
+    /// Whether the program has begun, or the requester has withdrawn it: who sets this first.
+    is_taken: Arc<AtomicBool>,
     answer: SyncSender<Result<Value, String>>,
 }
 
@@ -116,19 +122,43 @@ fn asked(operator: &GatewayOperator, ask: ConfigAsk) -> Outcome {
 fn outcome(
     program: &SyncSender<ConfigAsked>,
     ask: ConfigAsk,
-    patience: Duration,
+    patience: [Duration; 2],
 ) -> Result<Value, String> {
     let (answer, answered) = sync_channel(1);
-    let why = match program.try_send(ConfigAsked { ask, answer }) {
-        Ok(()) => match answered.recv_timeout(patience) {
-            Ok(outcome) => return outcome,
-            Err(RecvTimeoutError::Timeout) => "the request did not finish within a minute",
-            Err(RecvTimeoutError::Disconnected) => "the program ended before it answered",
-        },
-        Err(TrySendError::Full(_)) => "too many requests about the configuration wait: try again",
-        Err(TrySendError::Disconnected(_)) => "this program cannot reload its configuration",
+    let is_taken = Arc::new(AtomicBool::new(false));
+    let asked = ConfigAsked {
+        ask,
+        is_taken: Arc::clone(&is_taken),
+        answer,
     };
-    Err(why.to_owned())
+    if let Err(error) = program.try_send(asked) {
+        let why = match error {
+            TrySendError::Full(_) => "too many requests about the configuration wait: try again",
+            TrySendError::Disconnected(_) => "this program cannot reload its configuration",
+        };
+        return Err(why.to_owned());
+    }
+    wait(&answered, &is_taken, patience)
+}
+
+fn wait(
+    answered: &Receiver<Result<Value, String>>,
+    is_taken: &AtomicBool,
+    [begin, end]: [Duration; 2],
+) -> Result<Value, String> {
+    let mut outcome = answered.recv_timeout(begin);
+    if outcome == Err(RecvTimeoutError::Timeout) {
+        if !is_taken.swap(true, Ordering::AcqRel) {
+            return Err("a reload is under way: try again".to_owned());
+        }
+        outcome = answered.recv_timeout(end);
+    }
+    outcome.unwrap_or_else(|error| {
+        Err(match error {
+            RecvTimeoutError::Timeout => "the request did not finish within a minute".to_owned(),
+            RecvTimeoutError::Disconnected => "the program ended before it answered".to_owned(),
+        })
+    })
 }
 
 #[cfg(test)]
@@ -138,19 +168,33 @@ mod tests {
     #[test]
     fn a_request_without_an_answer_says_why() {
         let (program, asks) = sync_channel(1);
+        let asks = ConfigAsks::new(asks);
         let ask = |patience| outcome(&program, ConfigAsk::Diff, patience);
         let why = |outcome: Result<Value, String>, expected: &str| {
             assert!(outcome.unwrap_err().contains(expected), "{expected}");
         };
-        why(ask(Duration::ZERO), "within a minute");
-        // The first one still waits.
+        why(ask([Duration::ZERO; 2]), "a reload is under way");
+        // The first one still has its place, but is not begun any more.
         why(ask(PATIENCE), "too many requests");
-        asks.recv().unwrap();
+        assert!(asks.next().is_none());
+        let next = || {
+            let all = std::iter::repeat_with(|| {
+                std::thread::yield_now();
+                asks.next()
+            });
+            all.flatten().next().unwrap()
+        };
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| ask(PATIENCE));
-            drop(asks.recv().unwrap());
+            drop(next());
             why(asked.join().unwrap(), "ended before");
         });
+        let (_answer, answered) = sync_channel(1);
+        let begun = AtomicBool::new(true);
+        why(
+            wait(&answered, &begun, [Duration::ZERO; 2]),
+            "within a minute",
+        );
         drop(asks);
         why(ask(PATIENCE), "cannot reload");
     }

@@ -8,7 +8,7 @@ use fanfare_operator::Shape::{Count, Flag, List, Maybe, Number, Object, OneOf, T
 use fanfare_operator::{Ask, Field, Member, OperatorError, Outcome, Row, Shape};
 
 const FEED: Field = Field::text("feed", "Only the feed of this name.");
-const STATES: &[&str] = &["live", "recovering", "stale", "closed"];
+const STATES: &[&str] = &["live", "recovering", "stale", "closed", "unheard"];
 
 pub(super) const COMMANDS: &[Row<GatewayOperator>] = &[
     Row::look(
@@ -96,7 +96,7 @@ fn no_book(why: NoBook) -> OperatorError {
     match why {
         NoBook::Asked(_) => OperatorError::usage(text),
         NoBook::Unknown(_) => OperatorError::absent(text),
-        NoBook::Missing(_) | NoBook::Log(_) => OperatorError::failed(text),
+        NoBook::NotYet | NoBook::Missing(_) | NoBook::Log(_) => OperatorError::failed(text),
     }
 }
 
@@ -105,10 +105,20 @@ const MAYBE_COUNT: Shape = Maybe(&Count);
 const MAYBE_TIME: Shape = Maybe(&Time);
 const MAYBE_NUMBER: Shape = Maybe(&Number);
 
-const LIVE: Member = of("live", Count, "Instruments whose books are complete.");
-const RECOVERING: Member = of("recovering", Count, "Instruments that are recovering.");
-const STALE: Member = of("stale", Count, "Instruments whose lines are silent.");
-const CLOSED: Member = of("closed", Count, "Instruments that are not traded any more.");
+pub(super) const ALL: Member = of(
+    "instruments",
+    Count,
+    "Instruments of the feed, in all states.",
+);
+pub(super) const LIVE: Member = of("live", Count, "Instruments whose books are complete.");
+pub(super) const RECOVERING: Member = of("recovering", Count, "Instruments that are recovering.");
+pub(super) const STALE: Member = of("stale", Count, "Instruments whose lines are silent.");
+pub(super) const CLOSED: Member = of("closed", Count, "Instruments that are not traded any more.");
+pub(super) const UNHEARD: Member = of(
+    "unheard",
+    Count,
+    "Instruments that are known, as from a file, and whose books the feed has not mentioned.",
+);
 
 const LINES: Shape = Object(&[of("feeds", List(&FEED_SHAPE), "All feeds.")]);
 
@@ -140,11 +150,12 @@ const FEED_SHAPE: Shape = Object(&[
         Count,
         "Requests to the replay of the exchange.",
     ),
-    of("instruments", Count, "Instruments of the feed."),
     LIVE,
     RECOVERING,
     STALE,
     CLOSED,
+    UNHEARD,
+    ALL,
     of(
         "silence_ms",
         MAYBE_COUNT,

@@ -1,6 +1,7 @@
 //! The command for the state of the gateway.
 
 use super::GatewayOperator;
+use super::market::{ALL, CLOSED, LIVE, RECOVERING, STALE, UNHEARD};
 use super::of;
 use super::which::DBN;
 use crate::gateway::handle::GatewayHandle;
@@ -124,10 +125,12 @@ const PORT: Shape = Object(&[
 
 const FEED: Shape = Object(&[
     of("channel", Text, "The name of the feed."),
-    of("live", Count, "Instruments whose books are complete."),
-    of("recovering", Count, "Instruments that are recovering."),
-    of("stale", Count, "Instruments whose lines are silent."),
-    of("closed", Count, "Instruments that are not traded any more."),
+    LIVE,
+    RECOVERING,
+    STALE,
+    CLOSED,
+    UNHEARD,
+    ALL,
 ]);
 
 const EVENTS: Shape = Object(&[

@@ -1,7 +1,7 @@
 //! The counts and notices of the sessions of one host.
 
 use crate::counts::SessionCounts;
-use crate::notice::{Limit, Notice, Notices, PeerEnd, Rejection};
+use crate::notice::{Limit, MessageTrouble, Notice, Notices, PeerEnd, Rejection};
 use crate::ports::registry::{Numbers, Registry};
 use crate::ports::seats::{Records, Seats};
 use crate::users::roster::Served;
@@ -19,6 +19,7 @@ pub(crate) struct Reports {
     notices: Notices,
     registry: Registry,
     rejects: Limit,
+    troubles: Limit,
     logged_on: u64,
     seats: Seats,
     /// The last session whose connection has failed, and the error.
@@ -37,6 +38,7 @@ impl Reports {
             notices,
             registry,
             rejects: Limit::default(),
+            troubles: Limit::default(),
             logged_on: 0,
             seats: Seats::new(records),
             broken: None,
@@ -115,10 +117,19 @@ impl Reports {
         }
     }
 
-    /// Reports a Reject(3) of a message that the gateway sent.
+    /// Reports a Reject(3) of a message that the gateway sent, and trouble with messages.
     pub(crate) fn event(&mut self, peer: &Peer<'_>, event: &Event<'_>) {
         if let Event::RejectReceived(message) = event {
             self.rejected(peer, message);
+        }
+        if let Some(what) = MessageTrouble::of(event)
+            && self.troubles.lets(peer.now().utc.nanos())
+        {
+            self.notices.send(Notice::Messages {
+                session: peer.id().clone(),
+                what,
+                untold: self.troubles.untold(),
+            });
         }
     }
 

@@ -1,11 +1,12 @@
 //! The records of the sessions of one port besides counters: the roster and the audit file.
 
+use crate::notice::PeerEnd;
 use crate::notice::audit::Audit;
 use crate::ports::lag::Lag;
 use crate::users::PortName;
 use crate::users::roster::{Reading, Roster, Seat, Served};
 use fanfare_engine::host::{Peer, Peers, SessionKey};
-use fanfare_fix::session::SessionId;
+use fanfare_fix::session::{DisconnectReason, SessionId};
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -87,7 +88,7 @@ impl Seats {
     }
 
     /// Records that a session has ended, or that its Logon(A) was refused if it was not logged on.
-    pub(crate) fn ended(&mut self, peer: &Peer<'_>, why: &dyn Display) {
+    pub(crate) fn ended(&mut self, peer: &Peer<'_>, why: &PeerEnd) {
         let place = self.seats.get_mut(peer.key().index());
         let Records {
             port,
@@ -95,6 +96,9 @@ impl Seats {
             audit,
         } = &self.records;
         if let Some(Taken { seat, .. }) = place.and_then(Option::take) {
+            if *why == PeerEnd::Session(DisconnectReason::LogoutTimeout) {
+                seat.note_no_answer();
+            }
             audit.ended(port.name(), &seat.id, &seat.user, seat.peer, why);
         } else if let Some(seat) = roster.seat(*port, peer.id()) {
             audit.refused(port.name(), &seat.id, &seat.user, seat.peer, why);

@@ -40,8 +40,11 @@ impl ReplaySource {
         let (shift, notices) = (part.shift(), plan.notices.clone());
         if shift > 0 {
             let what = format!("its events have numbers {shift} above those of the log");
-            let log = log.clone();
-            notices.send(Notice::Replay { log, what });
+            notices.send(Notice::Replay {
+                log: log.clone(),
+                what,
+                is_trouble: true,
+            });
         }
         let (sender, pieces) = piece::channel();
         part.start(sender, waker.clone())?;
@@ -82,18 +85,14 @@ impl ReplaySource {
                     None
                 }
                 Some(Next::Pause(nanos)) => {
-                    self.tell(pause(nanos));
+                    self.tell(pause(nanos), true);
                     None
                 }
-                Some(Next::Over(None)) => {
-                    let events = self.outlet.counts.events.value();
-                    Some(format!("has ended, {events} events"))
-                }
-                Some(Next::Over(why)) => why,
+                Some(Next::Over(why)) => Some(why),
             };
-            if let Some(what) = what {
+            if let Some(why) = what {
                 ring.end_message();
-                self.tell(what);
+                self.tell_end(why);
             }
             work += 1;
         }
@@ -104,9 +103,21 @@ impl ReplaySource {
         work
     }
 
-    fn tell(&self, what: String) {
+    /// Reports the end of the replay, and why it ends early.
+    fn tell_end(&self, why: Option<String>) {
+        let is_trouble = why.is_some();
+        let events = self.outlet.counts.events.value();
+        let what = why.unwrap_or_else(|| format!("has ended, {events} events"));
+        self.tell(what, is_trouble);
+    }
+
+    fn tell(&self, what: String, is_trouble: bool) {
         let log = self.log.clone();
-        self.notices.send(Notice::Replay { log, what });
+        self.notices.send(Notice::Replay {
+            log,
+            what,
+            is_trouble,
+        });
     }
 
     /// Marks all instruments to be shown again, for an outlet that has lost some. Books are shown

@@ -6,7 +6,7 @@ use crate::fanout::stamp::Stamp;
 use crate::market::ring::{EventRing, Record, rescue};
 use fanfare_engine::clock::Clock;
 use fanfare_engine::poll::Waker;
-use fanfare_engine::ring::{Broadcast, Policy};
+use fanfare_engine::ring::{Broadcast, Policy, RingLock};
 use fanfare_fix::codec::SharedBody;
 use fanfare_fix::session::Now;
 use fanfare_market::{Delivery, Event};
@@ -207,7 +207,8 @@ fn readers_of_market_events_pass_over_marks() {
 fn events_with_marks_are_rescued() {
     let path = Scratch::new("marks");
     let waker = || Waker::detached().unwrap();
-    let mut ring = EventRing::in_file(&path, 1 << 16, 1, waker(), 1).unwrap();
+    let mut lock = RingLock::take(&path).unwrap();
+    let mut ring = EventRing::in_file(&mut lock, 1 << 16, 1, waker(), 1).unwrap();
     put_events(&mut ring);
     let mut numbers = Vec::new();
     rescue(&path, |record, _| {

@@ -1,6 +1,7 @@
 //! The users' keys for DBN. A client proves that it knows its key by hashing it with a random
 //! challenge of the gateway, so the gateway must store the key itself.
 
+use fanfare_engine::regular;
 use std::fmt;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -32,7 +33,7 @@ impl DbnKey {
     /// Returns the fault of the file.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let cannot = |error: std::io::Error| format!("cannot be read: {error}");
-        let file = std::fs::File::open(path).map_err(cannot)?;
+        let file = regular::open(path).map_err(cannot)?;
         let mode = file.metadata().map_err(cannot)?.permissions().mode();
         if mode & OTHERS != 0 {
             return Err(format!(

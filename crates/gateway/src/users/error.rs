@@ -1,8 +1,9 @@
 //! The error of refused users.
 
 use super::origin::Origin;
+use fanfare_wire::text::beginning;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The reason why the users, or the named lists of instruments, were refused. Never shows a
 /// password.
@@ -17,6 +18,17 @@ pub struct UsersError {
     pub why: String,
 }
 
+impl UsersError {
+    /// Returns the error of a whole file of users.
+    pub(crate) fn of_file(file: &Path, why: impl Into<String>) -> Self {
+        Self {
+            file: Some(file.to_owned()),
+            line: None,
+            why: why.into(),
+        }
+    }
+}
+
 struct Place<'a>(&'a UsersError);
 
 impl fmt::Display for Place<'_> {
@@ -28,6 +40,17 @@ impl fmt::Display for Place<'_> {
             Some(line) => write!(f, "line {line}: "),
             None => Ok(()),
         }
+    }
+}
+
+/// The longest text of the configuration, and the longest message about it, in an error, in bytes.
+pub(crate) const LONGEST_ERROR: usize = 1_000;
+
+/// Returns a text, or the beginning of a long one.
+pub(crate) fn cut(text: String) -> String {
+    match text.len() <= LONGEST_ERROR {
+        true => text,
+        false => format!("{} …", beginning(&text, LONGEST_ERROR)),
     }
 }
 
@@ -51,7 +74,7 @@ impl Fault {
         UsersError {
             file: origin.file(),
             line: self.at.and_then(|at| origin.line(at)),
-            why: self.why,
+            why: cut(self.why),
         }
     }
 }

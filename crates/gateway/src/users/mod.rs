@@ -27,7 +27,7 @@ pub use tables::{Lists, PortName, UserTables};
 
 pub(crate) use current::CurrentUsers;
 pub(crate) use dbn_key::DbnKey;
-pub(crate) use error::without_text;
+pub(crate) use error::{LONGEST_ERROR, cut, without_text};
 pub(crate) use names::Names;
 pub(crate) use requests::Requests;
 pub(crate) use set::{Source, User, UserSet};

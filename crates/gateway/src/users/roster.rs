@@ -45,6 +45,7 @@ pub(crate) struct Seat {
     conflated: AtomicU64,
     skipped: AtomicU64,
     subscriptions: AtomicU64,
+    has_not_answered: AtomicBool,
 }
 
 /// The value of an unknown time.
@@ -104,6 +105,17 @@ impl Seat {
         ] {
             place.store(value, Ordering::Relaxed);
         }
+    }
+
+    /// Records that the session ended because the peer did not answer a Logout(5) in time.
+    pub(crate) fn note_no_answer(&self) {
+        self.has_not_answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the session ended because the peer did not answer a Logout(5) in time. This
+    /// is known once the roster does not have it any more.
+    pub(crate) fn has_not_answered(&self) -> bool {
+        self.has_not_answered.load(Ordering::Relaxed)
     }
 
     pub(crate) fn reading(&self) -> Reading {
@@ -291,6 +303,7 @@ impl Seat {
             conflated: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
             subscriptions: AtomicU64::new(0),
+            has_not_answered: AtomicBool::new(false),
         }
     }
 }

@@ -139,6 +139,11 @@ impl UserSet {
         }
     }
 
+    /// Returns whether there is no user, although there may be a file for them.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.users.is_empty()
+    }
+
     /// Returns whether there are users, in which case other clients receive no market data unless a
     /// port is open.
     pub(crate) const fn has_users(&self) -> bool {

@@ -1,11 +1,11 @@
 //! Users and named lists in the form of the configuration: the tables `[[user]]` and `[lists]`.
 
-use super::error::{UsersError, without_text};
+use super::error::{UsersError, cut, without_text};
 use super::origin::Origin;
 use super::password::Hashed;
-use crate::feed::read;
 use crate::ports::config::Pair;
 use crate::service::Contract;
+use fanfare_engine::regular;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -112,17 +112,16 @@ pub(super) struct UsersFile {
 
 impl UsersFile {
     pub(super) fn read(path: &Path) -> Result<Self, UsersError> {
-        let fault = |why: String| UsersError {
-            file: Some(path.to_owned()),
-            line: None,
-            why,
-        };
-        let bytes = read(path, MOST_BYTES);
+        let fault = |why: String| UsersError::of_file(path, why);
+        let bytes = regular::read(path, MOST_BYTES);
         let bytes = bytes.map_err(|error| fault(format!("cannot be read: {error}")))?;
         let text = String::from_utf8(bytes).map_err(|_| fault("is not UTF-8".to_owned()))?;
         let mut file = toml::from_str::<Self>(&text).map_err(|error| {
             let (line, why) = without_text(&text, &error);
-            UsersError { line, ..fault(why) }
+            UsersError {
+                line,
+                ..fault(cut(why))
+            }
         })?;
         parsed_from(&text, &mut file.user, &mut file.lists);
         read_from(path, &mut file.user, &mut file.lists);

@@ -1,6 +1,7 @@
 //! Books of instruments, current and as of a moment in the past.
 
-use super::error::{NO_MARKET, NoBook};
+use super::error::NoBook;
+use super::places::Places;
 use super::{Watch, instruments, render};
 use fanfare_history::moment::{Moment, utc};
 use fanfare_history::{FeedInfo, Log};
@@ -11,7 +12,6 @@ use fanfare_market::instruments::{Directory, IdSource, Lookup, SecurityId};
 use fanfare_market::view::Seen;
 use serde_json::{Map, Value, json};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The default and the greatest number of levels of a side.
 const DEPTH: u64 = 10;
@@ -32,34 +32,21 @@ pub(crate) struct WantedBook {
     pub(crate) at: Option<String>,
 }
 
-/// The queries about the past, of which one runs at a time.
-#[derive(Default)]
-pub(super) struct Past {
-    one: Mutex<()>,
-    there: AtomicUsize,
-}
-
-/// The most queries that run or are queued.
+/// The most queries about the past that run or are queued.
 const LOOKING: usize = 4;
 
-/// A place in the queue, which is released when dropped.
-struct Queue<'a>(&'a Past);
-
-impl<'a> Queue<'a> {
-    fn join(past: &'a Past) -> Result<Self, NoBook> {
-        let place = Self(past);
-        match past.there.fetch_add(1, Ordering::Relaxed) < LOOKING {
-            true => Ok(place),
-            false => Err(NoBook::Missing(
-                "too many requests for past books at a time: try again",
-            )),
-        }
-    }
+/// The queries about the past, of which one runs at a time.
+pub(super) struct Past {
+    one: Mutex<()>,
+    places: Places,
 }
 
-impl Drop for Queue<'_> {
-    fn drop(&mut self) {
-        self.0.there.fetch_sub(1, Ordering::Relaxed);
+impl Default for Past {
+    fn default() -> Self {
+        Self {
+            one: Mutex::default(),
+            places: Places::new(LOOKING),
+        }
     }
 }
 
@@ -81,8 +68,7 @@ impl Watch {
     }
 
     fn books_now(&self, wanted: &WantedBook, depth: usize) -> Result<Value, NoBook> {
-        let market = self.0.market();
-        let market = market.ok_or(NO_MARKET)?;
+        let market = self.caught_up()?;
         let found = find(market.directory(), &market.feeds, wanted)?;
         let books = found.into_iter().map(|instrument| {
             let mut object = instruments::row(&market, instrument);
@@ -108,7 +94,10 @@ impl Watch {
         ))?;
         let moment: Moment = at.parse().map_err(NoBook::Asked)?;
         // Each query holds all books of that moment, so one runs at a time, and some may be queued.
-        let _place = Queue::join(&self.0.past)?;
+        let place = self.0.past.places.take();
+        let _place = place.ok_or(NoBook::Missing(
+            "too many requests for past books at a time: try again",
+        ))?;
         let _one = self.0.past.one.lock();
         let log = Log::open(&log.folder)?;
         let books = log.as_of(log.at(moment)?)?;
@@ -121,7 +110,7 @@ impl Watch {
             let status = status.or(known.map(|known| known.status.into()));
             let rpt_seq = seen.and_then(|seen| seen.book.as_ref());
             let rpt_seq = rpt_seq.map(|book| book.rpt_seq());
-            let [state, lacks] = render::state(seen.map_or_else(render::unknown, |own| own.state));
+            let [state, lacks] = render::state(seen.map(|own| own.state));
             let mut object = render::names(instrument, directory, feeds);
             object.extend(render::object([
                 state,
@@ -169,13 +158,16 @@ fn book<T>(seen: Option<&Seen<T>>, depth: usize, trades: Vec<Value>) -> Map<Stri
     ])
 }
 
-/// Returns the instruments of a symbol, or of an ID.
+/// Returns the instruments of a symbol, or of an ID, which may be as they are, or as responses show
+/// them.
 fn find(
     directory: &Directory,
     feeds: &[FeedInfo],
     wanted: &WantedBook,
 ) -> Result<Vec<InstrumentId>, NoBook> {
-    let name = wanted.symbol.as_bytes();
+    if wanted.symbol.is_empty() {
+        return Err(NoBook::Asked("`symbol` is missing".to_owned()));
+    }
     let is_of_feed = |instrument: &InstrumentId| {
         let feed = render::feed_of(feeds, *instrument);
         let wanted = wanted.feed.as_ref();
@@ -185,49 +177,69 @@ fn find(
         let wanted = wanted.security_id.as_ref();
         wanted.is_none_or(|wanted| {
             let known = directory.instrument(*instrument);
-            known.is_some_and(|known| render::id_text(known.definition.name.id) == *wanted)
+            known.is_some_and(|known| render::is_id(known.definition.name.id, wanted))
         })
     };
     // One instrument's symbol may be another one's ID: what is not wanted hides nothing.
     let fits = |instrument: &InstrumentId| is_of_feed(instrument) && is_of_id(instrument);
-    let mut found: Vec<_> = match name.is_empty() {
-        true => return Err(NoBook::Asked("`symbol` is missing".to_owned())),
-        false => directory.of_symbol(name).filter(fits).collect(),
+    let ways: [fn(&Directory, &str) -> Vec<InstrumentId>; 3] = [of_symbol, of_id, of_any];
+    let mut found = ways.into_iter().map(|way| {
+        let found = way(directory, &wanted.symbol).into_iter();
+        found.filter(fits).take(MOST).collect::<Vec<_>>()
+    });
+    let found = found.find(|found| !found.is_empty());
+    found.ok_or_else(|| NoBook::Unknown(render::text(wanted.symbol.as_bytes())))
+}
+
+/// Returns the instruments with this symbol.
+fn of_symbol(directory: &Directory, wanted: &str) -> Vec<InstrumentId> {
+    let names = render::spellings(wanted);
+    let found = names.flat_map(|name| directory.of_symbol(name.as_bytes()));
+    found.collect()
+}
+
+/// Returns the instruments with this SecurityID(48) and no source.
+fn of_id(directory: &Directory, wanted: &str) -> Vec<InstrumentId> {
+    let number = wanted.parse().ok().map(SecurityId::Number);
+    let number = number.into_iter();
+    let mut found: Vec<_> = number
+        .flat_map(|id| directory.of_id(id, IdSource::NONE))
+        .collect();
+    for name in render::spellings(wanted) {
+        found.extend(directory.of_id(SecurityId::Text(name.as_bytes()), IdSource::NONE));
+    }
+    found
+}
+
+/// Returns the instruments with this SecurityID(48) of any source, or whose symbol, which need not
+/// be UTF-8, is shown so.
+fn of_any(directory: &Directory, wanted: &str) -> Vec<InstrumentId> {
+    let is = |instrument: &InstrumentId| {
+        let known = directory.instrument(*instrument);
+        known.is_some_and(|known| {
+            let name = known.definition.name;
+            render::is_text(name.symbol, wanted) || render::is_id(name.id, wanted)
+        })
     };
-    if found.is_empty() {
-        let number = wanted.symbol.parse().map(SecurityId::Number);
-        let ids = [Some(SecurityId::Text(name)), number.ok()];
-        let bound = directory.bound();
-        let has = |instrument: &InstrumentId| {
-            let known = directory.instrument(*instrument);
-            known.is_some_and(|known| ids.contains(&Some(known.definition.name.id)))
-        };
-        let of_id = ids.into_iter().flatten();
-        found = of_id
-            .flat_map(|id| directory.of_id(id, IdSource::NONE))
-            .filter(fits)
-            .collect();
-        if found.is_empty() {
-            found = (0..bound)
-                .map(InstrumentId)
-                .filter(has)
-                .filter(fits)
-                .take(MOST)
-                .collect();
-        }
-    }
-    found.truncate(MOST);
-    match found.is_empty() {
-        true => Err(NoBook::Unknown(render::text(name))),
-        false => Ok(found),
-    }
+    let all = (0..directory.bound()).map(InstrumentId);
+    all.filter(is).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_log::instrument;
+    use crate::config::Config;
+    use crate::market::ring::EventRing;
+    use crate::test_log::{feed, instrument, named};
+    use crate::watch::{Page, WantedInstruments, Watched, WatchedMarket};
+    use fanfare_engine::counters::Counters;
+    use fanfare_engine::poll::Waker;
+    use fanfare_engine::stop::Stop;
+    use fanfare_feed::recovery::State;
+    use fanfare_market::book::BookConfig;
+    use fanfare_market::event::{Flags, Kind};
     use fanfare_market::instruments::{Definition, Name};
+    use fanfare_market::{Price, state};
 
     fn directory_of(names: &[(&str, u64)]) -> Directory {
         let mut directory = Directory::new();
@@ -261,5 +273,183 @@ mod tests {
         assert_eq!(found(Some("5")), [InstrumentId(0)]);
         assert_eq!(found(Some("9")), [InstrumentId(1)]);
         assert_eq!(found(None), [InstrumentId(1)]);
+    }
+
+    #[test]
+    fn a_name_is_found_as_it_is_and_as_it_is_shown() {
+        let mut directory = Directory::new();
+        let names: [&[u8]; 4] = [b"a\\b", b"c\x1b\n", b"d\xff", b"\\n"];
+        for (number, symbol) in names.into_iter().enumerate() {
+            let name = Name {
+                symbol,
+                ..Name::default()
+            };
+            let definition = Definition {
+                name,
+                ..Definition::default()
+            };
+            let known = instrument(number as u32, definition);
+            directory.take(&known).unwrap();
+        }
+        let ids = [r"x\y", "\u{202e}"].map(str::as_bytes);
+        for (number, id) in (4..).zip(ids) {
+            let name = Name {
+                id: SecurityId::Text(id),
+                ..Name::default()
+            };
+            let definition = Definition {
+                name,
+                ..Definition::default()
+            };
+            directory.take(&instrument(number, definition)).unwrap();
+        }
+        for (symbol, number) in [
+            (r"a\b", 0),
+            (r"a\\b", 0),
+            ("c\u{1b}\n", 1),
+            (r"c\u{1b}\n", 1),
+            ("d\u{fffd}", 2),
+            (r"\n", 3),
+            (r"\\n", 3),
+            (r"x\y", 4),
+            (r"x\\y", 4),
+            ("\u{202e}", 5),
+            (r"\u{202e}", 5),
+        ] {
+            let wanted = WantedBook {
+                symbol: symbol.to_owned(),
+                ..WantedBook::default()
+            };
+            let found = find(&directory, &[], &wanted).unwrap();
+            assert_eq!(found, [InstrumentId(number)], "{symbol:?}");
+        }
+        for symbol in [r"c\u{1B}\n", r"a\\\\b", r"d\u{fffd}"] {
+            let wanted = WantedBook {
+                symbol: symbol.to_owned(),
+                ..WantedBook::default()
+            };
+            assert!(find(&directory, &[], &wanted).is_err(), "{symbol:?}");
+        }
+    }
+
+    /// Returns a ring, and a view that has read nothing of it.
+    fn unread() -> (EventRing, Watch) {
+        let mut ring = EventRing::new(1 << 20, 1, Waker::detached().unwrap(), 1);
+        let market = WatchedMarket {
+            events: ring.reader(Waker::detached().unwrap()).unwrap(),
+            feeds: vec![feed(BookConfig::by_price(4).unwrap())],
+            next: ring.number(),
+        };
+        let watched = Watched {
+            market: Some(market),
+            ..Watched::default()
+        };
+        let (config, counters) = (Config::default(), Counters::new());
+        let watch = Watch::new(&config, &counters, &Stop::new(), watched);
+        (ring, watch)
+    }
+
+    /// Writes the sizes of a bid one after another, and that its book is live.
+    fn put_bid(ring: &mut EventRing, sizes: std::ops::RangeInclusive<i64>) {
+        let base = Event {
+            source: 1,
+            flags: Flags::LAST,
+            ..Event::EMPTY
+        };
+        for size in sizes {
+            ring.put(&mut [Event {
+                kind: Kind::Level,
+                entry: entry::BID,
+                price: Price::from_units(5_000_000_000),
+                size,
+                ..base
+            }]);
+        }
+        ring.put(&mut [Event {
+            source: 1,
+            flags: Flags::LAST,
+            ..state::to_event(State::Live)
+        }]);
+    }
+
+    #[test]
+    fn a_query_is_about_all_that_came_before_it_although_nobody_has_read() {
+        let (mut ring, watch) = unread();
+        let of = |symbol: &str| WantedBook {
+            symbol: symbol.to_owned(),
+            ..WantedBook::default()
+        };
+        ring.put_bytes(&instrument(0, named("A")));
+        for (sizes, number) in [(1..=5_000, 5_001), (5_001..=9_000, 9_002)] {
+            let last = *sizes.end();
+            put_bid(&mut ring, sizes);
+            let found = watch.books(&of("A")).unwrap();
+            assert_eq!(
+                (&found["live"], &found["number"]),
+                (&json!(true), &json!(number))
+            );
+            let book = &found["books"][0];
+            assert_eq!(
+                (&book["state"], &book["bids"][0]["size"]),
+                (&json!("live"), &json!(last))
+            );
+        }
+        ring.put_bytes(&instrument(1, named("B")));
+        assert_eq!(watch.books(&of("B")).unwrap()["books"][0]["number"], 1);
+        assert!(matches!(watch.books(&of("C")), Err(NoBook::Unknown(_))));
+    }
+
+    #[test]
+    fn an_instrument_of_which_nothing_came_is_unheard_in_the_list_and_in_its_book() {
+        let (mut ring, watch) = unread();
+        ring.put_bytes(&instrument(0, named("A")));
+        ring.put_bytes(&instrument(1, named("B")));
+        put_bid(&mut ring, 1..=1);
+        let page = Page::new(None, None).unwrap();
+        for (state, symbols) in [
+            ("live", &["A"] as &[_]),
+            ("unheard", &["B"]),
+            ("recovering", &[]),
+        ] {
+            let wanted = WantedInstruments {
+                state: Some(state.to_owned()),
+                ..WantedInstruments::default()
+            };
+            let found = watch.instruments(&wanted, &page).unwrap();
+            let rows = found["instruments"].as_array().unwrap();
+            let found: Vec<_> = rows
+                .iter()
+                .map(|row| (&row["symbol"], &row["state"]))
+                .collect();
+            let (symbols, state) = (symbols.iter().map(|symbol| json!(symbol)), json!(state));
+            let symbols: Vec<_> = symbols.collect();
+            let expected: Vec<_> = symbols.iter().map(|symbol| (symbol, &state)).collect();
+            assert_eq!(found, expected);
+        }
+        let wanted = WantedBook {
+            symbol: "B".to_owned(),
+            ..WantedBook::default()
+        };
+        let found = watch.books(&wanted).unwrap();
+        let book = &found["books"][0];
+        assert_eq!(
+            (&book["state"], &book["lacks"]),
+            (&json!("unheard"), &Value::Null)
+        );
+    }
+
+    #[test]
+    fn the_list_has_all_instruments_that_came_before_the_query() {
+        let (mut ring, watch) = unread();
+        ring.put_bytes(&instrument(0, named("A")));
+        put_bid(&mut ring, 1..=5_000);
+        ring.put_bytes(&instrument(1, named("B")));
+        let page = Page::new(None, None).unwrap();
+        let found = watch.instruments(&WantedInstruments::default(), &page);
+        let found = found.unwrap();
+        assert_eq!(
+            (&found["total"], &found["instruments"][0]["event"]),
+            (&json!(2), &json!(5_001))
+        );
     }
 }

@@ -11,6 +11,12 @@ pub(crate) enum NoBook {
     /// The instrument does not exist.
     #[error("no instrument has the Symbol(55) or SecurityID(48) `{0}`")]
     Unknown(String),
+    /// The reader of market events has not read what the answer needs.
+    #[error(
+        "instruments and books are not known yet: their reader is behind the market events: try \
+         again"
+    )]
+    NotYet,
     /// A required part is not configured.
     #[error("{0}")]
     Missing(&'static str),

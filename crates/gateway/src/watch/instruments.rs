@@ -27,16 +27,13 @@ impl WantedInstruments {
             return false;
         };
         let name = known.definition.name;
-        let seen = market.view.get(instrument);
-        let state = seen.map_or("recovering", |seen| render::state_name(seen.state));
+        let state = market.state(instrument);
+        let state = state.map_or(render::UNHEARD, render::state_name);
         let feed = render::feed_of(&market.feeds, instrument).map(|feed| feed.name.as_str());
         let is = |wanted: &Option<String>, own: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| Some(wanted) == own)
         };
-        let begins = |prefix: &str| match name.symbol.is_empty() {
-            true => render::id_text(name.id).starts_with(prefix),
-            false => name.symbol.starts_with(prefix.as_bytes()),
-        };
+        let begins = |prefix: &str| render::begins(name.symbol, name.id, prefix);
         self.prefix.as_deref().is_none_or(begins)
             && is(&self.state, Some(state))
             && is(&self.feed, feed)
@@ -44,10 +41,12 @@ impl WantedInstruments {
 }
 
 impl Watch {
-    /// Returns a page of the instruments that match, in the order of their numbers.
+    /// Returns a page of the instruments that match, in the order of their numbers, as of now or
+    /// later.
     ///
     /// # Errors
-    /// Returns an error if there is no market, or a value is invalid.
+    /// Returns an error if there is no market, a value is invalid, or the instruments are not known
+    /// yet.
     pub(crate) fn instruments(
         &self,
         wanted: &WantedInstruments,
@@ -61,8 +60,10 @@ impl Watch {
         let from = u32::try_from(from).unwrap_or(u32::MAX);
         let (mut rows, mut total, mut has_more) = (Vec::new(), 0_u64, false);
         let mut next = 0_u32;
+        let mut first = Some(self.caught_up()?);
         loop {
-            let market = self.0.market().ok_or(NO_MARKET)?;
+            // The reading thread goes on between two parts.
+            let market = first.take().or_else(|| self.0.market()).ok_or(NO_MARKET)?;
             let bound = market.directory().bound();
             let end = next.saturating_add(AT_ONCE).min(bound);
             for number in next..end {
@@ -99,7 +100,7 @@ pub(super) fn row(market: &Market, instrument: InstrumentId) -> Map<String, Valu
     let mut row = render::names(instrument, market.directory(), &market.feeds);
     let known = market.directory().instrument(instrument);
     let seen = market.view.get(instrument);
-    let state = render::state(seen.map_or_else(render::unknown, |seen| seen.state));
+    let state = render::state(market.state(instrument));
     let own = seen.map(|seen| &seen.own);
     let status = seen.and_then(|seen| seen.status);
     let status = status

@@ -123,14 +123,22 @@ impl Watch {
 
 type Fields = serde_json::Map<String, Value>;
 
+/// Returns the number of a feed's instruments in each state, of which all are the sum.
 fn state_counts(sample: &Sample, channel: &str) -> Fields {
-    let count = |name: &str| json!(value(sample, channel, name));
-    render::object([
+    let count = |name: &str| value(sample, channel, name);
+    let states = [
         ("live", count("instruments_live")),
         ("recovering", count("instruments_recovering")),
         ("stale", count("instruments_stale")),
         ("closed", count("instruments_closed")),
-    ])
+    ];
+    let heard: u64 = states.iter().map(|(_, count)| count).sum();
+    // The counters are not set at the same moment.
+    let all = count("instruments").max(heard);
+    let unheard = (render::UNHEARD, all - heard);
+    let own = states.into_iter().chain([unheard, ("instruments", all)]);
+    own.map(|(name, count)| (name.to_owned(), json!(count)))
+        .collect()
 }
 
 /// Formats the counters of a feed. Only lines have packets to decode.
@@ -157,7 +165,6 @@ fn feed_object(sample: &Sample, channel: &str, kind: &str) -> Fields {
         ("recoveries", count("recoveries")),
         ("recovered", count("recovered")),
         ("replay_requests", count("replay_requests")),
-        ("instruments", count("instruments")),
     ]);
     object.extend(state_counts(sample, channel));
     object
@@ -322,6 +329,26 @@ mod tests {
             let counts = (&object["messages"], &object["events"]);
             assert_eq!(counts, (&messages, &json!(7)), "{kind}");
         }
+    }
+
+    #[test]
+    fn the_states_of_a_feed_add_up_to_its_instruments() {
+        let key = |name: &str| ("F".to_owned(), name.to_owned());
+        let sample = Sample::from([
+            (key("instruments"), 9),
+            (key("instruments_live"), 4),
+            (key("instruments_stale"), 2),
+        ]);
+        let expected = json!({
+            "live": 4, "recovering": 0, "stale": 2, "closed": 0, "unheard": 3, "instruments": 9,
+        });
+        assert_eq!(Value::Object(state_counts(&sample, "F")), expected);
+        let ahead = Sample::from([(key("instruments"), 1), (key("instruments_live"), 2)]);
+        let counts = state_counts(&ahead, "F");
+        assert_eq!(
+            (&counts["unheard"], &counts["instruments"]),
+            (&json!(0), &json!(2))
+        );
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(super) struct Own {
     pub(super) rpt_seq: u32,
     /// The newest trades first.
     pub(super) trades: VecDeque<Event>,
-    /// Whether its state was reported.
+    /// Whether an event had its state, which was reported.
     is_told: bool,
 }
 
@@ -157,6 +157,27 @@ impl Market {
         self.events.next_number().saturating_sub(1)
     }
 
+    /// Returns the position of the end of the ring.
+    pub(super) fn head(&self) -> u64 {
+        self.events.head()
+    }
+
+    /// Returns whether everything up to a position was read.
+    pub(super) const fn has_read(&self, position: u64) -> bool {
+        self.events.has_read(position)
+    }
+
+    /// Returns whether it was overtaken, and has not been shown all instruments since.
+    pub(super) const fn may_lack_some(&self) -> bool {
+        self.events.may_lack_some()
+    }
+
+    /// Returns the state of an instrument, or `None` if no event had one so far.
+    pub(super) fn state(&self, instrument: InstrumentId) -> Option<State> {
+        let seen = self.view.get(instrument).filter(|seen| seen.own.is_told);
+        seen.map(|seen| seen.state)
+    }
+
     pub(super) const fn directory(&self) -> &Directory {
         self.events.directory()
     }
@@ -234,8 +255,7 @@ impl Told {
         }
         self.left -= 1;
         let mut fields = render::names(instrument, directory, feeds);
-        let state = seen.map(|seen| render::state(seen.state));
-        let state = state.into_iter().flatten();
+        let state = render::state(seen.map(|seen| seen.state)).into_iter();
         fields.extend(state.map(|(name, value)| (name.to_owned(), value)));
         let before: Value = before.map(render::state_name).into();
         fields.insert("before".to_owned(), before);

@@ -4,9 +4,10 @@
 //! A thread of its own reads the ring of market events as every other outlet does, and samples the
 //! counters once a second. It starts with the first query, or with the console. Nothing waits for
 //! it: if it is overtaken it reports so, and requests the snapshots of all instruments again, at
-//! most every ten seconds.
+//! most every ten seconds. Queries read on by themselves, up to the end of the ring.
 
 mod books;
+mod catch_up;
 mod error;
 mod instruments;
 mod lines;
@@ -14,6 +15,7 @@ mod log;
 mod market;
 mod notices;
 mod page;
+mod places;
 mod render;
 mod samples;
 mod subscriptions;
@@ -39,6 +41,7 @@ use fanfare_history::moment::utc;
 use fanfare_operator::Changes;
 use lines::LineWatch;
 use market::Market;
+use places::Places;
 use samples::Samples;
 use serde_json::{Map, Value};
 use std::io;
@@ -99,6 +102,8 @@ struct Inner {
     stop: Stop,
     begun: AtomicBool,
     market: Option<Mutex<Market>>,
+    /// The places of queries that wait for the market.
+    waiting: Places,
     /// The number of the next event.
     next: Option<Arc<AtomicU64>>,
     log: Option<WatchedLog>,
@@ -126,6 +131,7 @@ impl Watch {
             stop: stop.clone(),
             begun: AtomicBool::new(false),
             market,
+            waiting: Places::new(catch_up::WAITING),
             next,
             log: watched.log,
             inspectors: watched.inspectors,

@@ -6,7 +6,7 @@ use fanfare_history::moment::utc;
 use fanfare_market::event::{Event, InstrumentId, entry};
 use fanfare_market::instruments::{Directory, Lookup, SecurityId};
 use fanfare_market::{Book, Price, Side};
-use fanfare_wire::text::Escaped;
+use fanfare_wire::text::{Escaped, is_unsafe, unescape};
 use serde_json::{Map, Value, json};
 
 /// The most orders of a level that are shown.
@@ -41,6 +41,45 @@ pub fn lacks(state: State) -> Option<Value> {
 /// Formats a text of a feed.
 pub(super) fn text(bytes: &[u8]) -> String {
     Escaped::text(&String::from_utf8_lossy(bytes)).to_string()
+}
+
+/// Returns the texts that `wanted` may stand for: itself, and the text that is shown so.
+pub(super) fn spellings(wanted: &str) -> impl Iterator<Item = String> {
+    let meant = unescape(wanted).filter(|meant| meant != wanted);
+    std::iter::once(wanted.to_owned()).chain(meant)
+}
+
+/// Returns whether a text of a feed, as it is or as it is [shown](text), passes `is`.
+fn either(bytes: &[u8], is: impl Fn(&[u8]) -> bool) -> bool {
+    let is_shown_otherwise = |char: char| char == '\\' || is_unsafe(char);
+    let differs = || match std::str::from_utf8(bytes) {
+        Ok(text) => text.contains(is_shown_otherwise),
+        Err(_) => true,
+    };
+    is(bytes) || (differs() && is(text(bytes).as_bytes()))
+}
+
+/// Returns whether a text of a feed is `wanted`, as it is or as it is [shown](text).
+pub(super) fn is_text(bytes: &[u8], wanted: &str) -> bool {
+    either(bytes, |bytes| bytes == wanted.as_bytes())
+}
+
+/// Returns whether SecurityID(48) is `wanted`, as it is or as it is [shown](id_text).
+pub(super) fn is_id(id: SecurityId<'_>, wanted: &str) -> bool {
+    match id {
+        SecurityId::Text(id) => is_text(id, wanted),
+        id => id_text(id) == wanted,
+    }
+}
+
+/// Returns whether a symbol, or else SecurityID(48), has this prefix, as it is or as it is shown.
+pub(super) fn begins(symbol: &[u8], id: SecurityId<'_>, prefix: &str) -> bool {
+    let begins = |bytes: &[u8]| bytes.starts_with(prefix.as_bytes());
+    match (symbol, id) {
+        ([], SecurityId::Text(id)) => either(id, begins),
+        ([], id) => begins(id_text(id).as_bytes()),
+        (symbol, _) => either(symbol, begins),
+    }
 }
 
 /// Formats a time, if it is known.
@@ -93,11 +132,14 @@ pub(super) fn names(
     ])
 }
 
-/// Returns the fields of a state.
-pub(super) fn state(state: State) -> [(&'static str, Value); 2] {
+/// The name of the state of an instrument whose feed has said nothing about its book so far.
+pub(super) const UNHEARD: &str = "unheard";
+
+/// Returns the fields of a state, `None` for an instrument without any.
+pub(super) fn state(state: Option<State>) -> [(&'static str, Value); 2] {
     [
-        ("state", json!(state_name(state))),
-        ("lacks", json!(lacks(state))),
+        ("state", json!(state.map_or(UNHEARD, state_name))),
+        ("lacks", json!(state.and_then(lacks))),
     ]
 }
 
@@ -176,9 +218,4 @@ const fn entry_name(of: u8) -> Option<&'static str> {
         b'C' => "open interest",
         _ => return None,
     })
-}
-
-/// Returns the state of an instrument without events.
-pub(super) const fn unknown() -> State {
-    State::Recovering(Lack::Picture)
 }

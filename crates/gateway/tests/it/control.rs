@@ -187,7 +187,8 @@ fn an_operator_sees_the_gateway_and_ends_sessions() {
     );
     let ended =
         operator.result(&json!({ "command": "sessions logout", "user": "desk", "text": "bye" }));
-    assert_eq!(ended, json!({ "sessions": 1, "forced": 0 }));
+    let silent = json!({ "sessions": 1, "forced": 1 });
+    assert_eq!(ended, silent, "the Logout is not answered");
     assert_eq!(value(&desk.receive().unwrap(), 35), Some("W"));
     assert_eq!(value(&desk.receive().unwrap(), 58), Some("bye"));
     let cut = json!({ "command": "sessions disconnect", "sender": "OTHER", "port": "consumers" });
@@ -290,6 +291,19 @@ fn nonsense_is_an_error_and_the_connection_goes_on() {
     ] {
         let error = operator.error(line);
         assert!(!error.is_empty() && !error.contains('\x1b'), "{error}");
+    }
+    let wrong: [(&[u8], &str); 4] = [
+        (
+            b"{\"command\":\"sessions logout\",\"user\":\"a\",\"user\":\"b\"}\n",
+            "the key `user` occurs twice",
+        ),
+        (b"[]\n", "expected an object"),
+        (b"{\"session\":1}\n", "the key `command` is missing"),
+        (b"{\"command\":1}\n", "`command` must be a string"),
+    ];
+    for (line, why) in wrong {
+        let error = operator.error(line);
+        assert!(error.contains(why), "{error}");
     }
     // In pieces, and several in one.
     operator.send(b"{\"command\":");

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::{eventually, start, stop};
 use fanfare_dds::distribute::Distribution;
 use fanfare_dds::fast::{Mapping, TypeOptions};
-use fanfare_dds::{Domain, DomainConfig, Qos, Reader};
+use fanfare_dds::{Domain, DomainConfig, Policy, Qos, Reader, Status};
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::Program;
 use fanfare_fast::generate::{ComplexOptions, Generator};
@@ -30,24 +30,89 @@ pub(crate) fn complex(config: &mut Config, lines: &[SocketAddrV4], rest: &str) {
     config.feeds = Config::from_toml(&text).unwrap().feeds;
 }
 
-/// Returns a reader of the feed's topic that takes nothing and holds four samples, so that reliable
-/// writers wait for it while it exists.
-fn stuck(id: u32) -> Reader {
+/// Returns a reader of the feed's topic, or of one of those of its securities.
+fn reader(id: u32, keyed: bool, qos: &Qos) -> Reader {
     let options = TypeOptions {
-        keyed: true,
+        keyed,
         ..TypeOptions::default()
     };
     let mapping = Mapping::new(Arc::new(Program::complex()), &options).unwrap();
-    let keyed = Distribution {
-        keyed: true,
+    let distribution = Distribution {
+        keyed,
         ..Distribution::default()
     };
     let data = mapping.types().find(|t| t.name == "MarketData").unwrap();
-    let [topic] = keyed.topics(data).try_into().unwrap();
+    let topics = distribution.topics(data);
+    assert_eq!(topics.len(), if keyed { 1 } else { 100 });
     let domain = Domain::open(&DomainConfig::new(id)).unwrap();
+    let topic = domain.topic(&topics[0], &data.sample, qos).unwrap();
+    topic.reader(qos).open().unwrap()
+}
+
+/// Returns a reader of the feed's topic that takes nothing and holds four samples, so that reliable
+/// writers wait for it while it exists.
+fn stuck(id: u32) -> Reader {
     let qos = Qos::reliable().resource_limits(Some(4), None, None);
-    let topic = domain.topic(&topic, &data.sample, &qos).unwrap();
-    topic.reader(&qos).open().unwrap()
+    reader(id, true, &qos)
+}
+
+#[test]
+fn readers_of_a_feed_are_counted_and_those_whose_policies_do_not_fit_are_told() {
+    for keyed in [true, false] {
+        let id = domain();
+        let gateway = start(|c| {
+            let topics = format!("[feed.publish]\ndomain = {id}\nkeyed = {keyed}\n");
+            complex(c, &[group(240)], &topics);
+        });
+        let fits = reader(id, keyed, &Qos::reliable());
+        let _other = reader(id, keyed, &Qos::last_value());
+        eventually("the match", || gateway.count("dds_readers") == 1);
+        eventually("the notice", || {
+            gateway.notices().any(|notice| {
+                let Notice::Dds { topic, what } = &notice else {
+                    return false;
+                };
+                let (total, policy) = (1, Policy::Durability);
+                *what == Status::IncompatibleQos { total, policy }
+                    && topic.starts_with("MarketData")
+                    && notice.is_trouble()
+            })
+        });
+        eventually("the count", || gateway.count("incompatible") == 1);
+        drop(fits);
+        eventually("the end", || gateway.count("dds_readers") == 0);
+        stop(gateway);
+    }
+}
+
+#[test]
+fn samples_of_more_keys_than_a_topic_may_have_are_told() {
+    let (id, line) = (domain(), group(241));
+    let gateway = start(|c| {
+        let topics = format!("[feed.publish]\ndomain = {id}\nkeyed = true\ninstances = 2\n");
+        complex(c, &[line], &topics);
+    });
+    let sender = Sender::open(&SenderConfig::new(line)).unwrap();
+    let mut feed = Generator::complex(Program::complex(), 200, None, ComplexOptions::default());
+    let mut told = 0;
+    eventually("the notice", || {
+        if let Some(packet) = feed.next_packet().unwrap() {
+            sender.send(packet).unwrap();
+        }
+        for notice in gateway.notices() {
+            if let Notice::Unpublished {
+                outlet: Outlet::Feed,
+                why: Why::OverLimit,
+                count,
+            } = notice
+            {
+                told += count;
+            }
+        }
+        told > 0
+    });
+    assert!(gateway.count("samples_of_more_keys") >= told);
+    stop(gateway);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::client::{Client, frame, message, value};
 use crate::{ended, eventually, start, stop};
 use fanfare_fix::session::{FieldTooLong, SessionId, Version};
-use fanfare_gateway::{Gateway, Notice, PeerEnd, Refusal};
+use fanfare_gateway::{Gateway, MessageTrouble, Notice, PeerEnd, Refusal};
 
 /// A consumer and a producer that must be unaffected.
 struct Bystanders {
@@ -362,6 +362,28 @@ fn a_consumer_that_floods_harms_nobody() {
     for _ in 0..20_000 {
         flooder.send("B", "58=flood|");
     }
+    good.assert_served();
+    stop(gateway);
+}
+
+#[test]
+fn a_message_that_cannot_be_read_is_told_with_its_session_and_number() {
+    let gateway = start(|_| {});
+    let mut good = Bystanders::join(&gateway);
+    let mut broken = Client::log_on(gateway.consumers(), "BROKEN");
+    broken.send("B", "148=x|354=3|355=abcdef|");
+    let reject = broken.receive().unwrap();
+    assert_eq!(value(&reject, 35), Some("3"), "{reject}");
+    ended(&gateway, |notice| {
+        let Notice::Messages {
+            session: of, what, ..
+        } = notice
+        else {
+            return false;
+        };
+        assert!(matches!(what, MessageTrouble::Unreadable { seq: 2, .. }));
+        *of == session("BROKEN")
+    });
     good.assert_served();
     stop(gateway);
 }

@@ -131,7 +131,7 @@ fn a_reload_with_a_mistake_in_line_40_of_a_mapping_changes_nothing_and_names_the
     site.text = format!("users = \"{}\"\n{}", users.display(), site.text);
     assert_eq!(site.reload(), "reloaded: new user a");
     let count = site.market.live();
-    users.write("");
+    users.write(user("b", "B", "p", ""));
     for (mistake, why) in [
         ("depht = 5", "depht"),
         ("size = 9999", "no field 9999"),
@@ -158,7 +158,7 @@ fn a_reload_with_a_mistake_in_line_40_of_a_mapping_changes_nothing_and_names_the
     // The user and the books are unchanged.
     let gateway = &site.market.gateway;
     assert_eq!(gateway.count("instruments_live") as usize, count);
-    assert_eq!(site.reload(), "reloaded: removed user a");
+    assert_eq!(site.reload(), "reloaded: new user b, removed user a");
     // The same mapping by another name is equal, and other keys of a feed require a restart.
     let path = site.mapping.display().to_string();
     site.text = site.text.replace(&path, "builtin:spectra");
@@ -190,8 +190,8 @@ fn a_reload_of_users_leaves_mappings_as_they_are() {
     assert_eq!(reload_users(), "reloaded: nothing has changed");
     // A mapping that is being edited keeps back no user.
     site.mapping.write("kind = ");
-    users.write("");
-    assert_eq!(reload_users(), "reloaded: removed user a");
+    users.write(user("b", "B", "p", ""));
+    assert_eq!(reload_users(), "reloaded: new user b, removed user a");
     site.mapping.write(bids_alone());
     assert_eq!(site.reload(), "reloaded: changed mapping of one");
     stop(site.market.gateway);

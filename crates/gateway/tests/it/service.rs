@@ -347,6 +347,24 @@ fn a_request_for_the_status_of_the_session_goes_on_until_it_ends() {
 }
 
 #[test]
+fn a_version_without_an_unknown_status_is_told_the_next_one() {
+    let market = Market::new(233);
+    let mut client = market.client("FIX.4.2", "");
+    // Nothing is known of the session, which FIX.4.2 cannot say.
+    client.send("g", "335=t|263=1|");
+    client.send("g", "335=t|263=1|");
+    let refused = client.receive().unwrap();
+    assert!(
+        refused.contains("|372=g|380=0|") && refused.contains("|58=a request has this"),
+        "{refused}"
+    );
+    client.send("g", "335=other|263=0|");
+    let refused = client.receive().unwrap();
+    assert!(refused.contains("|372=g|380=4|"), "{refused}");
+    stop(market.gateway);
+}
+
+#[test]
 fn lists_come_in_pages_and_whole() {
     let market = Market::new(37);
     let count = market.live();

@@ -306,6 +306,10 @@ fn a_list_of_sessions_grows_and_shrinks() {
     assert_eq!(twice, "B->PLANT is on the list already");
     let nobody = plant.refused("sessions add", of(""));
     assert_eq!(nobody, "the CompIDs must have 1 to 96 printable characters");
+    for pattern in ["*", "DESK*"] {
+        let told = plant.refused("sessions add", of(pattern));
+        assert!(told.contains("a list names each session"), "{told}");
+    }
     let _b = plant.consumer("B");
     assert_eq!(
         plant.done("sessions remove", of("A")),

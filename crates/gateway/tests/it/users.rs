@@ -318,6 +318,35 @@ fn a_reload_logs_out_who_is_no_user_any_more_and_nobody_else() {
 }
 
 #[test]
+fn a_file_of_users_that_leaves_none_is_refused_at_a_reload_and_not_at_the_start() {
+    let users = Scratch::new("half.toml");
+    let text = format!("users = \"{}\"\n{PORTS}", users.display());
+    let config = Config::from_toml(&text).unwrap();
+    users.write("");
+    let gateway = start(&text);
+    let handle = gateway.handle();
+    assert!(handle.reload_users(&config).is_ok(), "there were none");
+    users.write(users_of(&["A"]));
+    let one = handle.reload_users(&config).unwrap();
+    assert_eq!(one.to_string(), "reloaded: new user a");
+    let mut stays = log_on(&gateway, "A");
+    for rest in ["", "# half written\n", "[lists]\n"] {
+        users.write(rest);
+        let outcomes = [handle.reload_users(&config), handle.reload(&config)];
+        for outcome in outcomes {
+            let why = outcome.unwrap_err();
+            let why = std::error::Error::source(&why).unwrap().to_string();
+            let told = format!("{}: has no user: ", users.display());
+            assert!(why.starts_with(&told), "{why}");
+        }
+    }
+    let mut producer = Client::log_on(gateway.producers(), "P");
+    producer.send("W", "20001=P-1|55=A|");
+    assert_eq!(value(&stays.receive().unwrap(), 35), Some("W"));
+    stop(gateway);
+}
+
+#[test]
 fn a_reload_of_users_admits_no_session_that_an_operator_has_removed() {
     let users = Scratch::new("removed.toml");
     users.write(users_of(&["A", "B"]));

@@ -8,13 +8,13 @@ mod line;
 mod socket;
 
 use crate::error::OperatorError;
+use crate::fields::fields;
 use crate::operator::Operator;
 use commands::Commands;
 use fanfare_engine::counters::Counter;
 use fanfare_engine::poll::{Interest, Poller, Token, Waker};
-use fanfare_wire::text::Escaped;
 use line::{Line, Lines};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 pub use socket::Socket;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -202,19 +202,21 @@ fn talk(state: &State, stream: UnixStream) {
 
 /// Returns the response to a line.
 fn answer(operator: &dyn Operator, line: &[u8]) -> Value {
-    let mut fields: Map<String, Value> = match serde_json::from_slice(line) {
+    let mut fields = match fields(line) {
         Ok(fields) => fields,
-        Err(error) => {
-            // The text may quote what a client sent.
-            let why = Escaped::text(&error.to_string()).to_string();
+        Err(why) => {
+            let why = format!("{why}: expected a line such as {{\"command\":\"status\"}}");
             return refused(&OperatorError::usage(why));
         }
     };
     let id = fields.remove("id");
     let outcome = match fields.remove("command") {
         Some(Value::String(name)) => operator.ask("control", &name, fields),
-        _ => Err(OperatorError::usage(
-            "`command` must be the name of a command",
+        Some(_) => Err(OperatorError::usage(
+            "`command` must be a string, the name of a command",
+        )),
+        None => Err(OperatorError::usage(
+            "the key `command` is missing: expected the name of a command, such as status",
         )),
     };
     let mut answer = match outcome {

@@ -93,7 +93,11 @@ fn add_all(parts: &[Part<'_>], figures: &mut Figures, stop: &Stop) -> Result<(),
             break;
         }
         note!("{name}");
-        add(figures)?;
+        match add(figures) {
+            // Ctrl-C ends a process that is started at that moment.
+            Err(_) if stop.is_raised() => break,
+            added => added?,
+        }
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! The commands as arguments, built from the command tables of the programs.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches, Subcommand};
+use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches, Id, Subcommand};
 use fanfare_gateway::GatewayOperator;
 use fanfare_operator::{Field, Form, HostOperator};
 use serde_json::{Map, Value};
@@ -119,27 +120,48 @@ impl Word {
 }
 
 fn with_fields(command: Command, row: &Row) -> Command {
-    command.args(row.takes.iter().map(argument))
+    let first = row.takes.iter().filter(|field| field.is_first);
+    // Their names are accepted, too.
+    let first = first.map(|field| {
+        let option = option(field, named(field)).conflicts_with(field.name);
+        option.hide(true)
+    });
+    let own = row.takes.iter().map(|field| match field.is_first {
+        true if field.is_needed => {
+            argument(field, field.name.into()).required_unless_present(named(field))
+        }
+        true => argument(field, field.name.into()),
+        false => option(field, field.name.into()).required(field.is_needed),
+    });
+    command.args(own).args(first)
 }
 
-fn argument(field: &Field) -> Arg {
+/// Returns the identity of the option of a field that is also taken without its name.
+fn named(field: &Field) -> Id {
+    format!("--{}", field.name).into()
+}
+
+/// Returns a field as an option: `--name`.
+fn option(field: &Field, id: Id) -> Arg {
+    argument(field, id).long(field.name.replace('_', "-"))
+}
+
+fn argument(field: &Field, id: Id) -> Arg {
     let field = *field;
-    let arg = Arg::new(field.name).help(field.about.trim_end_matches('.'));
-    let arg = match field.is_first {
-        true => arg,
-        false => arg.long(field.name.replace('_', "-")),
-    };
-    if field.form == Form::Flag {
-        return arg.action(ArgAction::SetTrue);
-    }
+    let arg = Arg::new(id).help(field.about.trim_end_matches('.'));
     let read = move |text: &str| field.read(text).map_err(|error| error.text);
-    let arg = arg.value_parser(read).required(field.is_needed);
+    let name = field.name.to_uppercase();
     match field.form {
-        Form::OneOf(words) => arg.value_name(words.join("|")),
-        Form::Number => arg.value_name("N"),
+        Form::Flag => arg.action(ArgAction::SetTrue),
+        Form::OneOf(words) => {
+            let words = PossibleValuesParser::new(words.iter().copied()).map(Value::String);
+            arg.value_parser(words).value_name(name)
+        }
+        Form::Number => arg.value_parser(read).value_name("N"),
         // A moment may be a negative number.
-        Form::Text(_) | Form::Flag => arg
-            .value_name(field.name.to_uppercase())
+        Form::Text(_) => arg
+            .value_parser(read)
+            .value_name(name)
             .allow_negative_numbers(true),
     }
 }
@@ -149,7 +171,14 @@ fn asked(row: &Row, matches: &ArgMatches) -> Asked {
     for field in &row.takes {
         let value = match field.form {
             Form::Flag => matches.get_flag(field.name).then_some(Value::Bool(true)),
-            _ => matches.get_one::<Value>(field.name).cloned(),
+            _ => {
+                let given = matches.get_one::<Value>(field.name);
+                let of_option = || {
+                    let id = field.is_first.then(|| named(field))?;
+                    matches.get_one::<Value>(id.as_str())
+                };
+                given.or_else(of_option).cloned()
+            }
         };
         fields.extend(value.map(|value| (field.name.to_owned(), value)));
     }
@@ -205,10 +234,13 @@ mod tests {
             &["sessions", "logout", "DESK", "--text", "bye"],
             json!({ "command": "sessions logout", "session": "DESK", "text": "bye" }),
         );
-        is(
-            &["books", "SIZ6", "--at", "-5.5"],
-            json!({ "command": "books", "symbol": "SIZ6", "at": "-5.5" }),
-        );
+        let books = json!({ "command": "books", "symbol": "SIZ6", "at": "-5.5" });
+        is(&["books", "SIZ6", "--at", "-5.5"], books.clone());
+        is(&["books", "--at", "-5.5", "--symbol", "SIZ6"], books);
+        let users = json!({ "command": "users", "user": "desk" });
+        is(&["users", "--user", "desk"], users);
+        let worst = json!({ "command": "sessions", "sort": "lag" });
+        is(&["sessions", "--sort", "lag"], worst);
         is(
             &[
                 "sessions",
@@ -225,11 +257,24 @@ mod tests {
     }
 
     #[test]
+    fn completions_know_the_words_of_a_field() {
+        let command = Asked::augment_subcommands(Command::new("ctl"));
+        let sessions = command.find_subcommand("sessions").unwrap();
+        let mut all = sessions.get_arguments();
+        let sort = all.find(|arg| arg.get_id() == "sort").unwrap();
+        let words = sort.get_possible_values();
+        let words: Vec<_> = words.iter().map(|word| word.get_name()).collect();
+        assert_eq!(words, ["name", "lag", "queue"]);
+    }
+
+    #[test]
     fn what_a_command_does_not_take_is_refused_before_it_is_sent() {
         for words in [
             &["shutdown"] as &[&str],
             &["status", "more"],
             &["sessions", "--port", "nowhere"],
+            &["books"],
+            &["books", "SIZ6", "--symbol", "SIZ6"],
             &["sessions", "logout", "A", "--text", "a\u{1}b"],
             &["sessions", "set-seq", "A", "--next-sender", "-1"],
             &[

@@ -3,19 +3,19 @@
 mod asked;
 mod show;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use asked::Asked;
 use clap::Args as ClapArgs;
 use fanfare_wire::text::SafeJson;
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::print::{note, say};
-use crate::usage;
+use crate::usage::{self, misuse};
 
 /// The longest time to a response: a reload waits for the sessions that it ends.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -29,10 +29,10 @@ const LONGEST: u64 = 16 << 20;
 /// Exit status: 0 done, 1 failed (one sentence on stderr states why), 2 wrong usage.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// The control socket: `control` of a gateway's configuration, `--control` of `fix acceptor`
-    /// and `fix initiator`.
-    #[arg(long, short, value_name = "PATH")]
-    socket: PathBuf,
+    /// The control socket (required): `control` of a gateway's configuration, `--control` of `fix
+    /// acceptor` and `fix initiator`.
+    #[arg(long, short, value_name = "PATH", global = true)]
+    socket: Option<PathBuf>,
     /// Print the response as JSON.
     #[arg(long, global = true)]
     json: bool,
@@ -41,10 +41,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let answer = ask(args).with_context(|| args.socket.display().to_string())?;
+    let Some(socket) = &args.socket else {
+        misuse!("expected --socket PATH, the control socket of the program");
+    };
+    let request = args.asked.request();
+    let answer = ask(socket, &request).with_context(|| socket.display().to_string())?;
     if answer["ok"] != true {
         let why = show::text(&answer["error"]);
-        note!("fanfare: {}: {why}", args.socket.display());
+        note!("fanfare: {}: {why}", socket.display());
         return Ok(match answer["fault"] == "usage" {
             true => ExitCode::from(usage::STATUS),
             false => ExitCode::FAILURE,
@@ -53,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let result = &answer["result"];
     match args.json {
         true => say!("{}", SafeJson(result)),
-        false => show::show(result),
+        false => show::show(result, request["command"].as_str().unwrap_or_default()),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -93,12 +97,23 @@ pub(in crate::cmd) fn named(error: io::Error) -> io::Error {
 }
 
 /// Sends the command and returns its result.
-fn ask(args: &Args) -> Result<Value> {
-    let stream = UnixStream::connect(&args.socket).context("cannot connect")?;
+fn ask(socket: &Path, request: &Value) -> Result<Value> {
+    let stream = UnixStream::connect(socket).context("cannot connect")?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    let request = args.asked.request().to_string();
-    let line = line(&mut BufReader::new(stream), &request).context("no answer")?;
-    serde_json::from_str(&line).context("no answer")
+    let line = line(&mut BufReader::new(stream), &request.to_string()).context("no answer")?;
+    read(&line)
+}
+
+/// Parses a response.
+fn read(line: &str) -> Result<Value> {
+    if line.starts_with("HTTP/") {
+        bail!("a server of HTTP listens there, such as the console: expected the control socket");
+    }
+    let answer: Value = serde_json::from_str(line).context("the answer is no JSON")?;
+    match answer["ok"].is_boolean() {
+        true => Ok(answer),
+        false => bail!("the answer is not of a control socket"),
+    }
 }
 
 #[cfg(test)]
@@ -120,6 +135,19 @@ mod tests {
         let none = line(&mut own, "{}").unwrap_err();
         assert_eq!(closing.join().unwrap(), 3);
         assert_eq!(none.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn what_is_no_control_socket_is_named_so() {
+        assert_eq!(read("{\"ok\":true}\n").unwrap()["ok"], true);
+        for (line, why) in [
+            ("HTTP/1.1 400 Bad Request\r\n", "such as the console"),
+            ("8=FIX.4.4\n", "no JSON"),
+            ("7\n", "not of a control socket"),
+        ] {
+            let told = format!("{:#}", read(line).unwrap_err());
+            assert!(told.contains(why), "{told}");
+        }
     }
 
     #[test]

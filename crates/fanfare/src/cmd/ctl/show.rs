@@ -2,17 +2,39 @@
 
 use fanfare_wire::text::{SafeJson, Shown};
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 
 use crate::print::{note, say};
 
-/// Prints a result: rows as a table, fields one per line.
-pub(super) fn show(result: &Value) {
+/// The widest column of a table that other columns are aligned behind, in characters.
+const WIDEST: usize = 40;
+
+/// Prints the result of a command: rows as a table, fields one per line. Stderr names what there is
+/// none of.
+pub(super) fn show(result: &Value, command: &str) {
     for line in lines(result) {
         say!("{line}");
+    }
+    if let Some(none) = none(result, command) {
+        note!("{none}");
     }
     if let Some(more) = result.as_object().and_then(more) {
         note!("{more}");
     }
+}
+
+/// Returns a line for a list that is empty.
+fn none(result: &Value, command: &str) -> Option<String> {
+    let rows = match result {
+        Value::Array(rows) => rows.as_slice(),
+        other => part(other.as_object()?)?,
+    };
+    let words = command.split_once(' ').filter(|(_, last)| *last != "list");
+    let what = match words {
+        Some((of, what)) => format!("{what} {of}"),
+        None => command.split(' ').next().unwrap_or_default().to_owned(),
+    };
+    rows.is_empty().then(|| format!("no {what}"))
 }
 
 fn lines(result: &Value) -> Vec<String> {
@@ -98,7 +120,8 @@ fn table(rows: &[Value]) -> Vec<String> {
     );
     let width = |column: usize| {
         let cells = lines.iter().filter_map(|line| line.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        let widest = cells.map(|cell| cell.chars().count()).max();
+        widest.unwrap_or(0).min(WIDEST)
     };
     let widths: Vec<usize> = (0..names.len()).map(width).collect();
     let padded = |line: &Vec<String>| {
@@ -117,9 +140,17 @@ fn list(fields: &Map<String, Value>, before: &str, of: Option<&str>) -> Vec<Stri
         let title = name.replace('_', " ");
         match value {
             Value::Array(rows) if rows.first().is_some_and(Value::is_object) => {
+                let mut named = HashMap::new();
                 for row in rows.iter().filter_map(Value::as_object) {
                     let own = own_name(row);
-                    let shown = own.map_or_else(|| title.clone(), |own| text(&row[own]));
+                    let shown = own.map_or_else(|| title.clone(), |own| name_of(row, own));
+                    // Another row of the same name has its number.
+                    let same = named.entry(shown.clone()).or_insert(0);
+                    *same += 1;
+                    let shown = match (own, *same) {
+                        (Some(_), 2..) => format!("{shown} {same}"),
+                        _ => shown,
+                    };
                     lines.extend(list(row, &format!("{before}{shown} "), own));
                 }
             }
@@ -142,6 +173,29 @@ fn own_name(row: &Map<String, Value>) -> Option<&'static str> {
     names.find(|&name| row.get(name).is_some_and(Value::is_string))
 }
 
+/// Returns the name of a row. Lines with snapshots have the letters of other lines.
+fn name_of(row: &Map<String, Value>, own: &str) -> String {
+    let of = row.get("use").and_then(Value::as_str);
+    match of.filter(|of| *of != "changes") {
+        Some(of) => format!("{} {}", safe(of), text(&row[own])),
+        None => text(&row[own]),
+    }
+}
+
+/// Returns an object in words: `changes, from 5, to 7`.
+fn words(of: &Map<String, Value>) -> String {
+    let words = of.iter().filter_map(|(name, value)| {
+        let title = name.replace('_', " ");
+        match value {
+            Value::Null | Value::Bool(false) => None,
+            Value::Bool(true) => Some(title),
+            value if name == "what" => Some(text(value)),
+            value => Some(format!("{title} {}", text(value))),
+        }
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
 /// Returns the text without control characters that move a cursor, on the same number of lines.
 /// The program has escaped what peers sent.
 fn safe(text: &str) -> String {
@@ -155,6 +209,7 @@ pub(super) fn text(value: &Value) -> String {
         Value::Null => String::new(),
         Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
         Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join(", "),
+        Value::Object(of) => words(of),
         other => SafeJson(other).to_string(),
     }
 }
@@ -229,12 +284,68 @@ mod tests {
     }
 
     #[test]
+    fn an_object_of_a_cell_is_in_words() {
+        let rows = json!([
+            {"symbol": "A", "lacks": {"what": "picture", "after_fault": true}},
+            {"symbol": "B", "lacks": {"what": "changes", "from": 5, "to": 7}},
+            {"symbol": "C", "lacks": null},
+        ]);
+        let expected = [
+            "symbol  lacks",
+            "A       picture, after fault",
+            "B       changes, from 5, to 7",
+        ];
+        assert_eq!(lines(&rows)[..3], expected);
+    }
+
+    #[test]
+    fn a_long_cell_pads_no_other_row() {
+        let rows = json!([{"a": "x".repeat(1_000), "b": 1}, {"a": "y", "b": 2}]);
+        let lines = lines(&rows);
+        assert_eq!(lines[1], format!("{}  1", "x".repeat(1_000)));
+        assert_eq!(lines[2], format!("{:WIDEST$}  2", "y"));
+    }
+
+    #[test]
+    fn rows_of_one_name_are_told_apart() {
+        let line = |of: &str, packets: u64| json!({"line": "A", "use": of, "packets": packets});
+        let feeds = json!({"feeds": [{
+            "channel": "spectra",
+            "lines": [line("changes", 1), line("pictures", 2), line("pictures", 3)],
+        }]});
+        let expected = [
+            "spectra A use: changes",
+            "spectra A packets: 1",
+            "spectra pictures A use: pictures",
+            "spectra pictures A packets: 2",
+            "spectra pictures A 2 use: pictures",
+            "spectra pictures A 2 packets: 3",
+        ];
+        assert_eq!(lines(&feeds), expected);
+    }
+
+    #[test]
+    fn an_empty_list_is_named() {
+        let page = json!({"total": 0, "next": null, "sessions": []});
+        for (result, command, expected) in [
+            (page, "sessions", Some("no sessions")),
+            (json!([]), "users", Some("no users")),
+            (json!([]), "sessions list", Some("no sessions")),
+            (json!([]), "sessions stopped", Some("no stopped sessions")),
+            (json!([1]), "users", None),
+            (json!({"ports": []}), "status", None),
+        ] {
+            assert_eq!(none(&result, command).as_deref(), expected, "{command}");
+        }
+    }
+
+    #[test]
     fn text_that_the_program_has_escaped_is_printed_as_it_is() {
         let name = r"D\\1\u{1b}";
         assert_eq!(text(&json!(name)), name);
         assert_eq!(text(&json!("a\u{1b}[2J\nb\u{9b}")), "a\\u{1b}[2J\nb\\u{9b}");
         let row = json!([{"lacks": {"what": "\u{202e}"}}]);
-        assert_eq!(lines(&row)[1], r#"{"what":"\u202e"}"#);
+        assert_eq!(lines(&row)[1], r"\u{202e}");
     }
 
     #[test]

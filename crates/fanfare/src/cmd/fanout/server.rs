@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::cmd::plant;
+use crate::cmd::plant::{self, When};
 use crate::logs::LogArgs;
 use crate::range::whole;
 
@@ -57,15 +57,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let config = args.configuration()?;
-    plant::run(&config, args.quiet, &args.log, &|| args.configuration())
+    let config = args.configuration(When::Start)?;
+    let reread = || args.configuration(When::Reload);
+    plant::run(&config, args.quiet, &args.log, &reread)
 }
 
 impl Args {
     /// Returns the configuration of the file, or the default one, overridden by the options.
-    pub(crate) fn configuration(&self) -> Result<Config> {
+    pub(crate) fn configuration(&self, when: When) -> Result<Config> {
         let mut config = match &self.config {
-            Some(path) => plant::read(path)?,
+            Some(path) => plant::read(path, when)?,
             None => Config::default(),
         };
         if let Some(workers) = self.workers {

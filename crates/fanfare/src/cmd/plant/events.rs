@@ -148,6 +148,14 @@ impl<W: Write> Output<W> {
         }
     }
 
+    /// Counts events that were overwritten before they were read, and adds a line about them.
+    fn lose(&mut self, first: u64, last: u64, line: &mut String) {
+        let lost = last - first + 1;
+        self.counts.lost.fetch_add(lost, Ordering::Relaxed);
+        json::lost(first, last, line);
+        self.add(line, false);
+    }
+
     /// Writes the lines. Returns false if the file does not take them all; the others are kept.
     fn write(&mut self) -> bool {
         let outcome = self.put();
@@ -243,12 +251,7 @@ impl Writer {
                     let known = directory.instrument(event.instrument);
                     json::event(event, known.as_ref(), line);
                 }
-                Delivery::Lost { first, last } => {
-                    out.counts
-                        .lost
-                        .fetch_add(last - first + 1, Ordering::Relaxed);
-                    json::lost(first, last, line);
-                }
+                Delivery::Lost { first, last } => return out.lose(first, last, line),
             }
             out.add(line, matches!(delivery, Delivery::Event(..)));
         })
@@ -272,6 +275,10 @@ impl Agent for Writer {
         let (mut is_written, mut read) = (true, 1);
         while read > 0 {
             read = self.turn();
+            if let Some((first, last)) = self.events.take_lost_at_end() {
+                self.line.clear();
+                self.out.lose(first, last, &mut self.line);
+            }
             // Nothing is written behind events that were given up: the file would have a hole.
             is_written = is_written && self.out.write();
             if !is_written {

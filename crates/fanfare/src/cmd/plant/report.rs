@@ -30,6 +30,9 @@ pub(super) fn report(config: &Config, counters: &Counters) {
     if config.has_market() {
         report_market(counters);
     }
+    if let Some(history) = &config.history {
+        report_log(counters, history.raw.is_some());
+    }
     if config.feeds.iter().any(|feed| feed.edges.is_some()) {
         say!(
             "edges: {} written, {}; {} overwritten before, {} that DDS did not take, {} beyond a \
@@ -47,26 +50,28 @@ pub(super) fn report(config: &Config, counters: &Counters) {
     }
     if config.dds.publish.is_some() {
         say!(
-            "dds: {} published ({} relayed), {} unsent, {} overrun, {} of other types, {} not \
-             taken before the stop",
+            "dds: {} published ({} relayed), {} unsent, {} overrun, {} of other types, {} of \
+             symbols refused, {} not taken before the stop",
             count("published"),
             count("relayed"),
             count("unsent"),
             count("overrun"),
             count("other_types"),
+            count("symbols_refused"),
             count("left_at_stop")
         );
     }
     if config.dds.subscribe.is_some() {
         say!(
             "dds: {} taken, {} missing, {} own, {} seen before, {} brought by another, {} behind, \
-             {} malformed",
+             {} overtaken, {} malformed",
             count("taken"),
             count("missing"),
             count("own"),
             count("seen_before"),
             count("from_another"),
             count("behind"),
+            count("overtaken"),
             count("malformed")
         );
     }
@@ -132,14 +137,29 @@ fn report_feed(counters: &Counters, topics: bool) {
     );
     if topics {
         say!(
-            "feed: {} samples published, {} unsent, {} without a topic, {} not taken before the \
-             stop; {} samples overwritten",
+            "feed: {} samples published, {} unsent, {} without a topic, {} of more keys than the \
+             limit, {} not taken before the stop; {} samples overwritten",
             count("samples"),
             count("samples_not_sent"),
             count("no_topic"),
+            count("samples_of_more_keys"),
             count("samples_left"),
             count("samples_overwritten")
         );
+    }
+}
+
+/// Prints what the log has of this run, and what it lacks.
+fn report_log(counters: &Counters, has_raw: bool) {
+    let count = |name: &str| total(counters, name);
+    say!(
+        "log: {}, {} missing",
+        counted(count("log_written"), "event"),
+        count("log_missed")
+    );
+    if has_raw {
+        let (written, missed) = (count("raw_written"), count("raw_missed"));
+        say!("raw log: {written} datagrams and messages, {missed} missing");
     }
 }
 

@@ -35,6 +35,14 @@ fn add(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     if !pair.is_possible() {
         return Err(OperatorError::usage(COMP_IDS));
     }
+    if [&pair.sender, &pair.target]
+        .iter()
+        .any(|id| id.ends_with('*'))
+    {
+        let why =
+            "a list names each session: CompIDs are compared as they are, `*` stands for none";
+        return Err(OperatorError::usage(why));
+    }
     let listed = handle.rules.read().config.sessions.len();
     if handle.rules.read().config.sessions.contains(&pair) {
         return Err(OperatorError::failed(format!(

@@ -92,6 +92,7 @@ const ENDED: Shape = Shape::Object(&[
     of(
         "forced",
         Shape::Count,
-        "Sessions that had not ended after 3 s, and were disconnected.",
+        "Sessions that did not answer the Logout within half a second, or had not ended after 3 s, \
+         and were disconnected.",
     ),
 ]);

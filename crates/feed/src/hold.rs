@@ -18,30 +18,17 @@ impl Ticket {
     }
 }
 
-/// The limits of the doubt about a unit that is far ahead of all others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Stray {
-    /// The highest number of its line when it came.
-    pub(crate) own: Option<u64>,
-    /// The number of delivered units from which on its number is wrong.
-    pub(crate) refuted_at: u64,
-    /// The time from which on it waits as any other unit.
-    pub(crate) due: u64,
-}
-
 /// A unit that waits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Held {
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// The time at which it was read.
-    pub(crate) since: u64,
+    since: u64,
     /// The time at which it was received, by its line's stamp.
     pub(crate) stamp: u64,
     pub(crate) line: Line,
     pub(crate) ticket: Ticket,
-    /// Whether its number may be wrong: it then shows no hole, and covers no other unit.
-    pub(crate) is_stray: bool,
     len: usize,
 }
 
@@ -54,10 +41,6 @@ pub(crate) struct HoldBack {
     free: Vec<usize>,
     /// The number of units kept so far.
     tickets: u64,
-    /// How many of the waiting ones are strays.
-    strays: usize,
-    /// The limits of the strays, by slot.
-    limits: Vec<Stray>,
 }
 
 impl HoldBack {
@@ -67,8 +50,6 @@ impl HoldBack {
             slots: (0..units).map(|_| Vec::with_capacity(unit_bytes)).collect(),
             free: (0..units).rev().collect(),
             tickets: 0,
-            strays: 0,
-            limits: vec![Stray::default(); units],
         }
     }
 
@@ -81,63 +62,14 @@ impl HoldBack {
         self.queue.front()
     }
 
-    /// Returns the end of the unit with the highest sequence number, other than strays.
+    /// Returns the end of the unit with the highest sequence number.
     pub(crate) fn end(&self) -> Option<u64> {
-        let mut downwards = self.queue.iter().rev();
-        let held = downwards.find(|held| !held.is_stray);
-        held.map(|held| held.end)
+        self.queue.back().map(|held| held.end)
     }
 
-    /// Returns when the unit that has waited longest was read, other than strays.
+    /// Returns when the unit that has waited longest was read.
     pub(crate) fn oldest(&self) -> Option<u64> {
-        let sure = self.queue.iter().filter(|held| !held.is_stray);
-        sure.map(|held| held.since).min()
-    }
-
-    /// Returns whether a stray waits.
-    pub(crate) fn has_strays(&self) -> bool {
-        self.strays > 0
-    }
-
-    /// Returns the strays that wait, with their indices.
-    pub(crate) fn strays(&self) -> impl Iterator<Item = (usize, &Held, Stray)> {
-        let count = if self.has_strays() { self.len() } else { 0 };
-        let held = self.queue.iter().take(count).enumerate();
-        let strays = held.filter(|(_, held)| held.is_stray);
-        strays.map(|(index, held)| (index, held, self.limits[held.ticket.slot]))
-    }
-
-    /// Returns whether a unit waits, other than strays, that begins at or below `start` and ends at
-    /// most `reach` below it.
-    pub(crate) fn reaches(&self, start: u64, reach: u64) -> bool {
-        let after = self.queue.partition_point(|held| held.start <= start);
-        let mut below = self.queue.range(..after).rev();
-        below.any(|held| !held.is_stray && held.end + reach >= start)
-    }
-
-    /// Makes a unit that [`insert`](Self::insert) has kept a stray.
-    pub(crate) fn doubt(&mut self, ticket: Ticket, stray: Stray) {
-        let mut held = self.queue.iter_mut();
-        if let Some(held) = held.find(|held| held.ticket == ticket) {
-            held.is_stray = true;
-            self.limits[ticket.slot] = stray;
-            self.strays += 1;
-        }
-    }
-
-    /// Makes the unit at this index, which is a stray, wait as any other; returns it.
-    pub(crate) fn trust(&mut self, index: usize) -> Option<Held> {
-        let held = self.queue.get_mut(index)?;
-        self.strays -= usize::from(std::mem::take(&mut held.is_stray));
-        Some(*held)
-    }
-
-    /// Removes the unit at this index; returns its line.
-    pub(crate) fn remove(&mut self, index: usize) -> Option<Line> {
-        let held = self.queue.remove(index)?;
-        self.strays -= usize::from(held.is_stray);
-        self.release(&held);
-        Some(held.line)
+        self.queue.iter().map(|held| held.since).min()
     }
 
     /// Returns whether the waiting units have all of `start..end` already. The answer may be no if
@@ -146,8 +78,7 @@ impl HoldBack {
     pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
         let after = self.queue.partition_point(|held| held.start <= start);
         let mut at = start;
-        let held = self.queue.range(after.saturating_sub(1)..);
-        for held in held.filter(|held| !held.is_stray) {
+        for held in self.queue.range(after.saturating_sub(1)..) {
             if held.start > at {
                 return false;
             }
@@ -160,7 +91,6 @@ impl HoldBack {
     }
 
     /// Keeps a copy of the unit; `None` if all slots are taken.
-    #[inline(always)]
     pub(crate) fn insert(
         &mut self,
         (start, end): (u64, u64),
@@ -185,7 +115,6 @@ impl HoldBack {
             stamp,
             line,
             ticket,
-            is_stray: false,
             len: bytes.len(),
         };
         self.queue.insert(at, held);
@@ -194,9 +123,7 @@ impl HoldBack {
 
     /// Takes out the lowest unit; its bytes stay until [`release`](Self::release).
     pub(crate) fn pop(&mut self) -> Option<Held> {
-        let held = self.queue.pop_front()?;
-        self.strays -= usize::from(held.is_stray);
-        Some(held)
+        self.queue.pop_front()
     }
 
     /// Returns the bytes of a unit that was popped and not released.
@@ -239,39 +166,6 @@ mod tests {
         let hold = with(&[(5, 7), (7, 9), (12, 13)]);
         assert!(hold.covers(5, 9) && hold.covers(6, 8) && hold.covers(12, 13));
         assert!(!hold.covers(4, 6) && !hold.covers(8, 10) && !hold.covers(20, 21));
-    }
-
-    #[test]
-    fn a_stray_waits_and_counts_for_nothing_until_it_is_trusted_or_removed() {
-        let mut hold = HoldBack::new(8, 16);
-        let limits = Stray {
-            own: Some(4),
-            refuted_at: 3,
-            due: 9,
-        };
-        let mut insert = |start, since, is_stray| {
-            let ticket = hold.insert((start, start + 2), (since, 0), Line::B, b"x");
-            if is_stray {
-                hold.doubt(ticket.unwrap(), limits);
-            }
-        };
-        insert(900, 1, true);
-        insert(5, 2, false);
-        insert(500, 3, true);
-        assert_eq!((hold.end(), hold.oldest()), (Some(7), Some(2)));
-        assert!(hold.covers(5, 7) && !hold.covers(500, 502));
-        assert!(hold.reaches(8, 1) && !hold.reaches(505, 3) && !hold.reaches(4, 100));
-        let strays: Vec<_> = hold
-            .strays()
-            .map(|(at, held, _)| (at, held.start))
-            .collect();
-        assert_eq!(strays, [(1, 500), (2, 900)]);
-        assert!(hold.strays().all(|(.., stray)| stray == limits));
-        assert_eq!(hold.trust(1).unwrap().start, 500);
-        assert!(hold.covers(500, 502) && hold.reaches(505, 3));
-        assert_eq!(hold.remove(2), Some(Line::B));
-        assert!(!hold.has_strays() && hold.strays().next().is_none());
-        assert_eq!((hold.len(), hold.free.len()), (2, 6));
     }
 
     #[test]

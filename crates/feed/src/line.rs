@@ -50,8 +50,7 @@ pub struct LineStats {
     pub duplicate: u64,
     /// Units that fill a declared gap: too late to be delivered in order.
     pub late: u64,
-    /// Units that could not be used: see [`Refusal`](crate::Refusal). Also those that waited until
-    /// their number was known to be wrong.
+    /// Units that could not be used: see [`Refusal`](crate::Refusal).
     pub refused: u64,
     /// Sequence numbers that this line left out between its first and its highest.
     pub lost: u64,
@@ -122,7 +121,6 @@ impl Track {
     }
 
     /// Marks `start..end` as brought and corrects `lost`, the numbers left out so far.
-    #[inline(always)]
     pub(crate) fn record(&mut self, start: u64, end: u64, lost: &mut u64) {
         match self.range {
             Some((first, highest)) if start > highest && end > start => {

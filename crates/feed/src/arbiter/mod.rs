@@ -14,10 +14,6 @@
 //! leads ahead by less than 2^24, or otherwise a reset. A suspect is dropped when its line brings
 //! another number.
 //!
-//! A unit that is ahead by less is held back. If it is more than 256 ahead of all others, while
-//! another line is alive, it is a stray: it makes no hole until a second unit agrees or it has
-//! waited for long, and is refused if the stream goes on below it.
-//!
 //! A line that is new, or that returns after a silence, may be anywhere in the run, and far before
 //! it while another line brings new numbers. Once the others have been silent for
 //! `restart_timeout`, it is believed: two useless units of it that agree make a reset, unless
@@ -37,7 +33,6 @@ mod bytes;
 mod heard;
 mod jump;
 mod runs;
-mod stray;
 mod types;
 
 pub use types::{ArbiterConfig, ArbiterStats, Delivery, Event, Gap, Refusal, Start, Unit, Verdict};
@@ -46,7 +41,6 @@ use self::bytes::{Evidence, digest};
 use self::heard::{Goal, Heard};
 use self::jump::{Doubt, Suspect};
 use self::runs::{Ended, MAX_ENDED};
-use self::stray::FAR;
 use crate::hold::{Held, HoldBack, Ticket};
 use crate::line::{Line, LineStats, REORDER, Track};
 use crate::missing::Missing;
@@ -261,24 +255,8 @@ impl Arbiter {
         if self.is_stale(start) {
             return self.judge_stale(line, span, unit);
         }
-        if start > self.next + FAR {
-            return self.receive_far(line, span, unit.bytes);
-        }
-        self.accept(line, span, unit.bytes)
-    }
-
-    /// Takes a unit that is far ahead of the stream.
-    #[cold]
-    fn receive_far(&mut self, line: Line, span: (u64, u64), bytes: &[u8]) -> Verdict {
-        let doubtful = self.doubt(line, span, bytes);
-        doubtful.unwrap_or_else(|| self.accept(line, span, bytes))
-    }
-
-    /// Takes a unit whose place is certain.
-    #[inline(always)]
-    fn accept(&mut self, line: Line, span: (u64, u64), bytes: &[u8]) -> Verdict {
         let own = self.tracks[line.index()].highest();
-        let verdict = self.arbitrate(line, span, bytes);
+        let verdict = self.arbitrate(line, span, unit.bytes);
         let goes_on = match verdict {
             Verdict::Deliver { .. } | Verdict::Held => true,
             // The unit is sent again. On a line that did not go back, it may be of another run.
@@ -305,15 +283,11 @@ impl Arbiter {
         if !self.started || self.pending.front().is_some_and(|b| *b <= front.start) {
             return Some(self.begin_deadline);
         }
-        let strays = self.stray_timeout();
-        if front.is_stray {
-            return strays;
-        }
-        let mut declared = self.hole?.since.saturating_add(self.config.gap_timeout);
+        let declared = self.hole?.since.saturating_add(self.config.gap_timeout);
         if self.config.recovery_timeout > 0 && front.start <= self.asked_below {
-            declared = declared.saturating_add(self.config.recovery_timeout);
+            return Some(declared.saturating_add(self.config.recovery_timeout));
         }
-        Some(strays.map_or(declared, |strays| strays.min(declared)))
+        Some(declared)
     }
 
     /// Returns the next event; `None` if there is none until something is received or the time-out
@@ -330,21 +304,12 @@ impl Arbiter {
             let Some(front) = self.hold.front().copied() else {
                 return self.drained();
             };
-            if front.is_stray && self.settle_strays() {
-                continue;
-            }
             if let Some(&begin) = self.pending.front()
                 && begin <= front.start
             {
                 return self.may_begin().then(|| self.turn_epoch(begin));
             }
             if front.start > self.next {
-                if front.is_stray {
-                    return None;
-                }
-                if self.hold.has_strays() && self.settle_strays() {
-                    continue;
-                }
                 return self.hole_before(front.start);
             }
             self.hold.pop();
@@ -538,7 +503,6 @@ impl Arbiter {
         Verdict::Duplicate
     }
 
-    #[inline(always)]
     fn note_arrival(&mut self, line: Line, start: u64) {
         if start >= self.epoch_start {
             self.progress = self.now;

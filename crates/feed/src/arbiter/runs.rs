@@ -306,7 +306,6 @@ impl Arbiter {
 
     /// Moves the line to another run if it begins one with a unit at `start`, before the unit is
     /// marked.
-    #[inline(always)]
     pub(super) fn enter_run(&mut self, line: Line, start: u64) {
         let Some(own) = self.tracks[line.index()].highest() else {
             return;

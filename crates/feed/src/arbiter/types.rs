@@ -18,11 +18,9 @@ pub struct ArbiterConfig {
     /// How much longer it may stay open for recovery, after [`Event::Recover`]; 0 for no recovery.
     pub recovery_timeout: u64,
     /// The most sequence numbers that a unit may be ahead without a second unit that confirms the
-    /// jump, so that one garbled number does not derail the feed. While another line is alive, a
-    /// jump of more than 256 makes no gap before it is confirmed or has waited.
+    /// jump, so that one garbled number does not derail the feed.
     pub max_jump: u32,
-    /// The silence of the new numbers, after a reset, up to which old ones are refused. A line that
-    /// was heard within this time is alive.
+    /// The silence of the new numbers, after a reset, up to which old ones are refused.
     pub stale_timeout: u64,
     /// The silence of all lines after which repeated numbers may be a restart, not duplicates; 0
     /// for never.

@@ -44,20 +44,9 @@ impl Scene {
         sequence: u32,
         count: u32,
     ) -> Verdict {
-        self.message_as(line, (run, sequence), sequence, count)
-    }
-
-    /// Receives a message of a run in a packet with any number, and with `count` numbers.
-    pub(crate) fn message_as(
-        &mut self,
-        line: Line,
-        (run, sequence): (u32, u32),
-        number: u32,
-        count: u32,
-    ) -> Verdict {
         let bytes = [run.to_le_bytes(), sequence.to_le_bytes()].concat();
         let unit = Unit {
-            sequence: number,
+            sequence,
             count,
             bytes: &bytes,
         };

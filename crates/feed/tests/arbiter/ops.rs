@@ -55,10 +55,6 @@ impl Checked {
             4..=6 => self.receive(line, expected, u32::from(count % 4) + 1),
             7..=8 => self.receive(line, u32::from(a), 1),
             9 => self.receive(line, wild, wild >> 12),
-            10..=11 if d % 4 == 1 => {
-                let ahead = u32::from(u16::from_le_bytes([a, b]));
-                self.receive(line, expected.wrapping_add(ahead), u32::from(count % 4) + 1);
-            }
             10..=11 => self.receive(line, wild, 1),
             12 => self.arbiter.handle_timeout(self.now),
             13 => self.arbiter.flush(),

@@ -89,7 +89,7 @@ impl Readings {
 }
 
 impl Family {
-    /// Encodes a value, of which a second has `per_second`, unless it is no time.
+    /// Encodes a value: a time in units of which a second has `per_second`, or a plain number.
     fn encode(&self, value: u64, per_second: Option<f64>, to: MetricEncoder<'_>) -> fmt::Result {
         let seconds = per_second.map(|units| value as f64 / units);
         match (self.kind, seconds) {

@@ -570,7 +570,7 @@ impl Samples {
         self.owner = None;
     }
 
-    /// Returns the samples to the reader's pool for whose index `is_kept` returns `false`. The
+    /// Returns to the reader's pool the samples for whose index `is_kept` returns `false`. The
     /// others move together, in their order. Does not allocate.
     pub fn keep(&mut self, is_kept: impl FnMut(usize) -> bool) {
         self.raw.keep(is_kept);

@@ -1,8 +1,8 @@
-//! The time by which a keeper finds events old.
+//! The time by which a keeper judges the age of events.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The lead of the system's clock over the time that has passed that is no doubt about it.
+/// The longest lead of the system's clock over the time that has passed that is believed at once.
 const LEAD: Duration = Duration::from_secs(3600);
 
 /// The time after which a longer lead is believed.

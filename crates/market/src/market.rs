@@ -58,8 +58,8 @@ pub struct MarketStats {
 /// instrument in front of that [`Kind::Clear`] has [`Flags::LAST`]. A live book is checked at the
 /// last event of a message, of whatever kind.
 ///
-/// A book that becomes complete within a message is told as such after the message's events, so
-/// that no reader shows a part of the message.
+/// The state of a book that becomes complete within a message is passed on after the message's
+/// events, so that no reader shows a part of the message.
 ///
 /// Statuses are passed on in the order in which they arrive. A mapper leaves out one that a later
 /// message has replaced.

@@ -1,7 +1,7 @@
 //! The market as built by a reader of events: the book, the state and the last values of each
 //! instrument.
 
-use crate::book::{BookConfig, BookKind};
+use crate::book::BookConfig;
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::{Book, LastValues, picture, state};
 use fanfare_feed::recovery::{Lack, State};
@@ -124,11 +124,6 @@ impl<T: Default> View<T> {
     /// Returns the books of the feeds.
     pub fn configs(&self) -> &[BookConfig] {
         &self.books
-    }
-
-    /// Returns the kind of an instrument's book, once it has one.
-    pub fn kind(&self, instrument: InstrumentId) -> Option<BookKind> {
-        Some(self.get(instrument)?.book.as_ref()?.kind())
     }
 
     /// Returns the state of an instrument, if it has any.

@@ -10,7 +10,7 @@ use fanfare_engine::lines::{Lines, append_to, ends_within_a_line, is_same};
 use fanfare_engine::reopen::Reopen;
 use fanfare_engine::stop::Reload;
 use fanfare_fix::session::{Now, SECOND};
-use fanfare_wire::text::Escaped;
+use fanfare_wire::text::{Escaped, beginning};
 use fanfare_wire::{Precision, UtcTimestamp};
 use serde_json::{Map, Value};
 use std::fmt::Display;
@@ -133,8 +133,7 @@ impl AuditLine {
     pub fn with(mut self, name: &'static str, value: impl Display) -> Self {
         let mut value = value.to_string();
         if value.len() > LONGEST {
-            let end = (0..=LONGEST).rev().find(|&end| value.is_char_boundary(end));
-            value.truncate(end.unwrap_or(0));
+            value.truncate(beginning(&value, LONGEST).len());
             value.push('…');
         }
         if !value.is_empty() {

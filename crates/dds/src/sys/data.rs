@@ -206,7 +206,7 @@ impl RawSamples {
         Ok(self.len - first)
     }
 
-    /// Returns the samples to the library for whose index `is_kept` returns `false`. The others
+    /// Returns to the library the samples for whose index `is_kept` returns `false`. The others
     /// move together, in their order.
     pub(crate) fn keep(&mut self, mut is_kept: impl FnMut(usize) -> bool) {
         let mut kept = 0;

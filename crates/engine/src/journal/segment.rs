@@ -748,8 +748,8 @@ pub(super) fn hide_taken_back(segments: &mut VecDeque<Box<Segment>>) {
 }
 
 /// Returns the number of the last application message that may have been in segments in front of
-/// these; 0 for none. The newest one has a note of it, which does not hold if another segment is
-/// the oldest than it says: a kill can leave one whose drop was noted, and a missing one was not
+/// these; 0 for none. The newest one has a note of it, which does not hold if the oldest segment is
+/// not the one noted: a kill can leave one whose drop was noted, and a missing one was not
 /// dropped. Without a note it is the number in front of the lowest: a later segment can begin with
 /// a lower number, which takes messages back.
 pub(super) fn dropped_before<'a>(segments: impl Iterator<Item = &'a Segment> + Clone) -> u64 {

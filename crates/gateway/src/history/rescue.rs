@@ -1,4 +1,4 @@
-//! The events that a run has left in its ring, which was killed or whose disk was full.
+//! The events in the ring of a run that was killed, or whose disk was full.
 
 use super::missing::Missing;
 use super::writer::append;

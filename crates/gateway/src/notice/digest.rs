@@ -2,6 +2,7 @@
 //! reconnect repeatedly do not fill a disk with lines.
 
 use crate::notice::Notice;
+use fanfare_wire::text::beginning;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -130,11 +131,7 @@ impl Digest {
 pub(crate) fn cut(mut line: String) -> String {
     if line.len() > LONGEST {
         let len = line.len();
-        let mut end = LONGEST;
-        while !line.is_char_boundary(end) {
-            end -= 1;
-        }
-        line.truncate(end);
+        line.truncate(beginning(&line, LONGEST).len());
         let _ = write!(line, "… ({len} bytes)");
     }
     line

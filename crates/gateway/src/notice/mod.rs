@@ -594,6 +594,10 @@ fn write_of_session(
     untold: u64,
 ) -> fmt::Result {
     write!(f, "{session} {what}")?;
+    write_untold(f, untold)
+}
+
+fn write_untold(f: &mut fmt::Formatter<'_>, untold: u64) -> fmt::Result {
     match untold {
         0 => Ok(()),
         more => write!(f, " (and {more} more before)"),
@@ -616,12 +620,9 @@ fn write_stalled(f: &mut fmt::Formatter<'_>, topic: &str, untold: u64) -> fmt::R
         f,
         "DDS topic {topic}: a subscriber takes nothing, which stops "
     )?;
-    f.write_str("the topic for all until its process ends (`fanfare dds ls` lists them); ")?;
+    f.write_str("the topic for all until its process ends (`fanfare dds ls` lists subscribers); ")?;
     f.write_str("`qos = \"last-value\"` or `\"best-effort\"` waits for none")?;
-    match untold {
-        0 => Ok(()),
-        more => write!(f, " (and {more} more before)"),
-    }
+    write_untold(f, untold)
 }
 
 impl Outlet {

@@ -101,7 +101,8 @@ impl ConfigAsks {
 pub struct ConfigAsked {
     /// The kind of request.
     pub ask: ConfigAsk,
-    /// Whether the program has begun, or the requester has withdrawn it: who sets this first.
+    /// Whether the program has begun it, or the requester has withdrawn it: the first of the two
+    /// sets this.
     is_taken: Arc<AtomicBool>,
     answer: SyncSender<Result<Value, String>>,
 }

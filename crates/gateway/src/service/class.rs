@@ -146,8 +146,8 @@ impl Class {
         }
     }
 
-    /// Has a snapshot for all subscribers in place of the next update, which continues no book that
-    /// they have.
+    /// Replaces the next update by a snapshot for all subscribers, as the update would continue no
+    /// book that they have.
     pub(crate) fn begin_again(&mut self) {
         self.clear_orders();
         self.is_cleared = true;

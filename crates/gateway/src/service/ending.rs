@@ -4,7 +4,7 @@
 //! A subscription that ends leaves its session at once: it is sent nothing more, and counts for no
 //! limit. The links of its parts stay in their classes until a slice removes them. Until then its
 //! number is not used again, not even by another session in the same place of the host, so that
-//! such a link is told by its subscription, which the session does not have.
+//! such a link is recognized by its subscription, which the session does not have.
 //!
 //! While parts are ending, each part that is added ends one: there are never more of both than the
 //! sessions have had at a time. What is left when the worker stops is dropped with its classes.

@@ -1,8 +1,8 @@
 //! The wait of queries for the reader of market events.
 //!
 //! An answer is as of everything that was in the ring when its query began. The thread of the query
-//! reads up to there by itself: the thread of the view sleeps while the ring is empty, and has only
-//! been started by a first query.
+//! reads up to there by itself: the thread of the view sleeps while the ring is empty, and may have
+//! been started only by this query.
 
 use super::Watch;
 use super::error::{NO_MARKET, NoBook};

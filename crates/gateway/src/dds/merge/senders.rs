@@ -13,7 +13,7 @@ pub(super) struct Senders {
     clock: u64,
 }
 
-/// An sender.
+/// An origin.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sender {
     name: u64,

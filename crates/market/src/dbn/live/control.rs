@@ -2,6 +2,7 @@
 
 use crate::dbn::wire::{self, Fits, Header, Put, SYMBOL, rtype};
 use crate::event::InstrumentId;
+use fanfare_wire::text::beginning;
 
 /// The bytes of the texts of notices and errors, including the NUL.
 const NOTICE: usize = 303;
@@ -69,9 +70,7 @@ const fn header(ts_event: u64) -> Header {
 
 /// Returns the longest prefix of a text that leaves a byte for a NUL.
 fn clipped(text: &str, room: usize) -> &str {
-    let most = text.len().min(room - 1);
-    let end = (0..=most).rev().find(|&end| text.is_char_boundary(end));
-    text.get(..end.unwrap_or(0)).unwrap_or_default()
+    beginning(text, room - 1)
 }
 
 /// Appends a notice. A text that is too long is truncated.

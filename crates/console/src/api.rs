@@ -179,7 +179,8 @@ async fn guard(State(caller): State<Caller>, mut request: Request, next: Next) -
     response
 }
 
-/// Returns whether Host is there once, as HTTP/1.1 requires. Older versions have it at most once.
+/// Returns whether the request has exactly one Host header, as HTTP/1.1 requires. An HTTP/1.0
+/// request may have none.
 fn has_one_host(request: &Request) -> bool {
     let hosts = request.headers().get_all(header::HOST).iter().count();
     hosts == 1 || (hosts == 0 && request.version() < Version::HTTP_11)

@@ -49,9 +49,11 @@ pub struct LocalZone {
 #[error("the zone of this machine is not known: {0}")]
 pub struct NoLocalZone(String);
 
-/// Returns the zone of this machine, as the C library does: that of the environment variable TZ,
-/// which has a name, a rule of POSIX (`EST5EDT,M3.2.0,M11.1.0`) or the path of a file, or is empty
-/// for UTC; or else that of `/etc/localtime`, a link or a file; or UTC if there is no such file.
+/// Returns the time zone of this machine, by the rules of the C library.
+///
+/// The environment variable TZ comes first: a name, a rule of POSIX (`EST5EDT,M3.2.0,M11.1.0`) or
+/// the path of a file; an empty value means UTC. Without TZ the zone is the one of
+/// `/etc/localtime`, which is a link or a file. Without that file it is UTC.
 ///
 /// # Errors
 /// The zone does not exist, the rule is incomplete, or the file cannot be read.

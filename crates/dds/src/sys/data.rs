@@ -273,12 +273,13 @@ impl RawSamples {
     /// Returns one sample to the library, which the caller leaves out of those that are here.
     fn give_back(&mut self, i: usize) {
         let data = std::mem::replace(&mut self.data[i], std::ptr::null_mut());
-        // After a panic of the caller of `keep`.
+        // A panic in the closure of `keep` leaves samples that were returned already.
         if data.is_null() {
             return;
         }
-        // SAFETY: `data` was taken and not given back; each reference is returned once: that of
-        // the bytes where they were lent, and that of the taking.
+        // SAFETY: `data` is not null, so it is a sample that was taken and not yet returned. Each
+        // reference to it is released once: the one of the borrowed bytes, if there are any, and
+        // the one that `take` acquired.
         unsafe {
             if !self.bytes[i].iov_base.is_null() {
                 c::ddsi_serdata_to_ser_unref(data, &self.bytes[i]);

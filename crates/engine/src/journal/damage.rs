@@ -11,8 +11,8 @@ pub struct Loss {
     pub path: PathBuf,
     /// The index of the first one in its file, from 0.
     pub record: u32,
-    /// MsgSeqNum(34) of the first one, or the next that a message would have had; with
-    /// [`Lost::AllBefore`] that of the first message that is not lost.
+    /// MsgSeqNum(34) of the first one, or the next that a message would have had. With
+    /// [`Lost::AllBefore`], MsgSeqNum(34) of the first message that is not lost.
     pub from: u64,
     /// Their number.
     pub lost: Lost,

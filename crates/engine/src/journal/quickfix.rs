@@ -141,9 +141,9 @@ impl QuickFixStore {
         read.map_err(|error| QuickFixError::Io(self.body_path.clone(), error))
     }
 
-    /// Reads the rest of a message whose length in the index is that of its text, in characters, as
-    /// QuickFIX/J writes it. In an encoding of several bytes the message is longer: as long as
-    /// BodyLength(9) says, if CheckSum(10) is right then.
+    /// Reads the rest of a message whose length in the index counts characters, as QuickFIX/J
+    /// writes it. A message with multi-byte characters is longer than that: its end follows from
+    /// BodyLength(9), and CheckSum(10) confirms it.
     fn read_on(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         let finder = FrameFinder::new(LONGEST);
         let length = into.len();

@@ -13,7 +13,7 @@
 //!   that have ApplSeqNum(1181).
 //!
 //! A channel that begins again has other messages of the same numbers: [`Replayer::cancel`] ends
-//! the request under way, and no message of its response is returned any more.
+//! the request under way, and no further message of its response is returned.
 //!
 //! ```no_run
 //! use fanfare_engine::replay::{Answer, Replayer, ReplaySource, Service};
@@ -240,18 +240,9 @@ impl Replayer {
     /// The thread cannot be started, or the templates have no numbered messages, or no Logon(A) or
     /// Logout(5).
     pub fn start(source: ReplaySource, service: Service, waker: Option<Waker>) -> io::Result<Self> {
-        let (requests, to_thread) = sync_channel(1);
-        let (from_thread, answers) = sync_channel(MOST_WAITING);
-        let (stop, shared) = (Stop::new(), Arc::new(Shared::default()));
-        let caller = Caller {
-            requests: to_thread,
-            answers: from_thread,
-            shared: Arc::clone(&shared),
-            waker,
-            stop: stop.clone(),
-        };
+        let (mut replayer, caller) = Self::pair(waker);
         let name = std::thread::Builder::new().name("replay".into());
-        let thread = match service {
+        replayer.thread = Some(match service {
             Service::Fast {
                 program,
                 header,
@@ -263,18 +254,34 @@ impl Replayer {
             }
             Service::Fix => {
                 let mut host = fix::host(caller, source)?;
-                let stop = stop.clone();
+                let stop = replayer.stop.clone();
                 name.spawn(move || fix::run(&mut host, &stop))?
             }
+        });
+        Ok(replayer)
+    }
+
+    /// Returns a replayer without a thread, and the side of its thread.
+    fn pair(waker: Option<Waker>) -> (Self, Caller) {
+        let (requests, to_thread) = sync_channel(1);
+        let (from_thread, answers) = sync_channel(MOST_WAITING);
+        let (stop, shared) = (Stop::new(), Arc::new(Shared::default()));
+        let caller = Caller {
+            requests: to_thread,
+            answers: from_thread,
+            shared: Arc::clone(&shared),
+            waker,
+            stop: stop.clone(),
         };
-        Ok(Self {
+        let replayer = Self {
             requests: Some(requests),
             answers,
             shared,
             asked: Cell::new(None),
             stop,
-            thread: Some(thread),
-        })
+            thread: None,
+        };
+        (replayer, caller)
     }
 
     /// Requests these messages. Returns false and does nothing while a request is under way, if the
@@ -297,10 +304,11 @@ impl Replayer {
         self.asked.get().is_some()
     }
 
-    /// Cancels the request under way, if there is one, because the channel begins again: nothing of
-    /// its response is returned any more, not even its end. The thread gives it up within a tenth
-    /// of a second, or [`ReplaySource::timeout`] during a connection attempt. A FIX session in
-    /// which answers may still come, even to earlier requests, is logged out and opened again.
+    /// Cancels the request under way, if there is one, because the channel begins again.
+    /// [`poll`](Self::poll) returns no further part of its response, and no end of it. The thread
+    /// abandons the request within a tenth of a second, or [`ReplaySource::timeout`] during a
+    /// connection attempt. A FIX session in which responses may still arrive, even to earlier
+    /// requests, is logged out and opened again.
     pub fn cancel(&self) {
         self.shared.run.fetch_add(1, Ordering::Release);
     }

@@ -51,8 +51,8 @@ impl RingLock {
         &self.path
     }
 
-    /// Returns whether the name is still that of the locked file: the process that had it locked
-    /// may have replaced it before it was locked here.
+    /// Returns whether the path still leads to the locked file. The previous holder of the lock may
+    /// have replaced the file before it released the lock.
     fn has_its_name(&self) -> io::Result<bool> {
         let place = |of: fs::Metadata| (of.dev(), of.ino());
         let own = self.file.as_ref().map(File::metadata).transpose()?;

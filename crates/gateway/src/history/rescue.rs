@@ -226,6 +226,11 @@ mod tests {
         }
     }
 
+    fn assert_lacks(found: &Found, beginning: &str) {
+        let lacks = found.lacks.as_deref().unwrap();
+        assert!(lacks.starts_with(beginning), "{lacks}");
+    }
+
     #[test]
     fn no_number_comes_twice_where_the_last_record_of_an_overtaken_ring_has_none() {
         let mut left = Left::new("rescue-last");
@@ -233,11 +238,7 @@ mod tests {
         left.ring.put_shown();
         let (found, next) = left.start();
         assert!(found.is_killed);
-        let lacks = found.lacks.unwrap();
-        assert!(
-            lacks.starts_with("lacks events 1 to 10000 (10000) of"),
-            "{lacks}"
-        );
+        assert_lacks(&found, "lacks events 1 to 10000 (10000) of");
         assert_eq!((next, left.missing()), (MANY + 1, vec![(1, MANY)]));
         // The second start finds nothing more.
         assert_eq!(left.start().1, MANY + 1);
@@ -248,11 +249,7 @@ mod tests {
         let mut left = Left::new("rescue-events");
         left.put(MANY);
         let (found, next) = left.start();
-        let lacks = found.lacks.unwrap();
-        assert!(
-            lacks.starts_with("lacks events 1 to 9999 (9999) of"),
-            "{lacks}"
-        );
+        assert_lacks(&found, "lacks events 1 to 9999 (9999) of");
         assert_eq!((next, left.missing()), (MANY + 1, vec![(1, MANY - 1)]));
     }
 
@@ -339,11 +336,7 @@ mod tests {
         left.claim().end().unwrap();
         let (found, next) = left.start();
         assert!(!found.is_killed);
-        let lacks = found.lacks.unwrap();
-        assert!(
-            lacks.starts_with("lacks events 1 to 9999 (9999) of"),
-            "{lacks}"
-        );
+        assert_lacks(&found, "lacks events 1 to 9999 (9999) of");
         assert_eq!((next, left.missing()), (MANY + 1, vec![(1, MANY - 1)]));
     }
 

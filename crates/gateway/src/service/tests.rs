@@ -131,6 +131,14 @@ pub(super) fn is_queued(service: &Service) -> bool {
     service.core.classes.get(0).unwrap().links[0].is_queued
 }
 
+/// Returns the snapshot of the first class, with `|` for SOH.
+pub(super) fn picture(service: &mut Service) -> String {
+    let Service { events, core, .. } = service;
+    let body = core.picture(0, VERSION, events.directory()).unwrap();
+    let (_, body) = core.bodies.get(body).unwrap();
+    String::from_utf8_lossy(body.fields()).replace('\x01', "|")
+}
+
 /// Processes events, and returns the bodies that they make, with `|` for SOH.
 pub(super) fn take(
     ring: &mut EventRing,
@@ -579,10 +587,7 @@ fn a_lost_book_whose_state_came_before_comes_back_when_it_is_shown() {
             core.flush_due(events.directory());
         }
         assert!(is_queued(&service));
-        let Service { events, core, .. } = &mut service;
-        let picture = core.picture(0, VERSION, events.directory()).unwrap();
-        let (_, body) = core.bodies.get(picture).unwrap();
-        let text = String::from_utf8_lossy(body.fields()).replace('\x01', "|");
+        let text = picture(&mut service);
         assert!(
             text.contains("|268=1|") && text.contains("|271=3|"),
             "{text}"

@@ -57,24 +57,7 @@ impl Stage {
         let id = SessionId::new(Version::Fixt11, "REPLAY", "US");
         let port = Acceptor::new("127.0.0.1:0".parse().unwrap()).session(Config::new(id));
         let address = service.listen(port).unwrap();
-        let (requests, to_thread) = sync_channel(1);
-        let (from_thread, answers) = sync_channel(MOST_WAITING);
-        let (stop, shared) = (Stop::new(), Arc::new(Shared::default()));
-        let caller = Caller {
-            requests: to_thread,
-            answers: from_thread,
-            shared: Arc::clone(&shared),
-            waker: None,
-            stop: stop.clone(),
-        };
-        let replayer = Replayer {
-            requests: Some(requests),
-            answers,
-            shared,
-            asked: Cell::new(None),
-            stop,
-            thread: None,
-        };
+        let (replayer, caller) = Replayer::pair(None);
         Self {
             asker: fix::host(caller, source(address)).unwrap(),
             service,

@@ -3,7 +3,7 @@
 use super::super::Service;
 use super::super::spec::Spec;
 use super::super::tests::{
-    EVERYTHING, VERSION, clear, in_state, is_queued, join_served, level, log_on, order, service,
+    EVERYTHING, clear, in_state, is_queued, join_served, level, log_on, order, picture, service,
     take,
 };
 use super::*;
@@ -62,10 +62,7 @@ fn a_renamed_instrument_goes_on_with_a_snapshot_by_its_new_name() {
     let renamed = define(&mut ring, &mut service, b"RIZ3", &[level(5)]);
     assert_eq!(renamed, [""; 0], "its readers have no book of this name");
     assert!(is_queued(&service));
-    let Service { events, core, .. } = &mut service;
-    let body = core.picture(0, VERSION, events.directory()).unwrap();
-    let (_, body) = core.bodies.get(body).unwrap();
-    let picture = String::from_utf8_lossy(body.fields()).replace('\x01', "|");
+    let picture = picture(&mut service);
     assert!(
         picture.starts_with("55=RIZ3|") && picture.contains("|271=5|"),
         "{picture}"

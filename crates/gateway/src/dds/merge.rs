@@ -9,21 +9,19 @@
 //! from, and one of them has nothing of the origin left. Samples of a topic arrive in their order,
 //! so a topic that has a later sample of the origin has no earlier one to bring.
 
+mod feeds;
 mod senders;
 
 #[cfg(test)]
 mod tests;
 
 use fanfare_fix::session::SECOND;
+use feeds::{FeedOrder, Place};
 use senders::Senders;
-use std::ops::Range;
 
 /// The longest time that a sample waits for earlier ones of its origin, from when it was taken, in
 /// nanoseconds. It is longer than several retransmissions take.
 pub(crate) const PATIENCE: u64 = SECOND;
-
-/// The most origins whose samples are merged into the order of a feed.
-const MOST_RUNS: usize = 64;
 
 /// The place of a sample that is no longer kept.
 pub(crate) const GONE: u32 = u32::MAX;
@@ -108,8 +106,7 @@ pub(crate) struct Merge {
     deadline: Option<u64>,
     /// The new places of samples, by their former ones.
     moved: Vec<u32>,
-    /// The samples of each origin that have no rank yet.
-    runs: Vec<Range<usize>>,
+    by_feed: FeedOrder,
 }
 
 /// A sample that waits.
@@ -169,7 +166,7 @@ impl Merge {
             closed: 0,
             deadline: None,
             moved: Vec::with_capacity(2 * most),
-            runs: Vec::with_capacity(MOST_RUNS),
+            by_feed: FeedOrder::new(2 * most * topics),
         }
     }
 
@@ -297,7 +294,10 @@ impl Merge {
         if !is_behind || !old.is_sorted_by_key(by_origin) {
             own.sort_unstable_by_key(by_origin);
         }
-        if rank_by_feed(own, &mut self.runs) {
+        if let Some(ranks) = self.by_feed.rank(own, in_feed) {
+            for (waiting, rank) in own.iter_mut().zip(ranks) {
+                waiting.rank = *rank;
+            }
             own.sort_unstable_by_key(|w| w.rank);
         }
         self.senders.forget_times();
@@ -447,52 +447,11 @@ const fn by_origin(w: &Waiting) -> (u64, u64, u8, u64) {
     (a.origin, a.order, w.topic, a.number)
 }
 
-/// Ranks samples, which are sorted by origin, so that those that several gateways have of one feed
-/// come in the feed's order. Those of one origin keep theirs, and one of no feed comes as early as
-/// it can. Returns `false` if there is nothing to merge, or the numbers of a feed begin again among
-/// them, so that they have no order in common.
-fn rank_by_feed(all: &mut [Waiting], runs: &mut Vec<Range<usize>>) -> bool {
-    runs.clear();
-    let mut start = 0;
-    for run in all.chunk_by(|a, b| a.arrival.origin == b.arrival.origin) {
-        if runs.len() == MOST_RUNS || begins_again(run) {
-            return false;
-        }
-        runs.push(start..start + run.len());
-        start += run.len();
+const fn in_feed(w: &Waiting) -> Place {
+    let a = &w.arrival;
+    Place {
+        origin: a.origin,
+        channel: a.channel,
+        in_feed: a.in_feed,
     }
-    if runs.len() < 2 {
-        return false;
-    }
-    for rank in 0..all.len() {
-        let next = next_run(all, runs).and_then(|run| runs.get_mut(run)?.next());
-        if let Some(waiting) = next.and_then(|at| all.get_mut(at)) {
-            waiting.rank = rank;
-        }
-    }
-    true
-}
-
-/// Returns whether the numbers of a feed begin again among the samples of an origin.
-fn begins_again(run: &[Waiting]) -> bool {
-    let of_feeds = run.iter().filter(|w| w.arrival.channel != 0);
-    let of_feeds = of_feeds.map(|w| (w.arrival.channel, w.arrival.in_feed));
-    let next = of_feeds.clone().skip(1);
-    of_feeds
-        .zip(next)
-        .any(|((a, last), (b, next))| a == b && next < last)
-}
-
-/// Returns the index of the run whose first sample is next: one of no feed, or the earliest of the
-/// first one's feed.
-fn next_run(all: &[Waiting], runs: &[Range<usize>]) -> Option<usize> {
-    let head = |run: &Range<usize>| Some(&all.get(run.clone())?.first()?.arrival);
-    let heads = || (0..).zip(runs).filter_map(|(i, run)| Some((i, head(run)?)));
-    if let Some((plain, _)) = heads().find(|(_, head)| head.channel == 0) {
-        return Some(plain);
-    }
-    let (_, first) = heads().next()?;
-    let same = heads().filter(|(_, head)| head.channel == first.channel);
-    same.min_by_key(|(i, head)| (head.in_feed, *i))
-        .map(|(i, _)| i)
 }

@@ -37,6 +37,16 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// Two topics of a feed have the same name.
+    #[error("topic {topic:?} would have two uses: {first}, and {second}")]
+    SameTopic {
+        /// The name.
+        topic: String,
+        /// One use, with the name of its template.
+        first: String,
+        /// The other one.
+        second: String,
+    },
     /// DDS cannot carry a type.
     #[error(transparent)]
     Type(#[from] TypeError),

@@ -729,7 +729,7 @@ fn silence_makes_live_books_stale_and_speech_live_again() {
     recovery.silence(true, &mut client);
     assert_eq!(recovery.state(0), Some(State::Stale));
     recovery.silence(false, &mut client);
-    recovery.close(0, 1, &mut client);
+    recovery.close(0, Some(1), &mut client);
     let states = ["clear", "apply 1", "live", "stale", "live", "closed"];
     assert_eq!(client.log, states);
 }
@@ -770,7 +770,7 @@ fn a_book_that_is_empty_at_the_start_begins_with_a_clear() {
     });
     assert_eq!(shown, ["picture 3", "live", "apply 4"]);
     let closed = told(|recovery, client| {
-        recovery.close(0, 0, client);
+        recovery.close(0, Some(0), client);
         take(recovery, client, &[1, 2]);
     });
     assert_eq!(closed, ["closed", "clear", "apply 1", "apply 2"]);
@@ -780,12 +780,12 @@ fn a_book_that_is_empty_at_the_start_begins_with_a_clear() {
 fn a_closed_instrument_stays_closed_until_it_is_open_again() {
     let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
     let mut client = Client::default();
-    recovery.close(0, 0, &mut client);
+    recovery.close(0, Some(0), &mut client);
     assert_eq!(client.log, ["closed"], "nothing of it was received");
     recovery.increment(change(1, 1), &mut client).unwrap();
     recovery.fault(0, 0, &mut client);
     recovery.reset(0, 5, &mut client);
-    recovery.close(0, 5, &mut client);
+    recovery.close(0, Some(5), &mut client);
     assert_eq!(recovery.state(0), Some(State::Closed));
     recovery.open(0, 4, &mut client);
     assert_eq!(recovery.state(0), Some(State::Closed));
@@ -793,7 +793,7 @@ fn a_closed_instrument_stays_closed_until_it_is_open_again() {
     assert_eq!(recovery.state(0), Some(State::Recovering(Lack::Picture)));
     recovery.increment(change(1, 5), &mut client).unwrap();
     recovery.open(0, 5, &mut client);
-    recovery.close(0, 4, &mut client);
+    recovery.close(0, Some(4), &mut client);
     assert_eq!(recovery.state(0), Some(State::Live));
     let states = client.log.iter().filter(|line| *line == "closed");
     assert_eq!(states.count(), 1);

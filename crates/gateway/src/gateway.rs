@@ -183,7 +183,7 @@ impl Gateway {
     /// Returns the address of the DBN port, if there is one.
     #[must_use]
     pub fn dbn(&self) -> Option<SocketAddr> {
-        self.handle.shared().dbn
+        self.handle.shared().dbn.map(|(address, _)| address)
     }
 
     /// Returns all counters, which are readable at any time.
@@ -301,8 +301,8 @@ struct Agents {
     history: LogThreads,
     /// The reading end of the ring of market events, if a feed is a market.
     events: Option<EventReader>,
-    /// The address of the DBN port.
-    dbn: Option<SocketAddr>,
+    /// The address of the DBN port, and how many clients it accepts at a time.
+    dbn: Option<(SocketAddr, usize)>,
     /// The state that operators view.
     watched: Watched,
 }
@@ -390,10 +390,13 @@ impl Builder<'_> {
         let reader = reader.map(EventReader::may_be_late);
         let dbn = self.dbn(&mut events)?;
         let watched = events.as_mut().map(|all| std::mem::take(&mut all.watched));
-        let dbn_address = dbn.as_ref().map(DbnAgent::address).transpose()?;
+        let of_dbn = |agent: &DbnAgent| Ok::<_, io::Error>((agent.address()?, agent.most()));
+        let dbn_port = dbn.as_ref().map(of_dbn).transpose()?;
         alone.extend(dbn.map(|agent| Box::new(agent) as Box<dyn Agent>));
         let feeds = self.feeds(&mut rings, &mut alone, events, plan)?;
-        if let Some(feeds) = feeds {
+        if let Some(mut feeds) = feeds {
+            // The ports serve once the threads start, and then know these instruments.
+            feeds.introduce();
             front.push(Box::new(feeds));
         }
         history.extend(rings.start_raw(&self.notices, &self.rolling)?);
@@ -408,7 +411,7 @@ impl Builder<'_> {
             logs,
             history,
             events: reader,
-            dbn: dbn_address,
+            dbn: dbn_port,
             watched: watched.unwrap_or_default(),
         };
         Ok((agents, ports))
@@ -636,15 +639,36 @@ fn others(config: &Config) -> u64 {
     (dbn + console) as u64
 }
 
+/// Returns the number of descriptors that the process may have.
+fn limit() -> u64 {
+    // A raise by 0 never lowers the limit, so this reads it.
+    raise_open_files(0).unwrap_or(u64::MAX)
+}
+
 /// Returns the descriptors that are not for FIX sessions. Clients of other ports have at most a
 /// quarter of those of the process, so that sessions have some where there are few.
 pub(crate) fn spare(config: &Config) -> u64 {
-    // A raise by 0 never lowers the limit, so this reads it.
-    spare_of(config, raise_open_files(0).unwrap_or(u64::MAX))
+    spare_of(config, limit())
 }
 
 fn spare_of(config: &Config, limit: u64) -> u64 {
     SPARE + others(config).min(limit / 4)
+}
+
+/// Returns how many clients a port for DBN that is opened now accepts at a time, or `None` if the
+/// configuration has none: `dbn.max_clients`, but no more than the console leaves of a quarter of
+/// the descriptors of the process. It is at least one.
+#[must_use]
+pub fn dbn_clients(config: &Config) -> Option<usize> {
+    dbn_clients_of(config, limit())
+}
+
+fn dbn_clients_of(config: &Config, limit: u64) -> Option<usize> {
+    let most = config.dbn.as_ref()?.max_clients;
+    let console = config.console.as_ref();
+    let console = console.map_or(0, |console| console.connections as u64);
+    let left = (limit / 4).saturating_sub(console).max(1);
+    Some(most.min(usize::try_from(left).unwrap_or(usize::MAX)))
 }
 
 #[cfg(test)]
@@ -669,5 +693,22 @@ mod tests {
         assert_eq!(descriptors_wanted(&config), wanted + 507);
         assert_eq!(spare_of(&config, 1 << 20), SPARE + 507);
         assert_eq!(spare_of(&config, few), SPARE + 256);
+    }
+
+    #[test]
+    fn the_clients_of_dbn_leave_the_descriptors_of_others_to_them() {
+        let mut config = Config::default();
+        assert_eq!(dbn_clients_of(&config, 1 << 20), None);
+        config.dbn = Some(DbnConfig::default());
+        for (limit, most) in [(1 << 20, 1_000), (1_024, 256), (400, 100), (0, 1)] {
+            assert_eq!(dbn_clients_of(&config, limit), Some(most));
+        }
+        config.console = Some(ConsoleConfig {
+            connections: 99,
+            ..ConsoleConfig::default()
+        });
+        for (limit, most) in [(1 << 20, 1_000), (1_024, 157), (400, 1), (40, 1)] {
+            assert_eq!(dbn_clients_of(&config, limit), Some(most));
+        }
     }
 }

@@ -71,7 +71,7 @@ pub use feed::lines::FeedLine;
 pub use gateway::handle::GatewayHandle;
 pub use gateway::reloaded::{Changes, Reloaded};
 pub use gateway::start_error::StartError;
-pub use gateway::{Gateway, descriptors_wanted};
+pub use gateway::{Gateway, dbn_clients, descriptors_wanted};
 pub use history::config::{History, RawHistory, WhenBehind};
 pub use kafka::config::{Kafka, KafkaBegin, KafkaFormat};
 pub use market::config::{

@@ -95,6 +95,20 @@ pub(crate) fn segment(folder: &Path, ordinal: u64, is_compacted: bool) -> PathBu
     folder.join(format!("{ordinal:010}.{end}"))
 }
 
+/// Returns the name under which a repair keeps a damaged segment.
+pub(crate) fn kept(path: &Path) -> PathBuf {
+    let mut kept = path.as_os_str().to_owned();
+    kept.push(".damaged");
+    PathBuf::from(kept)
+}
+
+/// Returns whether a segment was repaired: 0.2.0 left no mark in it where its end was missing.
+pub(crate) fn was_repaired(path: &Path) -> bool {
+    ["log", "logz"]
+        .iter()
+        .any(|end| kept(&path.with_extension(end)).exists())
+}
+
 /// Returns the file of a checkpoint.
 pub(crate) fn view(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:020}.view"))

@@ -405,6 +405,8 @@ pub(crate) enum Damaged {
     Refuse,
     /// Unreadable bytes are left out.
     PassOver,
+    /// Unreadable bytes are left out, and the end of the segment is missing.
+    Cut,
 }
 
 /// Writes the records of a segment to a file; returns false if not all of them can be read. Records
@@ -450,7 +452,7 @@ pub(crate) fn compact(
             Found::End => break,
             Found::Torn => {
                 is_whole = false;
-                if damaged == Damaged::PassOver {
+                if damaged != Damaged::Refuse {
                     packer.put(Some(Kind::Torn), &[], &mut out).map_err(io())?;
                     if !segment.resync()? {
                         break;
@@ -461,6 +463,10 @@ pub(crate) fn compact(
         if !is_whole && damaged == Damaged::Refuse {
             return Ok(false);
         }
+    }
+    if damaged == Damaged::Cut {
+        is_whole = false;
+        packer.put(Some(Kind::Torn), &[], &mut out).map_err(io())?;
     }
     packer.flush(&mut out).map_err(io())?;
     let file = out.into_inner().map_err(|error| io()(error.into_error()))?;

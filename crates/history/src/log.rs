@@ -7,6 +7,7 @@ use crate::moment::Moment;
 use crate::place::{self, At, Begin, Start, tail};
 use crate::reader::Reader;
 use crate::repair::{self, Repair};
+use crate::run::Run;
 use crate::segment::Segment;
 use crate::verify::{self, Verified};
 use fanfare_market::{Delivery, Event};
@@ -223,6 +224,25 @@ impl Log {
     /// [`LogError::Gone`] or [`LogError::NotYet`]; a file cannot be read.
     pub fn reader(&self, start: Start) -> Result<Reader, LogError> {
         Reader::open(&self.folder, start)
+    }
+
+    /// Returns the run of the plant that wrote the event with this number, or an empty one if the
+    /// log does not name it.
+    ///
+    /// # Errors
+    /// Returns an error as [`Self::reader`] does, or if the log cannot be read there.
+    pub fn run_of(&self, number: u64) -> Result<Run, LogError> {
+        let mut reader = self.reader(Start::Number(number))?;
+        let mut is_there = false;
+        while !is_there {
+            let read = reader.read(1, |delivery| {
+                is_there |= matches!(delivery, Delivery::Event(..) | Delivery::Lost { .. });
+            })?;
+            if read == 0 {
+                break;
+            }
+        }
+        Ok(reader.run().cloned().unwrap_or_default())
     }
 
     /// Returns all books as of a moment. Before the first event of a log from which nothing was

@@ -94,6 +94,8 @@ pub(crate) struct Tail {
     /// The last run, if there is one.
     pub(crate) run: Option<Run>,
     pub(crate) is_closed: bool,
+    /// Whether damage or the mark of a repair follows the last record with a number.
+    pub(crate) is_told: bool,
     /// The file, place and length of bytes at the end of the last segment that are no block.
     pub(crate) torn: Option<(PathBuf, u64, u64)>,
 }
@@ -211,13 +213,16 @@ pub(crate) fn read_to_end(mut segment: Segment) -> Result<Tail, LogError> {
                 if unpacker.records(&header, block, &mut room) {
                     let taken = tail.take(&header, &room);
                     taken.map_err(LogError::run(&segment.path))?;
+                } else {
+                    tail.is_told = true;
                 }
                 segment.pass(&header);
             }
             Found::End => break,
-            Found::Torn if segment.resync()? => {}
+            Found::Torn if segment.resync()? => tail.is_told = true,
             Found::Torn => {
                 tail.torn = Some((segment.path.clone(), segment.at, segment.len()?));
+                tail.is_told = true;
                 break;
             }
         }
@@ -245,6 +250,11 @@ impl Tail {
                     self.next = self.next.max(u64_at(bytes, 8).saturating_add(1));
                 }
                 Some(Kind::Run) => self.run = Some(Run::read(bytes)?),
+                _ => {}
+            }
+            match kind {
+                Some(Kind::Events | Kind::Raw | Kind::Lost) => self.is_told = false,
+                Some(Kind::Torn) => self.is_told = true,
                 _ => {}
             }
             self.is_closed = kind == Some(Kind::End);

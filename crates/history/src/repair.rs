@@ -1,14 +1,14 @@
 //! Repairs damaged logs.
 
-use crate::block::Block;
+use crate::block::{Block, Unpacker};
 use crate::error::LogError;
 use crate::folder::{self, Listing};
-use crate::format::{Kind, SegmentHeader};
+use crate::format::{Kind, Records, SegmentHeader};
 use crate::keeper::{Damaged, compact};
 use crate::known::Known;
 use crate::lock::Lock;
 use crate::place::{Tail, is_within, read_to_end};
-use crate::segment::Segment;
+use crate::segment::{Found, Segment};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -58,7 +58,10 @@ pub(crate) fn repair(folder: &Path) -> Result<Vec<Repair>, LogError> {
     for ordinal in first..=last.unwrap_or(first) {
         let is_compacted = listing.segments.get(&ordinal).copied();
         let repaired = match is_compacted {
-            Some(is_compacted) => mend(folder, ordinal, is_compacted, &end)?,
+            Some(is_compacted) => {
+                let next = beginning(folder, ordinal + 1)?;
+                mend(folder, ordinal, is_compacted, &end, next)?
+            }
             None => Some(fill(folder, ordinal, &end)?),
         };
         done.extend(repaired);
@@ -135,12 +138,42 @@ fn fill(folder: &Path, ordinal: u64, before: &Tail) -> Result<Repair, LogError> 
     })
 }
 
-/// Rewrites a segment if it is damaged.
+/// Returns whether a segment ends before the number `next`, and neither damage nor the mark of a
+/// repair is at its end.
+fn is_cut(path: &Path, next: u64) -> Result<bool, LogError> {
+    let end = read_to_end(Segment::open_file(path)?)?;
+    Ok(end.next < next && !end.is_told && !folder::was_repaired(path))
+}
+
+/// Returns the number with which a segment begins; 0 if it cannot be read, or if its beginning may
+/// have been repaired.
+fn beginning(folder: &Path, ordinal: u64) -> Result<u64, LogError> {
+    let Ok(mut segment) = Segment::open(folder, ordinal) else {
+        return Ok(0);
+    };
+    if folder::was_repaired(&segment.path) {
+        return Ok(0);
+    }
+    let mut room = Vec::new();
+    if let Found::Block(header) = segment.look()? {
+        let mut unpacker = Unpacker::new().map_err(LogError::io(&segment.path))?;
+        if unpacker.records(&header, segment.block(&header), &mut room)
+            && let Some((Some(Kind::Torn), _)) = Records(&room).next()
+        {
+            return Ok(0);
+        }
+    }
+    Ok(segment.header.first)
+}
+
+/// Rewrites a segment if it is damaged, or if its end is missing: the segment behind it begins with
+/// the number `next`, 0 if that is unknown.
 fn mend(
     folder: &Path,
     ordinal: u64,
     is_compacted: bool,
     before: &Tail,
+    next: u64,
 ) -> Result<Option<Repair>, LogError> {
     let path = folder::segment(folder, ordinal, is_compacted);
     let mut is_empty = false;
@@ -157,6 +190,10 @@ fn mend(
         }
         Err(error) => return Err(error),
     };
+    let damaged = match has_header && is_cut(&path, next)? {
+        true => Damaged::Cut,
+        false => Damaged::PassOver,
+    };
     let to = folder::segment(folder, ordinal, true);
     let new = to.with_extension("logz.new");
     if is_empty {
@@ -165,14 +202,12 @@ fn mend(
             ..segment.header
         };
         folder::write_whole(&new, &empty(header))?;
-    } else if compact(&mut segment, &new, LEVEL, Damaged::PassOver)? && has_header {
+    } else if compact(&mut segment, &new, LEVEL, damaged)? && has_header {
         folder::remove(&new)?;
         return Ok(None);
     }
     // The damaged file has a second name before the new one replaces it.
-    let mut kept = path.clone().into_os_string();
-    kept.push(".damaged");
-    let kept = PathBuf::from(kept);
+    let kept = folder::kept(&path);
     folder::remove(&kept)?;
     fs::hard_link(&path, &kept).map_err(LogError::io(&kept))?;
     fs::rename(&new, &to).map_err(LogError::io(&to))?;

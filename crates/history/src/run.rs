@@ -47,6 +47,13 @@ impl Run {
         self.feeds.iter().map(|feed| feed.book).collect()
     }
 
+    /// Returns the number of the first instrument of each feed, as
+    /// [`fanfare_market::dbn::ToDbn::with_bases`] takes them.
+    #[must_use]
+    pub fn bases(&self) -> Vec<u32> {
+        self.feeds.iter().map(|feed| feed.base).collect()
+    }
+
     /// Returns the feed of an instrument, from 1.
     #[must_use]
     pub fn source_of(&self, instrument: InstrumentId) -> u16 {

@@ -1,6 +1,7 @@
 //! Tests of whole logs in folders of their own.
 
 mod checkpoints;
+mod cuts;
 mod damage;
 mod headers;
 mod iter;

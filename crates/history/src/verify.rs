@@ -46,7 +46,8 @@ pub struct Verified {
     pub missing: Vec<(u64, u64)>,
     /// The number of events whose numbers are not above those before them.
     pub repeated: u64,
-    /// The ranges that cannot be read, and the missing segments, which have no bytes.
+    /// The ranges that cannot be read, and the missing segments and ends of segments, which have no
+    /// bytes.
     pub damage: Vec<Damage>,
     /// Whether the check ended before everything was read.
     pub is_partial: bool,
@@ -72,6 +73,12 @@ struct Check<'a, F> {
     found: Verified,
     /// The next number, once one is known.
     next: Option<u64>,
+    /// The segment before, and its length.
+    before: Option<(PathBuf, u64)>,
+    /// The segment before, if its end seems to be missing, and its length.
+    cut: Option<(PathBuf, u64)>,
+    /// Whether damage, or the mark of a repair, is behind the last number.
+    is_told: bool,
     unpacker: Unpacker,
     room: Vec<u8>,
     progress: F,
@@ -94,6 +101,9 @@ where
         folder,
         found: Verified::default(),
         next: None,
+        before: None,
+        cut: None,
+        is_told: false,
         unpacker: Unpacker::new().map_err(LogError::io(folder))?,
         room: Vec::new(),
         progress,
@@ -124,7 +134,7 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
             return Ok(true);
         };
         self.found.segments += 1;
-        self.reach(segment.header.first);
+        self.begin(&segment);
         loop {
             match segment.look()? {
                 Found::Block(header) => {
@@ -162,8 +172,34 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
                 return Ok(false);
             }
         }
-        self.found.bytes += segment.len()?;
+        self.tell_cut(None);
+        let len = segment.len()?;
+        self.found.bytes += len;
+        self.before = Some((segment.path, len));
         Ok(true)
+    }
+
+    /// Begins a segment. A writer records what does not reach the log, and begins a segment with
+    /// the number after its last record: other missing numbers were cut off.
+    fn begin(&mut self, segment: &Segment) {
+        let first = segment.header.first;
+        let is_cut = !self.is_told && self.next.is_some_and(|next| next < first);
+        self.reach(first);
+        let before = self.before.take().filter(|_| is_cut);
+        self.cut = before.filter(|(path, _)| {
+            !folder::was_repaired(path) && !folder::was_repaired(&segment.path)
+        });
+    }
+
+    /// Records that the end of the segment before is missing, unless a repair has marked the
+    /// beginning of this one, of which `kind` is the first record.
+    fn tell_cut(&mut self, kind: Option<Kind>) {
+        if let Some((path, len)) = self.cut.take()
+            && kind != Some(Kind::Torn)
+        {
+            let what = "the end is missing: the next segment begins later";
+            self.damage(path, len, 0, what);
+        }
     }
 
     /// Opens a segment, and records a damaged header; `None` if nothing of it can be read.
@@ -206,6 +242,7 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
         self.found.blocks += 1;
         let room = std::mem::take(&mut self.room);
         for (kind, bytes) in Records(&room) {
+            self.tell_cut(kind);
             match kind {
                 Some(Kind::Events) => {
                     for event in bytes.as_chunks::<{ Event::SIZE }>().0 {
@@ -226,7 +263,9 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
                 Some(Kind::Lost) => {
                     let last = u64_at(bytes, 8);
                     self.reach(last.saturating_add(1));
+                    self.is_told = false;
                 }
+                Some(Kind::Torn) => self.is_told = true,
                 _ => {}
             }
         }
@@ -235,6 +274,7 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
 
     fn event(&mut self, number: u64) {
         self.found.events += 1;
+        self.is_told = false;
         if self.next.is_some_and(|next| number < next) {
             self.found.repeated += 1;
             return;
@@ -288,6 +328,7 @@ impl<F: FnMut(u64, u64) -> bool> Check<'_, F> {
     }
 
     fn damage(&mut self, path: PathBuf, at: u64, bytes: u64, what: &'static str) {
+        self.is_told = true;
         self.found.damage.push(Damage {
             path,
             at,

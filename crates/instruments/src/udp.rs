@@ -4,7 +4,7 @@ use etherparse::{Ipv4Header, UdpHeader, UdpSlice, ip_number};
 use std::io;
 use std::net::SocketAddrV4;
 
-use crate::ip::{Carried, Endpoint, NoSegment, carried};
+use crate::ip::{Endpoint, NoSegment, carried};
 use crate::pcap::Packet;
 
 const HEADER: usize = 8;
@@ -49,28 +49,23 @@ pub fn packet(
 /// Finds the UDP datagram of a captured packet.
 ///
 /// # Errors
-/// [`NoSegment`] with the kind of the packet; a datagram that was sent in fragments is
+/// [`NoSegment`] with the kind of the packet; a part of a datagram that was sent in fragments is
 /// [`NoSegment::Fragment`].
 pub fn datagram<'a>(packet: &Packet<'a>) -> Result<Datagram<'a>, NoSegment> {
-    let Carried {
-        source,
-        destination,
-        bytes,
-        cut,
-    } = carried(packet, ip_number::UDP)?;
-    let udp = UdpSlice::from_slice_lax(bytes).map_err(|_| NoSegment::Malformed)?;
-    let on_wire = bytes.len() + cut;
+    let found = carried(packet, ip_number::UDP)?;
+    let udp = UdpSlice::from_slice_lax(found.bytes).map_err(|_| found.short())?;
+    let on_wire = found.bytes.len() + found.cut;
     // Zero is written for datagrams that the card splits: the length of the packet applies.
     let len = match usize::from(udp.length()) {
         0 => on_wire,
         len if (HEADER..=on_wire).contains(&len) => len,
-        _ => return Err(NoSegment::Malformed),
+        _ => return Err(NoSegment::Malformed(found.to())),
     };
     let payload = udp.payload();
     let end = |ip, port| Endpoint { ip, port };
     Ok(Datagram {
-        source: end(source, udp.source_port()),
-        destination: end(destination, udp.destination_port()),
+        source: end(found.source, udp.source_port()),
+        destination: end(found.destination, udp.destination_port()),
         payload,
         cut: len - HEADER - payload.len(),
     })
@@ -79,6 +74,7 @@ pub fn datagram<'a>(packet: &Packet<'a>) -> Result<Datagram<'a>, NoSegment> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ip::Destination;
     use crate::pcap::LinkType;
     use proptest::prelude::*;
 
@@ -148,14 +144,63 @@ mod tests {
         let error = |data: &[u8]| datagram(&packet(data, data.len())).unwrap_err();
         assert_eq!(error(&tcp), NoSegment::OtherProtocol);
         let whole = ip(b"FAST");
-        for len in 0..28 {
-            assert_eq!(error(&whole[..len]), NoSegment::Malformed);
+        for len in 0..20 {
+            let unknown = Destination::default();
+            assert_eq!(error(&whole[..len]), NoSegment::Malformed(unknown));
+            assert_eq!(error(&whole[..len]).spoilt(), None);
         }
         for length in [7, 13] {
             let mut wrong = ip(b"FAST");
             wrong[25] = length;
-            assert_eq!(error(&wrong), NoSegment::Malformed, "length {length}");
+            let error = error(&wrong);
+            assert_eq!(error, NoSegment::Malformed(to(true)), "length {length}");
+            assert_eq!(error.spoilt(), Some(to(true)));
         }
+    }
+
+    /// Returns the destination of `ip`.
+    fn to(has_port: bool) -> Destination {
+        Destination {
+            ip: Some([224, 1, 2, 133].into()),
+            port: has_port.then_some(13_014),
+        }
+    }
+
+    #[test]
+    fn a_datagram_that_is_cut_within_its_headers_is_told_from_other_traffic() {
+        let whole = ip(b"FAST");
+        let mut tcp = whole.clone();
+        tcp[9] = 6;
+        let error = |data: &[u8]| datagram(&packet(data, whole.len())).unwrap_err();
+        for len in 0..28 {
+            let expected = match len {
+                0..20 => Destination::default(),
+                _ => to(len >= 24),
+            };
+            assert_eq!(error(&whole[..len]), NoSegment::Cut(expected), "{len}");
+            // The protocol of shorter ones is unknown.
+            if len >= 10 {
+                assert_eq!(error(&tcp[..len]), NoSegment::OtherProtocol, "{len}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fragment_has_its_destination_and_is_of_the_protocol() {
+        let mut fragment = ip(b"FAST");
+        fragment[6] = 0x20;
+        let error = |data: &[u8]| datagram(&packet(data, data.len())).unwrap_err();
+        let found = error(&fragment);
+        assert_eq!(found, NoSegment::Fragment(to(false)));
+        assert!(found.to_string().contains("to 224.1.2.133:"), "{found}");
+        let end = |host: u8, port| Endpoint {
+            ip: [224, 1, 2, host].into(),
+            port,
+        };
+        assert!(to(false).may_be(end(133, 1)) && !to(false).may_be(end(134, 13_014)));
+        assert!(to(true).may_be(end(133, 13_014)) && !to(true).may_be(end(133, 1)));
+        fragment[9] = 6;
+        assert_eq!(error(&fragment), NoSegment::OtherProtocol);
     }
 
     proptest! {

@@ -37,7 +37,8 @@ pub struct Follower {
 
 impl Follower {
     /// Creates a follower that has received nothing of its feed.
-    pub fn new(config: FollowerConfig, mut mapper: FastMapper, table: Instruments) -> Self {
+    pub fn new(config: FollowerConfig, mut mapper: FastMapper, mut table: Instruments) -> Self {
+        table.set_snapshot_age(config.market.recovery.snapshot_age);
         let course = Course::new(config);
         mapper.keep_numbers(course.market.is_numbered());
         Self {
@@ -294,6 +295,13 @@ impl Follower {
                 .part(now, Some(number), &mapped, Part::WHOLE, send);
             mapped.settle(&mut self.table, &self.course.market);
         }
+    }
+
+    /// Drops the changes that still wait, because the feed has ended: see [`Market::finish`]. Must
+    /// be called last.
+    pub fn finish(&mut self, send: &mut impl FnMut(&Event)) {
+        let instruments = u32::try_from(self.table.len()).unwrap_or(u32::MAX);
+        self.course.market.finish(instruments, send);
     }
 
     /// Ends the replay's response.

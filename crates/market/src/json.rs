@@ -1,5 +1,6 @@
 //! Events and instruments as JSON text. Prices are strings, so that they stay exact, and unknown
-//! values are left out.
+//! values are left out. A text that is not UTF-8 is `{"raw":"…"}` with its bytes as hexadecimal
+//! digits.
 
 use crate::event::{Action, Event, Flags, InstrumentId, Kind};
 use crate::instruments::{Definition, IdSource, Instrument, Name, SecurityId};
@@ -70,6 +71,9 @@ pub fn fields(
     match event.instrument {
         InstrumentId::ALL => each("instrument", Plain(&"all")),
         InstrumentId(number) => each("instrument", Number(&number)),
+    }
+    if event.source != 0 {
+        each("feed", Number(&event.source));
     }
     if let Some(known) = known {
         names(&known.definition.name, each);
@@ -242,10 +246,17 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Appends a text as a JSON string, and replaces invalid UTF-8.
-fn text(bytes: &[u8], out: &mut String) {
+/// Appends a text as a JSON string; one that is not UTF-8 as an object with its bytes.
+pub fn text(bytes: &[u8], out: &mut String) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        out.push_str("{\"raw\":\"");
+        for byte in bytes {
+            let _ = write!(out, "{byte:02x}");
+        }
+        return out.push_str("\"}");
+    };
     out.push('"');
-    for char in String::from_utf8_lossy(bytes).chars() {
+    for char in text.chars() {
         match char {
             '"' | '\\' => out.extend(['\\', char]),
             '\n' => out.push_str("\\n"),
@@ -296,6 +307,7 @@ mod tests {
                 price: Price::from_units(1),
                 size: 1,
                 rpt_seq: 1,
+                source: 1,
                 ts_event: 1,
                 ts_recv: 1,
                 flags: Flags::LAST.with(Flags::SNAPSHOT),
@@ -308,6 +320,43 @@ mod tests {
         for own in actions.chain([Action::Fill]) {
             has(action(own));
         }
+    }
+
+    #[test]
+    fn names_that_are_not_utf_8_stay_different_and_feeds_are_told_apart() {
+        let written = |symbol: &'static [u8], source| {
+            let known = Instrument {
+                instrument: InstrumentId(3),
+                definition: Definition {
+                    name: Name {
+                        symbol,
+                        id: SecurityId::Text(symbol),
+                        source: IdSource::NONE,
+                    },
+                    ..Definition::default()
+                },
+                revision: 1,
+                status: 0,
+            };
+            let of = Event {
+                number: 5,
+                kind: Kind::Trade,
+                instrument: InstrumentId(3),
+                source,
+                ..Event::EMPTY
+            };
+            let mut line = String::new();
+            event(&of, Some(&known), &mut line);
+            line
+        };
+        assert_eq!(
+            written(b"\xcf\xe0", 2),
+            concat!(
+                r#"{"number":5,"kind":"trade","instrument":3,"feed":2,"#,
+                r#""symbol":{"raw":"cfe0"},"security_id":{"raw":"cfe0"}}"#
+            )
+        );
+        assert!(written(b"\xcf\xe1", 0).contains(r#""instrument":3,"symbol":{"raw":"cfe1"}"#));
     }
 
     #[test]
@@ -332,7 +381,7 @@ mod tests {
     #[test]
     fn an_event_says_what_is_known_alone() {
         let name = Name {
-            symbol: b"A\"\x01\xff\n",
+            symbol: b"A\"\x01\n",
             id: SecurityId::Number(7),
             source: IdSource::parse(b"8").unwrap(),
         };
@@ -359,9 +408,7 @@ mod tests {
         event(&of, Some(&known), &mut line);
         let expected = concat!(
             r#"{"number":5,"kind":"definition","action":"new","instrument":3,"#,
-            r#""symbol":"A\"\u0001"#,
-            "\u{fffd}",
-            r#"\n","security_id":"7","source":"8","revision":1,"last":true,"#,
+            r#""symbol":"A\"\u0001\n","security_id":"7","source":"8","revision":1,"last":true,"#,
             r#""definition":{"tick":"0.01","status":17}}"#
         );
         assert_eq!(line, expected);

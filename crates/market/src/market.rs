@@ -20,11 +20,25 @@ pub struct MarketConfig {
     pub book: BookConfig,
     /// The numbers and limits.
     pub recovery: RecoveryConfig,
-    /// Whether the feed sends levels anew often enough to restore a book by them alone. This
-    /// requires numbered levels with RptSeq(83), and full depth on both sides.
+    /// Whether the feed sends levels anew often enough to restore a book by them alone. Without
+    /// effect unless [`Self::can_refresh`]. A side with fewer levels than its depth does not come
+    /// back.
     pub has_natural_refresh: bool,
     /// The [`Event::source`] of all events.
     pub source: u16,
+}
+
+impl MarketConfig {
+    /// The most levels of a side that can be restored by levels that are sent anew.
+    pub const MOST_REFRESHED_LEVELS: u16 = refresh::MOST_LEVELS;
+
+    /// Returns whether levels that are sent anew can restore a book: they are numbered, at most
+    /// [`Self::MOST_REFRESHED_LEVELS`] on a side, and have RptSeq(83).
+    pub fn can_refresh(&self) -> bool {
+        self.recovery.numbering == Numbering::Instrument
+            && self.book.kind() == BookKind::Levels
+            && self.book.levels() <= u32::from(Self::MOST_REFRESHED_LEVELS)
+    }
 }
 
 /// The counts of a market.
@@ -32,11 +46,13 @@ pub struct MarketConfig {
 pub struct MarketStats {
     /// Changes that a book refused, or after which it was crossed or in disorder.
     pub faults: u64,
-    /// Changes of books without RptSeq(83) in a feed that numbers them. Each counts as a fault.
+    /// Changes of books without RptSeq(83) in a feed that numbers them. Those of a message and an
+    /// instrument count as one fault of the recovery.
     pub unnumbered: u64,
-    /// Changes that were ignored because a snapshot contained them, because they followed a fault,
-    /// or because they were dropped ([`RecoveryStats::dropped`]), and late statistics that later
-    /// messages had replaced. Trades among them were passed on.
+    /// Changes that were ignored because a snapshot contained them, because they preceded a new
+    /// beginning of the book, because they followed a fault, or because they were dropped
+    /// ([`RecoveryStats::dropped`]), the rest of snapshots with a fault, and late statistics that
+    /// later messages had replaced. Trades among them were passed on.
     pub left_out: u64,
     /// Events of instruments beyond the limit.
     pub refused: u64,
@@ -111,11 +127,9 @@ impl Market {
         let most = u32::try_from(config.recovery.most_instruments).unwrap_or(u32::MAX);
         let is_numbered = config.recovery.numbering == Numbering::Instrument;
         let depth = u16::try_from(config.book.levels()).unwrap_or(u16::MAX);
-        let can_refresh =
-            is_numbered && config.book.kind() == BookKind::Levels && depth <= refresh::MOST_LEVELS;
         Self {
             is_numbered,
-            refresh: (config.has_natural_refresh && can_refresh)
+            refresh: (config.has_natural_refresh && config.can_refresh())
                 .then(|| Refresh::new(depth, MOST_REFRESHED)),
             recovery: Recovery::new(config.recovery),
             out: Out {
@@ -212,11 +226,14 @@ impl Market {
             let bare;
             let mut item = event;
             if (event.rpt_seq == 0 && self.is_numbered) || !Self::is_ordered(event.kind) {
-                if event.kind.is_of_book() {
+                let is_of_book = event.kind.is_of_book();
+                if is_of_book && self.recovery.precedes(event.instrument.0, sequence) {
+                    to.out.stats.left_out += 1;
+                } else if is_of_book {
                     to.out.stats.unnumbered += 1;
-                    to.out.faulty.push((event.instrument, sequence + 1));
+                    to.out.note_fault(event.instrument, sequence + 1);
                 } else {
-                    pass(&mut self.recovery, &mut to, event, sequence);
+                    pass(&mut self.recovery, &mut to, event, Some(sequence));
                 }
                 if event.rpt_seq == 0 || !self.is_numbered {
                     continue;
@@ -271,6 +288,9 @@ impl Market {
         let mut to = To { out, send };
         for event in events {
             let id = event.instrument;
+            if self.recovery.precedes(id.0, sequence) {
+                continue;
+            }
             if !matches!(self.recovery.state(id.0), Some(State::Recovering(_))) {
                 refresh.forget(id);
                 continue;
@@ -406,8 +426,34 @@ impl Market {
 
     /// Records that the instrument is no longer traded. Its next definition opens it.
     pub fn close(&mut self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
-        let next = self.recovery.next();
-        self.with(send, |recovery, to| recovery.close(instrument.0, next, to));
+        self.with(send, |recovery, to| recovery.close(instrument.0, None, to));
+    }
+
+    /// Ends the waiting of changes at the end of the feed, for instruments below the number
+    /// `instruments`. Trades are passed on, each with [`Flags::LAST`]. Other changes are dropped,
+    /// and all are counted ([`RecoveryStats::dropped`]). This is the last call: the states of these
+    /// instruments are invalid behind it, and are not passed on.
+    pub fn finish(&mut self, instruments: u32, send: &mut impl FnMut(&Event)) {
+        let out = &mut self.out;
+        let mut to = To { out, send };
+        for instrument in 0..instruments {
+            if self.recovery.stats().held == 0 {
+                return;
+            }
+            if self.recovery.state(instrument).is_some() {
+                // A closed instrument waits for nothing, whatever its last message.
+                let waiting = &mut Waiting(&mut to);
+                self.recovery.close(instrument, Some(u64::MAX), waiting);
+            }
+        }
+    }
+
+    /// Returns whether a change of this message that cannot be read precedes the book of the
+    /// instrument. The change then counts as left out.
+    pub(crate) fn leaves_out(&mut self, instrument: InstrumentId, sequence: u64) -> bool {
+        let is_left_out = self.recovery.precedes(instrument.0, sequence);
+        self.out.stats.left_out += u64::from(is_left_out);
+        is_left_out
     }
 
     /// Returns whether this message may close the instrument: no later one has a change of it, or
@@ -437,8 +483,7 @@ impl Market {
     /// instrument.
     pub fn pass_on(&mut self, ts_recv: u64, event: &Event, send: &mut impl FnMut(&Event)) {
         self.out.ts_recv = ts_recv;
-        let next = self.recovery.next();
-        self.with(send, |recovery, to| pass(recovery, to, event, next));
+        self.with(send, |recovery, to| pass(recovery, to, event, None));
     }
 
     /// Passes on the state of an instrument again: a snapshot of its book, and its state. It serves
@@ -502,23 +547,24 @@ impl Market {
     }
 }
 
-/// Passes on an event that is not queued, of the message with this number. The end of an instrument
-/// is passed on as its state, and a definition opens an instrument that was closed, unless a later
-/// message closed or opened it: the state of one that stays closed follows its definition. A
-/// statistic that a later message has replaced is left out. At the last event of a message, the
-/// book must be in order.
+/// Passes on an event that is not queued, of the message with this number, if it has one. The end
+/// of an instrument is passed on as its state, and a definition opens an instrument that was
+/// closed, unless a later message closed or opened it: the state of one that stays closed follows
+/// its definition. A statistic that a later message has replaced is left out. At the last event of
+/// a message, the book must be in order.
 fn pass<F: FnMut(&Event)>(
     recovery: &mut Recovery<Event>,
     to: &mut To<'_, F>,
     event: &Event,
-    sequence: u64,
+    number: Option<u64>,
 ) {
     if event.flags.has(Flags::LAST) {
         to.end_message(event.instrument, recovery.state(event.instrument.0));
     }
     if state::closes(event) {
-        return recovery.close(event.instrument.0, sequence, to);
+        return recovery.close(event.instrument.0, number, to);
     }
+    let sequence = number.unwrap_or_else(|| recovery.next());
     if event.kind == Kind::Statistic {
         let is_whole = !to.out.expects_late || recovery.missing().is_empty();
         if !to.out.newest.take(event, sequence, is_whole) {
@@ -531,6 +577,19 @@ fn pass<F: FnMut(&Event)>(
         recovery.open(event.instrument.0, sequence, to);
         if recovery.state(event.instrument.0) == Some(State::Closed) {
             to.state(event.instrument.0, State::Closed);
+        }
+    }
+}
+
+impl Out {
+    /// Notes that the book of an instrument is cleared at the end of the current message, once for
+    /// all its faults. `end` is the number below which a message has a change that cannot be used.
+    #[cold]
+    fn note_fault(&mut self, instrument: InstrumentId, end: u64) {
+        let mut faulty = self.faulty.iter_mut();
+        match faulty.find(|(own, _)| *own == instrument) {
+            Some((_, known)) => *known = end.max(*known),
+            None => self.faulty.push((instrument, end)),
         }
     }
 }
@@ -582,7 +641,7 @@ impl<F: FnMut(&Event)> To<'_, F> {
     #[cold]
     fn fault(&mut self, instrument: InstrumentId) {
         self.out.stats.faults += 1;
-        self.out.faulty.push((instrument, 0));
+        self.out.note_fault(instrument, 0);
     }
 
     /// Applies an event to the book of its instrument and passes it on, unless the book refuses it.
@@ -626,7 +685,7 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
             return;
         }
         if self.is_faulty(event.instrument) {
-            // After a fault, no change applies to the book until a snapshot arrives.
+            // After a fault, no change applies to the book until the next snapshot arrives.
             match event.kind.is_of_book() {
                 true => self.out.stats.left_out += 1,
                 false => self.emit_beside(event),
@@ -655,7 +714,7 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
         let entries = statistics.fold(0, |all, event| all | bit(event.entry));
         self.out.pictured = Some((instrument, entries));
         for event in events {
-            self.apply_to_book(event);
+            self.apply(instrument, event);
         }
     }
 
@@ -685,6 +744,29 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
         }
         self.emit_state(instrument, state);
     }
+}
+
+/// The receiver of the changes that wait at the end of a feed. Books and states stay as they are.
+struct Waiting<'own, 'to, F>(&'own mut To<'to, F>);
+
+impl<F: FnMut(&Event)> Sink<Event> for Waiting<'_, '_, F> {
+    fn apply(&mut self, _: u32, _: &Event) {}
+
+    fn superseded(&mut self, instrument: u32, event: &Event) {
+        // Nothing else of its message follows.
+        let flags = event.flags.with(Flags::LAST);
+        self.0.superseded(instrument, &Event { flags, ..*event });
+    }
+
+    fn dropped(&mut self, instrument: u32, event: &Event) {
+        self.superseded(instrument, event);
+    }
+
+    fn picture(&mut self, _: u32, _: &[Event]) {}
+
+    fn clear(&mut self, _: u32) {}
+
+    fn state(&mut self, _: u32, _: State) {}
 }
 
 /// Returns the bit of an MDEntryType(269).

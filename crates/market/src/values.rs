@@ -91,6 +91,12 @@ impl Values {
         }
     }
 
+    /// Returns the last status of the trading session of a feed, by [`Event::source`].
+    pub fn session(&self, source: u16) -> Option<&Event> {
+        let mut sessions = self.sessions.iter();
+        sessions.find(|session| session.source == source)
+    }
+
     /// Returns events that show the statuses of the trading sessions.
     pub fn sessions(&self, ts_recv: u64) -> impl Iterator<Item = Event> + '_ {
         self.sessions.iter().map(move |session| Event {

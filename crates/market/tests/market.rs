@@ -199,6 +199,59 @@ fn a_picture_with_a_fault_is_never_told_as_live() {
 }
 
 #[test]
+fn a_book_is_cleared_once_for_all_faults_of_a_message() {
+    let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
+    let [clear, bid] = picture(8, 65);
+    let mut events = vec![clear, bid];
+    // The book has 5 levels.
+    events.extend((6..=10).map(|level| Event { level, ..bid }));
+    events.extend([statistic(8, b'4', 60), level(8, entry::BID, 2, 64)]);
+    market.see(50, &mut |event| panic!("{event:?}"));
+    snapshot(&mut market, &mut log, 50, &events);
+    let expected = [
+        "Clear 8 9223372036854775807",
+        "Level 8 65",
+        "Statistic 8 60",
+        "Clear 0 9223372036854775807",
+        "recovering: a snapshot is missing, after a fault",
+    ];
+    assert_eq!(log.0, expected);
+    assert_eq!((market.stats().faults, market.stats().left_out), (1, 5));
+    log.0.clear();
+    // Nor may a snapshot that lacks changes without RptSeq(83) restore it.
+    let unnumbered = [1, 2, 3].map(|at| level(0, entry::BID, at, 70));
+    market.changes(0, 51, &unnumbered, &mut |_| {});
+    market.snapshot((0, 0), Some(50), &picture(8, 65), &mut |_| {});
+    assert_ne!(market.state(RIU3), Some(State::Live));
+    assert_eq!(market.recovery_stats().faults, 2);
+}
+
+#[test]
+fn trades_alone_of_messages_before_a_new_beginning_are_passed_on() {
+    let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
+    changes(&mut market, &mut log, 50, &[level(1, entry::BID, 1, 70)]);
+    changes(&mut market, &mut log, 51, &[level(2, entry::BID, 1, 71)]);
+    market.gap(0, 52..54, &mut |event| log.add(event));
+    changes(&mut market, &mut log, 54, &[level(1, entry::BID, 1, 72)]);
+    snapshot(&mut market, &mut log, 54, &picture(2, 73));
+    assert_eq!(market.state(RIU3), Some(State::Live));
+    let (mut log, before) = (Vec::new(), market.stats());
+    let unnumbered = level(0, entry::BID, 2, 76);
+    let late = [level(3, entry::BID, 1, 74), unnumbered, trade(4, 75)];
+    for (sequence, event) in [52, 52, 53].into_iter().zip(late) {
+        market.changes(0, sequence, &[event], &mut |event| {
+            log.push((event.kind, event.price.units()));
+        });
+    }
+    assert_eq!(log, [(Kind::Trade, 75)]);
+    let book = market.book(RIU3).unwrap();
+    let best = book.best(Side::Bid).map(|level| level.price.units());
+    assert_eq!((market.state(RIU3), best), (Some(State::Live), Some(73)));
+    let left_out = market.stats().left_out - before.left_out;
+    assert_eq!((market.stats().unnumbered, left_out), (0, 2));
+}
+
+#[test]
 fn trades_that_wait_when_the_channel_begins_anew_are_passed_on() {
     let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
     changes(&mut market, &mut log, 50, &[level(7, entry::BID, 1, 70)]);
@@ -216,6 +269,32 @@ fn trades_that_wait_when_the_channel_begins_anew_are_passed_on() {
     );
     let (stats, recovery) = (market.stats(), market.recovery_stats());
     assert_eq!((stats.left_out, recovery.dropped), (1, 2));
+}
+
+#[test]
+fn trades_that_wait_when_the_feed_ends_are_passed_on() {
+    let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
+    changes(&mut market, &mut log, 50, &[level(7, entry::BID, 1, 70)]);
+    changes(&mut market, &mut log, 51, &[trade(8, 71)]);
+    changes(&mut market, &mut log, 52, &[first(trade(9, 72))]);
+    for _ in 0..2 {
+        market.finish(10, &mut |event| {
+            assert!(event.flags.has(Flags::LAST));
+            log.add(event);
+        });
+    }
+    assert_eq!(
+        log.0,
+        [
+            "Clear 0 9223372036854775807",
+            "recovering: RptSeq 1 to 6 are missing",
+            "Trade 8 71",
+            "Trade 9 72",
+        ]
+    );
+    let (stats, recovery) = (market.stats(), market.recovery_stats());
+    assert_eq!((stats.left_out, recovery.dropped), (1, 3));
+    assert_eq!(recovery.held, 0);
 }
 
 #[test]

@@ -114,7 +114,7 @@ impl std::fmt::Debug for AuditFile {
 pub struct AuditLine {
     at: SystemTime,
     event: &'static str,
-    fields: Vec<(&'static str, String)>,
+    fields: Vec<(&'static str, Value)>,
 }
 
 impl AuditLine {
@@ -137,8 +137,14 @@ impl AuditLine {
             value.push('…');
         }
         if !value.is_empty() {
-            self.fields.push((name, value));
+            self.fields.push((name, Value::String(value)));
         }
+        self
+    }
+
+    /// Adds a field with a number.
+    fn with_number(mut self, name: &'static str, value: u64) -> Self {
+        self.fields.push((name, Value::from(value)));
         self
     }
 
@@ -147,7 +153,7 @@ impl AuditLine {
         object.insert("time".to_owned(), Value::String(iso(self.at)));
         object.insert("event".to_owned(), Value::String(self.event.to_owned()));
         for (name, value) in &self.fields {
-            object.insert((*name).to_owned(), Value::String(value.clone()));
+            object.insert((*name).to_owned(), value.clone());
         }
         out.extend_from_slice(Value::Object(object).to_string().as_bytes());
         out.push(b'\n');
@@ -184,7 +190,8 @@ pub fn iso_of(at: UtcTimestamp) -> String {
 /// Makes the line in the place of lost ones.
 fn lost(lines: u64) -> Vec<u8> {
     let mut line = Vec::new();
-    AuditLine::new("lost").with("lines", lines).write(&mut line);
+    let lost = AuditLine::new("lost").with_number("lines", lines);
+    lost.write(&mut line);
     line
 }
 
@@ -365,7 +372,7 @@ mod tests {
         let lost = lost.iter().filter(|line| line["event"] == "lost");
         assert_eq!(
             lost.map(|line| line["lines"].clone()).collect::<Vec<_>>(),
-            ["100"]
+            [100]
         );
         assert_eq!(total(&counters, "audit_lost"), 100);
         assert_eq!(total(&counters, "audit_lines"), CAPACITY as u64);
@@ -383,7 +390,7 @@ mod tests {
         reloaded(&audit, "two");
         assert_eq!(writer.turn(0), 1);
         let lines = place.lines();
-        assert_eq!(lines[0]["lines"], "1");
+        assert_eq!(lines[0]["lines"], 1);
         assert_eq!(lines[1]["outcome"], "two");
         assert_eq!(total(&counters, "audit_lost"), 1);
         assert_eq!(total(&counters, "audit_lines"), 1);
@@ -410,7 +417,7 @@ mod tests {
         writer.on_close(fanfare_engine::clock::Clock::new().read());
         let told = place.lines();
         assert_eq!(told.len(), 2);
-        assert!(told.iter().all(|line| line["lines"] == "1"), "{told:?}");
+        assert!(told.iter().all(|line| line["lines"] == 1), "{told:?}");
     }
 
     #[test]

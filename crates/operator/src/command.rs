@@ -76,6 +76,12 @@ impl Field {
         "Set the number even if the counterparty has seen it before.",
     );
 
+    /// `force` of `sessions reset`.
+    pub const DISCARD: Self = Self::flag(
+        "force",
+        "Reset even if messages of the counterparty are missing: they and those behind are lost.",
+    );
+
     /// Makes a field of text of up to 1,024 bytes.
     #[must_use]
     pub const fn text(name: &'static str, about: &'static str) -> Self {

@@ -7,6 +7,7 @@
 //! characters.
 
 use core::fmt::{self, Display, Write};
+use std::borrow::Cow;
 
 /// Returns whether a character is more than visible in a line of text: C0, DEL and C1 controls,
 /// ends of lines and paragraphs, marks that change the direction of writing, and characters without
@@ -86,6 +87,22 @@ impl Display for Escaped<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns bytes as text: valid UTF-8 unchanged, other bytes as [`Escaped`] displays them. The text
+/// is not safe for display. Allocates for bytes that are not UTF-8.
+///
+/// ```
+/// use fanfare_wire::text::readable;
+/// assert_eq!(readable(b"a\\b"), "a\\b");
+/// assert_eq!(readable(b"a\xff"), r"a\xff");
+/// ```
+#[must_use]
+pub fn readable(bytes: &[u8]) -> Cow<'_, str> {
+    match core::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(Escaped::new(bytes).to_string()),
     }
 }
 

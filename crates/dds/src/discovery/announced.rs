@@ -62,6 +62,12 @@ impl Endpoint {
         self.info.is_some()
     }
 
+    /// Returns the hash of the type that it announced (XTypes 1.3, 7.3.4), which differs where a
+    /// member or its kind does, and does not contain the name of the type.
+    pub fn type_hash(&self) -> Option<[u8; 14]> {
+        self.info.as_deref()?.hash()
+    }
+
     /// Returns the policies of a reader that matches this writer and receives all it offers: its
     /// reliability, its durability and its ownership, and the newest `depth` samples of each
     /// instance.

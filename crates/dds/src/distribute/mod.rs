@@ -3,7 +3,8 @@
 //!
 //! Each template has a topic of its name. A template that is split has one for each security
 //! instead, `NAME_SECURITY`, or with keys a single one. Echoes return on topics with the suffix
-//! `_echo`. The token is on the topic `DoneToken`.
+//! `_echo`. The token is on the topic `DoneToken`. Templates of which two topics would have one
+//! name are refused.
 //!
 //! The carrier is DDS, or for processes of one host [shared memory](crate::shm), where all topics
 //! of a publisher are in one ring and all echoes of a subscriber in another.
@@ -15,6 +16,8 @@ mod publisher;
 mod received;
 mod subscriber;
 
+use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,7 +27,7 @@ pub use publisher::Publisher;
 pub use received::Received;
 pub use subscriber::Subscriber;
 
-use crate::fast::{Converted, TemplateType};
+use crate::fast::{Converted, Mapping, TemplateType};
 use crate::{Domain, Durability, Error, Liveliness, Policy, Qos, Status, cdr_struct, shm};
 
 /// The carrier of a feed.
@@ -127,6 +130,33 @@ impl Distribution {
         template.name != self.end
     }
 
+    /// Checks that all topics of a feed have different names, with those of echoes and of the
+    /// token.
+    ///
+    /// # Errors
+    /// [`Error::SameTopic`].
+    pub fn check(&self, mapping: &Mapping) -> Result<(), Error> {
+        let mut uses = HashMap::from([(DONE.to_owned(), Use::Token)]);
+        for template in mapping.types().filter(|t| self.carries(t)) {
+            let name = template.name.as_str();
+            for topic in self.topics(template) {
+                let echo = self.echo.then(|| (echo_name(&topic), Use::Echoes(name)));
+                let both = [(topic, Use::Samples(name))].into_iter().chain(echo);
+                for (topic, second) in both {
+                    if let Some(first) = uses.get(&topic) {
+                        return Err(Error::SameTopic {
+                            first: first.to_string(),
+                            second: second.to_string(),
+                            topic,
+                        });
+                    }
+                    uses.insert(topic, second);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the policies of echoes: those of the samples, but a writer never waits. Echoes are
     /// written in the thread that also receives the acknowledgements that a waiting writer would
     /// wait for.
@@ -145,6 +175,24 @@ impl Distribution {
         // The data under way is bounded in bytes; a depth would cost each key as many pointers.
         qos.history(crate::History::KeepAll)
             .durability(Durability::Volatile)
+    }
+}
+
+/// The use of a topic, with the name of its template.
+#[derive(Debug)]
+enum Use<'a> {
+    Samples(&'a str),
+    Echoes(&'a str),
+    Token,
+}
+
+impl fmt::Display for Use<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Samples(template) => write!(f, "samples of template {template:?}"),
+            Self::Echoes(template) => write!(f, "echoes of template {template:?}"),
+            Self::Token => f.write_str("the token that ends a feed"),
+        }
     }
 }
 
@@ -281,4 +329,63 @@ fn for_each_topic<T>(
 ) -> Result<Vec<T>, Error> {
     let names = distribution.topics(template);
     names.iter().map(|name| open(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fast::TypeOptions;
+    use fanfare_fast::Program;
+
+    /// Returns why a feed of these two templates is refused, if it is.
+    fn refusal(templates: &str, distribution: &Distribution) -> Option<String> {
+        let xml = format!("<templates>{templates}</templates>");
+        let options = TypeOptions {
+            keyed: distribution.keyed,
+            ..TypeOptions::default()
+        };
+        let mapping = Mapping::new(Arc::new(Program::parse(&xml).unwrap()), &options).unwrap();
+        distribution.check(&mapping).err().map(|e| e.to_string())
+    }
+
+    fn template(name: &str, id: u32) -> String {
+        format!("<template name=\"{name}\" id=\"{id}\"><uInt64 name=\"samples\"/></template>")
+    }
+
+    #[test]
+    fn two_topics_of_one_name_are_refused() {
+        let echoing = Distribution::default();
+        let silent = Distribution {
+            echo: false,
+            ..Distribution::default()
+        };
+        let token = template("Quote", 1) + &template("DoneToken", 2);
+        let why = "topic \"DoneToken\" would have two uses: the token that ends a feed, and \
+                   samples of template \"DoneToken\"";
+        for distribution in [&echoing, &silent] {
+            assert_eq!(refusal(&token, distribution).as_deref(), Some(why));
+        }
+        let echo = template("Quote", 1) + &template("Quote_echo", 2);
+        let why = "topic \"Quote_echo\" would have two uses: echoes of template \"Quote\", and \
+                   samples of template \"Quote_echo\"";
+        assert_eq!(refusal(&echo, &echoing).as_deref(), Some(why));
+        assert_eq!(refusal(&echo, &silent), None);
+    }
+
+    #[test]
+    fn a_template_may_not_have_the_topic_of_a_security() {
+        let split = "<template name=\"MD\" id=\"1\"><sequence name=\"E\">\
+                     <uInt32 name=\"SecurityID\"/><uInt32 name=\"Px\"/></sequence></template>";
+        let templates = split.to_owned() + &template("MD_5", 2);
+        let of = |securities, keyed| Distribution {
+            keyed,
+            securities,
+            ..Distribution::default()
+        };
+        let why = "topic \"MD_5\" would have two uses: samples of template \"MD\", and samples of \
+                   template \"MD_5\"";
+        assert_eq!(refusal(&templates, &of(6, false)).as_deref(), Some(why));
+        assert_eq!(refusal(&templates, &of(5, false)), None);
+        assert_eq!(refusal(&templates, &of(6, true)), None, "one topic of all");
+    }
 }

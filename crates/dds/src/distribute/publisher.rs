@@ -33,14 +33,16 @@ impl Publisher {
     /// to the arrival of the echo here.
     ///
     /// # Errors
-    /// Those of [`Domain::topic`](crate::Domain::topic) and of opening writers; over shared memory
-    /// those of [`Sender::open`](crate::shm::Sender::open).
+    /// Those of [`Distribution::check`], before anything is opened; those of
+    /// [`Domain::topic`](crate::Domain::topic) and of opening writers; over shared memory those of
+    /// [`Sender::open`](crate::shm::Sender::open).
     pub fn open(
         carrier: impl Into<Carrier>,
         mapping: &Mapping,
         distribution: &Distribution,
         mut round_trips: impl FnMut(&TemplateType) -> RoundTrips,
     ) -> Result<Self, Error> {
+        distribution.check(mapping)?;
         let echoed = Arc::new(AtomicU64::new(0));
         let echo = Echo {
             round_trips: &mut round_trips,
@@ -74,6 +76,7 @@ impl Publisher {
         distribution: &Distribution,
         mut listeners: impl FnMut(&TemplateType, &str) -> Box<dyn FnMut(Status) + Send>,
     ) -> Result<Self, Error> {
+        distribution.check(mapping)?;
         let echoed = Arc::new(AtomicU64::new(0));
         let mut round_trips = |_: &TemplateType| -> RoundTrips { Box::new(|_| {}) };
         let echo = Echo {

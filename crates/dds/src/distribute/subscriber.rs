@@ -26,8 +26,9 @@ impl Subscriber {
     /// is sent.
     ///
     /// # Errors
-    /// Those of [`Domain::topic`](crate::Domain::topic) and of opening readers; over shared memory
-    /// those of [`Receiver::open`](crate::shm::Receiver::open).
+    /// Those of [`Distribution::check`], before anything is opened; those of
+    /// [`Domain::topic`](crate::Domain::topic) and of opening readers; over shared memory those of
+    /// [`Receiver::open`](crate::shm::Receiver::open).
     pub fn open<F>(
         carrier: impl Into<Carrier>,
         mapping: &Mapping,
@@ -37,6 +38,7 @@ impl Subscriber {
     where
         F: Fn(Received<'_>) + Send + Sync + 'static,
     {
+        distribution.check(mapping)?;
         let counts = Arc::new(Counts::default());
         let carried = match carrier.into() {
             Carrier::Dds(domain) => {

@@ -30,6 +30,12 @@ pub(crate) enum Entity {}
 #[derive(Debug)]
 pub(crate) enum TypeInfo {}
 
+impl TypeInfo {
+    pub(crate) fn hash(&self) -> Option<[u8; 14]> {
+        match *self {}
+    }
+}
+
 pub(crate) type OnSamples = Box<dyn FnMut(&RawSamples) + Send>;
 pub(crate) type OnData = Box<dyn FnMut() + Send>;
 pub(crate) type OnStatus = Box<dyn FnMut(Status) + Send>;

@@ -24,6 +24,19 @@ impl TypeInfo {
     pub(super) const fn as_ptr(&self) -> *const c::dds_typeinfo_t {
         self.0.cast_const()
     }
+
+    /// Returns the hash of the minimal type: of its members, without the name of the type.
+    pub(crate) fn hash(&self) -> Option<[u8; 14]> {
+        // SAFETY: live type information; the result is borrowed from it.
+        let id = unsafe { c::ddsi_typeinfo_minimal_typeid(self.0) };
+        // SAFETY: a type identifier of the library is this structure (ddsi__xt_impl.h), or null.
+        let id = unsafe { id.cast::<c::DDS_XTypes_TypeIdentifier>().as_ref() }?;
+        if u32::from(id._d) != c::DDS_XTypes_EK_MINIMAL {
+            return None;
+        }
+        // SAFETY: an identifier of this kind has a hash, plain bytes.
+        Some(unsafe { id._u.equivalence_hash })
+    }
 }
 
 impl Drop for TypeInfo {

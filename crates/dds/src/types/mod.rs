@@ -165,7 +165,7 @@ impl StructType {
         if depth >= MAX_DEPTH {
             return fault("", Fault::TooDeep);
         }
-        if !self.name.split("::").all(names::is_identifier) {
+        if !is_scoped_name(&self.name) {
             return fault("", Fault::BadName);
         }
         if self.members.is_empty() || self.members.len() > MAX_MEMBERS {
@@ -201,6 +201,7 @@ pub fn idl(types: &[&StructType]) -> String {
 }
 
 pub use idl::identifier;
+pub use names::is_scoped_name;
 pub use rust::rust;
 pub use union::{Case, UnionType};
 

@@ -10,6 +10,11 @@ const KEYWORDS: &str = "\
     struct supports switch true truncatable typedef typeid typename typeprefix uint16 uint32 \
     uint64 uint8 union unsigned uses valuebase valuetype void wchar wstring";
 
+/// Returns whether a name is valid in IDL: an identifier, or several with `::` between them.
+pub fn is_scoped_name(name: &str) -> bool {
+    name.split("::").all(is_identifier)
+}
+
 /// Returns whether `name` is a valid IDL identifier.
 pub(super) fn is_identifier(name: &str) -> bool {
     let mut chars = name.chars();

@@ -32,7 +32,7 @@ impl UnionType {
         if depth >= super::MAX_DEPTH {
             return fault(self.name.clone(), Fault::TooDeep);
         }
-        if !self.name.split("::").all(names::is_identifier) {
+        if !names::is_scoped_name(&self.name) {
             return fault(self.name.clone(), Fault::BadName);
         }
         for Case { member, .. } in &self.cases {

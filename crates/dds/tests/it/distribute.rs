@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use fanfare_dds::distribute::{Carrier, Distribution, Publisher, Subscriber};
 use fanfare_dds::fast::{Converter, Mapping, TypeOptions};
-use fanfare_dds::{Domain, DomainConfig, Qos, Reliability, shm};
+use fanfare_dds::{Domain, DomainConfig, Error, Qos, Reliability, shm};
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::{Decoder, Program, Record};
 
@@ -276,4 +276,24 @@ fn a_subscriber_that_panics_in_shared_memory_says_so_and_frees_the_publisher() {
     let (publisher, _) = publish(&here, &mapping, &mut feed, &distribution, &subscriber);
     assert_eq!(publisher.written(), 3_000);
     wait_until("the word of the panic", || subscriber.check().is_err());
+}
+
+/// The subscriber took each token for a sample, and never ended.
+#[test]
+fn a_feed_with_two_topics_of_one_name_is_not_opened() {
+    let xml = "<templates><template name=\"Quote\" id=\"1\"><uInt32 name=\"X\"/></template>\
+               <template name=\"DoneToken\" id=\"2\"><uInt64 name=\"samples\"/></template>\
+               </templates>";
+    let program = Arc::new(Program::parse(xml).unwrap());
+    let mapping = Mapping::new(program, &TypeOptions::default()).unwrap();
+    let distribution = Distribution::default();
+    let [here, there] = shared();
+    let ignore = |_: &_| -> fanfare_dds::distribute::RoundTrips { Box::new(|_| ()) };
+    let publisher = Publisher::open(&here, &mapping, &distribution, ignore);
+    let subscriber = Subscriber::open(&there, &mapping, &distribution, |_| ());
+    for error in [publisher.err(), subscriber.err()] {
+        let is_refused =
+            matches!(&error, Some(Error::SameTopic { topic, .. }) if topic == "DoneToken");
+        assert!(is_refused, "{error:?}");
+    }
 }

@@ -71,6 +71,12 @@ pub enum HostError {
         /// The next number.
         next: u64,
     },
+    /// Messages of the counterparty are missing, which a reset would discard.
+    #[error(
+        "session {0} misses messages of its counterparty: a reset discards them and the received \
+         ones behind them"
+    )]
+    Missing(SessionId),
     /// The numbers cannot be changed now.
     #[error("the sequence numbers cannot be changed: {0}")]
     Send(SendError),

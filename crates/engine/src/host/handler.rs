@@ -18,7 +18,9 @@ use std::net::SocketAddr;
 /// [`on_panic`](Self::on_panic). The handler is called again in the state that the panic left.
 pub trait Handler: Send {
     /// Handles an application message. Messages come in order, each number once. A message counts
-    /// as received when this returns.
+    /// as received when this returns, also if its answer was refused because a logout is under way:
+    /// see [`Session::send`](fanfare_fix::session::Session::send). If the store fails in a send,
+    /// the message comes again after the next logon, so that it may be handled twice.
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>);
 
     /// Returns the number of bytes of messages that the handler can take now. No more is read in

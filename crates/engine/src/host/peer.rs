@@ -101,6 +101,20 @@ impl Peer<'_> {
         self.session.is_resending()
     }
 
+    /// Returns whether messages were not transmitted when the counterparty logged out: see
+    /// [`Session::is_cut_short`].
+    #[must_use]
+    pub fn is_cut_short(&self) -> bool {
+        self.session.is_cut_short()
+    }
+
+    /// Returns the number of bytes of the session that were transmitted: see
+    /// [`Session::bytes_transmitted`].
+    #[must_use]
+    pub fn bytes_transmitted(&self) -> u64 {
+        self.session.bytes_transmitted()
+    }
+
     /// Returns when the last whole message arrived, monotonic, in nanoseconds: see
     /// [`Session::last_received`].
     #[must_use]

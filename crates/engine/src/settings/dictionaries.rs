@@ -7,10 +7,11 @@ use fanfare_fix::dict::{
     Dictionary, DictionaryValidator, LoadError, MAX_TEXT, SchemaError, Switches, Version,
 };
 use fanfare_fix::session::{self, ApplVerId, Config};
+use fanfare_fix::tag;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
 /// The dictionaries of one session. The built-in tables of the version stand in for files that are
@@ -29,6 +30,8 @@ pub struct DictionaryFiles {
     pub outgoing: bool,
     version: Version,
     default: Version,
+    /// The fields of the session layer that the settings use.
+    session_fields: Vec<u32>,
 }
 
 /// A dictionary named in a settings file.
@@ -153,11 +156,29 @@ impl DictionaryFiles {
             outgoing,
             version,
             default,
+            session_fields: session_fields(config),
         }))
     }
 
+    /// Returns whether `load` returns the same for both. Files are compared by their paths.
+    pub(super) fn loads_as(&self, other: &Self) -> bool {
+        let rest = |own: &Self| (own.switches, own.version, own.default);
+        let session = |own: &Self| own.session.as_ref().map(|file| file.path.clone());
+        let applications = |own: &Self| -> Vec<(Version, PathBuf)> {
+            let files = own.applications.iter();
+            files
+                .map(|(version, file)| (*version, file.path.clone()))
+                .collect()
+        };
+        rest(self) == rest(other)
+            && session(self) == session(other)
+            && applications(self) == applications(other)
+            && self.session_fields == other.session_fields
+    }
+
     /// Loads the named dictionaries, by `read`. A dictionary of another version is used, with a
-    /// line in `remarks`.
+    /// line in `remarks`. The fields of the session layer that the settings use are added where the
+    /// session's dictionary lacks them.
     ///
     /// # Errors
     /// A file does not exist, or is no dictionary.
@@ -166,7 +187,14 @@ impl DictionaryFiles {
         read: &dyn Fn(&Path) -> io::Result<String>,
         remarks: &mut Vec<String>,
     ) -> Result<DictionaryValidator, DictionaryError> {
-        let session = one(self.session.as_ref(), self.version, read, remarks)?;
+        let session = match &self.session {
+            None => built_in_with(self.version, &self.session_fields)?,
+            Some(file) => {
+                let own = one(file, self.version, read, remarks)?;
+                let more = own.with_session_fields(&self.session_fields)?;
+                more.map_or(own, Arc::new)
+            }
+        };
         let mut validator = DictionaryValidator::new(session, self.switches);
         if self.version != Version::Fixt11 {
             return Ok(validator);
@@ -176,14 +204,25 @@ impl DictionaryFiles {
             files.find(|(known, _)| *known == version)
         };
         let fives = [Version::Fix50, Version::Fix50Sp1, Version::Fix50Sp2];
-        let others = fives.into_iter().filter(|v| *v != self.default);
-        let rest = self.applications.iter().map(|(version, _)| *version);
-        let rest = rest.filter(|v| !fives.contains(v) && *v != self.default);
+        let others = Version::ALL.into_iter().rev();
+        let others = others.filter(|version| *version != self.default);
         // The first one is the default.
-        for version in std::iter::once(self.default).chain(others).chain(rest) {
-            let file = named(version).map(|(_, file)| file);
-            let dictionary = one(file, version, read, remarks)?;
-            validator.add_application(version, &dictionary)?;
+        for version in std::iter::once(self.default).chain(others) {
+            match named(version) {
+                Some((_, file)) => {
+                    let dictionary = one(file, version, read, remarks)?;
+                    validator.add_application(version, &dictionary)?;
+                }
+                None if version == Version::Fixt11 => {}
+                // As in QuickFIX, messages of other versions without a dictionary are not checked.
+                None if !self.applications.is_empty()
+                    && !fives.contains(&version)
+                    && version != self.default =>
+                {
+                    validator.add_built_in_groups(version)?;
+                }
+                None => validator.add_built_in(version)?,
+            }
         }
         Ok(validator)
     }
@@ -202,15 +241,32 @@ pub fn read_dictionary(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
+/// Returns the built-in dictionary of a version with the fields of the session layer that it lacks.
+/// Sessions with the same fields share it.
+fn built_in_with(version: Version, tags: &[u32]) -> Result<Arc<Dictionary>, SchemaError> {
+    type Made = Vec<(Version, Vec<u32>, Arc<Dictionary>)>;
+    static MADE: Mutex<Made> = Mutex::new(Vec::new());
+    let built_in = Dictionary::built_in(version);
+    if tags.is_empty() {
+        return Ok(built_in);
+    }
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = made.iter();
+    if let Some(known) = known.find(|(of, with, _)| *of == version && *with == tags) {
+        return Ok(Arc::clone(&known.2));
+    }
+    let more = built_in.with_session_fields(tags)?;
+    let more = more.map_or(built_in, Arc::new);
+    made.push((version, tags.to_vec(), Arc::clone(&more)));
+    Ok(more)
+}
+
 fn one(
-    file: Option<&DictionaryFile>,
+    file: &DictionaryFile,
     version: Version,
     read: &dyn Fn(&Path) -> io::Result<String>,
     remarks: &mut Vec<String>,
 ) -> Result<Arc<Dictionary>, DictionaryError> {
-    let Some(file) = file else {
-        return Ok(Dictionary::built_in(version));
-    };
     let DictionaryFile { path, line, key } = file;
     match read(path) {
         Ok(text) => match Dictionary::from_xml(&text) {
@@ -238,6 +294,23 @@ fn one(
             error,
         }),
     }
+}
+
+/// Returns the tags of the session layer's fields that these settings use, and that not every
+/// version has.
+fn session_fields(config: &Config) -> Vec<u32> {
+    let mut tags = Vec::new();
+    let sends = |wanted| config.logon_fields.iter().any(|(tag, _)| *tag == wanted);
+    if config.credentials.is_some() || sends(tag::USERNAME) || sends(tag::PASSWORD) {
+        tags.extend([tag::USERNAME, tag::PASSWORD]);
+    }
+    if config.next_expected {
+        tags.push(tag::NEXT_EXPECTED_MSG_SEQ_NUM);
+    }
+    if config.last_processed {
+        tags.push(tag::LAST_MSG_SEQ_NUM_PROCESSED);
+    }
+    tags
 }
 
 /// Returns the versions of the session and of its application messages.

@@ -18,6 +18,7 @@ use crate::rotate::Rotation;
 use crate::stop::Stop;
 #[cfg(feature = "tls")]
 use crate::tls::{Identity, TlsClient, TlsError, TlsServer};
+use fanfare_fix::dict::DictionaryValidator;
 use fanfare_fix::session::{Config, Role, SessionId, Validator};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -137,15 +138,20 @@ impl Endpoints {
         let mut all = Self::default();
         all.find_log(&sessions);
         let mut ports = BTreeMap::new();
+        let mut loaded = Vec::new();
         for mut settings in sessions {
             let config = &mut settings.config;
             config.max_send = longest_sent(config);
             if let Some(files) = &settings.dictionaries {
-                let dictionaries = load(files, &config.id, &mut all.remarks)?;
+                let dictionaries = load(files, &config.id, &mut all.remarks, &mut loaded)?;
                 config.data_fields = dictionaries.data_fields();
-                let dictionaries: Arc<dyn Validator> = Arc::new(dictionaries);
-                config.validator = files.incoming.then(|| Arc::clone(&dictionaries));
-                config.outgoing_validator = files.outgoing.then_some(dictionaries);
+                let outgoing = files.outgoing.then(|| dictionaries.clone());
+                config.outgoing_validator = outgoing.map(validator);
+                // Without checks, messages still have the groups of the dictionaries.
+                config.validator = Some(validator(match files.incoming {
+                    true => dictionaries,
+                    false => dictionaries.without_checks(),
+                }));
             }
             match (settings.role, settings.listen) {
                 (Role::Acceptor, Some(listen)) => all.accept(&mut ports, listen, settings)?,
@@ -333,17 +339,30 @@ const fn descriptors(store: &StoreKind) -> usize {
 /// The name of the message log in its folder.
 const LOG_FILE: &str = "messages.log";
 
+fn validator(dictionaries: DictionaryValidator) -> Arc<dyn Validator> {
+    Arc::new(dictionaries)
+}
+
+/// Returns the dictionaries of a session. Sessions with the same files share them: over FIXT.1.1 a
+/// session has those of all versions.
 fn load(
     files: &DictionaryFiles,
     session: &SessionId,
     remarks: &mut Vec<String>,
-) -> Result<fanfare_fix::dict::DictionaryValidator, EndpointsError> {
-    files
-        .load(&read_dictionary, remarks)
-        .map_err(|source| EndpointsError::Dictionary {
-            session: session.clone(),
-            source: Box::new(source),
-        })
+    loaded: &mut Vec<(DictionaryFiles, DictionaryValidator)>,
+) -> Result<DictionaryValidator, EndpointsError> {
+    if let Some((_, own)) = loaded.iter().find(|(known, _)| known.loads_as(files)) {
+        return Ok(own.clone());
+    }
+    let own =
+        files
+            .load(&read_dictionary, remarks)
+            .map_err(|source| EndpointsError::Dictionary {
+                session: session.clone(),
+                source: Box::new(source),
+            })?;
+    loaded.push((files.clone(), own.clone()));
+    Ok(own)
 }
 
 /// A port in the making.

@@ -1,3 +1,4 @@
+mod dictionaries;
 mod stores;
 
 use super::*;

@@ -19,7 +19,7 @@ use fanfare_engine::regular;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_gateway::{
     Config, Digest, FeedLine, Gateway, GatewayOperator, LogTo, NoticeReceiver, PortConfig,
-    ProgramLog, descriptors_wanted,
+    ProgramLog, dbn_clients, descriptors_wanted,
 };
 use fanfare_instruments::capture::{Capture, CaptureOptions};
 use fanfare_operator::{Control, Operator};
@@ -174,7 +174,11 @@ fn raise_limit(config: &Config) -> Result<()> {
     let files = raise_open_files(wanted).context("cannot read the limit of open files")?;
     if files < wanted {
         let connections = counted(files.saturating_sub(128), "connection");
-        let limit = format!("the system allows {files} open files: about {connections}");
+        let wanted = config.dbn.as_ref().map(|dbn| dbn.max_clients);
+        let of_dbn = dbn_clients(config).filter(|most| Some(*most) < wanted);
+        let of_dbn = of_dbn.map(|most| counted(most as u64, "client"));
+        let of_dbn = of_dbn.map_or_else(String::new, |most| format!(", at most {most} of DBN"));
+        let limit = format!("the system allows {files} open files: about {connections}{of_dbn}");
         tracing::warn!(target: "program", files, "{limit}");
     }
     Ok(())
@@ -343,7 +347,9 @@ fn start_console(config: &Config, operator: Arc<dyn Operator>) -> Result<Option<
 
 /// Starts to write market events, if the configuration names a file for them.
 fn start_events(config: &Config, gateway: &mut Gateway) -> Result<Option<EventLog>> {
-    let Some((file, events)) = config.events.as_ref().zip(gateway.take_events()) else {
+    // Without a file, the reader is dropped, with the instruments that it holds.
+    let events = gateway.take_events();
+    let Some((file, events)) = config.events.as_ref().zip(events) else {
         return Ok(None);
     };
     let log = EventLog::start(file, events)?;

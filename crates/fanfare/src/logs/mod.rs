@@ -217,6 +217,15 @@ pub(crate) fn unreadable(session: &SessionId, seq: u64, why: &DecodeError) {
     self::session(LogLevel::Warn, session, &words);
 }
 
+/// Logs that the queue of messages that wait after a gap of a session is full.
+pub(crate) fn queue_full(session: &SessionId, seq: u64) {
+    let what = "the queue behind missing messages is full";
+    let words = format!(
+        "{session}: {what}: messages from {seq} on are dropped and will be requested again"
+    );
+    self::session(LogLevel::Warn, session, &words);
+}
+
 /// Logs that a reset of the numbers, or a lower next number, discarded messages that waited to be
 /// sent.
 pub(crate) fn discarded(session: &SessionId, messages: u64) {
@@ -224,6 +233,18 @@ pub(crate) fn discarded(session: &SessionId, messages: u64) {
     let what = "a reset or a lower next number";
     let words = format!("{session}: {what} discarded {messages} that waited");
     self::session(LogLevel::Warn, session, &words);
+}
+
+/// Logs that a reset of the numbers discarded received messages that waited for missing ones.
+pub(crate) fn held_discarded(session: &SessionId, messages: u64) {
+    let messages = counted(messages, "message");
+    let words = format!("{session}: a reset discarded {messages} received after missing ones");
+    self::session(LogLevel::Warn, session, &words);
+}
+
+/// Logs that messages have no answer, in these words.
+pub(crate) fn unanswered(words: &str) {
+    tracing::error!(target: "session", "{words}");
 }
 
 /// Logs the recovery of a session's store at the start.

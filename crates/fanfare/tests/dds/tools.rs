@@ -86,6 +86,39 @@ fn ls_marks_a_topic_whose_writer_and_reader_do_not_match() {
 }
 
 #[test]
+fn ls_marks_a_topic_with_two_types_of_one_name() {
+    let id = crate::domain(54).parse().unwrap();
+    let old = StructType::new("Test::Twice").member("id", Kind::UInt32);
+    let new = old.clone().member("added", Kind::UInt64);
+    let config = DomainConfig::new(id);
+    let open = |writes: &StructType, reads: &StructType, name: &str| {
+        let [here, there] = [writes, reads].map(|t| {
+            let domain = Domain::open(&config).unwrap();
+            domain.topic(name, t, &Qos::default()).unwrap()
+        });
+        let writer = here.writer(&Qos::reliable()).open().unwrap();
+        (writer, there.reader(&Qos::reliable()).open().unwrap())
+    };
+    let _odd = open(&old, &new, "Odd");
+    let _even = open(&new, &new, "Even");
+    eventually("both topics", || {
+        let seen = done(&mut on(54, &["ls", "--json"])).json();
+        let topics = seen["topics"].as_array().unwrap();
+        let differ = |name: &str| {
+            let topic = topics.iter().find(|topic| topic["topic"] == name)?;
+            let is_whole = topic["writers"] == 1 && topic["readers"] == 1;
+            is_whole.then(|| topic["types_differ"].clone())
+        };
+        ["Odd", "Even"].map(differ) == [Some(json!(true)), Some(json!(false))]
+    });
+    let told = done(&mut on(54, &["ls"])).out;
+    let line = "topic Odd: Test::Twice (types differ), 1 writing, 1 reading";
+    assert!(told.contains(line), "{told}");
+    let line = "topic Even: Test::Twice, 1 writing, 1 reading";
+    assert!(told.contains(line), "{told}");
+}
+
+#[test]
 fn policies_that_do_not_fit_are_told_and_no_pong_is_an_error() {
     let _pong = pong(21);
     let mut ping = on(21, &["ping", "--best-effort", "--wait", "60"]);

@@ -22,6 +22,17 @@ fn templates_lists_fields_operators_and_dictionaries() {
 }
 
 #[test]
+fn templates_lists_constants_of_bytes_as_hex() {
+    let folder = Folder::new("templates-hex");
+    let xml = "<template name='T' id='1'><byteVector name='B'><constant value='00ff41'/>\
+               </byteVector><string name='S'><constant value='A'/></string></template>";
+    let said = run(&["templates", &folder.with("t.xml", xml)]).succeeded();
+    for constant in ["constant 0x00ff41\n", "constant \"A\"\n"] {
+        assert!(said.out.contains(constant), "{}", said.out);
+    }
+}
+
+#[test]
 fn templates_tells_what_cannot_be_used() {
     let folder = Folder::new("templates");
     let reference = "<template name='T' id='1'><templateRef name='Other'/></template>";

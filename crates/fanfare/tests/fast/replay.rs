@@ -217,6 +217,39 @@ fn pcapng_of_both_byte_orders_is_replayed_until_where_it_is_cut() {
 }
 
 #[test]
+fn packets_of_a_link_type_that_is_not_supported_are_counted_and_told() {
+    let folder = Folder::new("replay-link");
+    let some: Vec<_> = packets(&folder, "9")
+        .iter()
+        .map(|p| datagram(A, p))
+        .collect();
+    let order = u32::to_le_bytes;
+    let wireless = [&105_u16.to_le_bytes()[..], &[0; 6]].concat();
+    let (one, four) = (order(1), order(4));
+    let packet = [&one[..], &[0; 8], &four, &four, &[1, 2, 3, 4]].concat();
+    let whole = [
+        ng(&some, order),
+        block(1, &wireless, order),
+        block(6, &packet, order),
+        block(6, &packet, order),
+    ];
+    let file = folder.with("feed.pcapng", whole.concat());
+    let note = "link type is not supported: 2 (link type 105)";
+    let line = format!("224.1.2.133:13014={}", groups()[0]);
+    let said = replay(&[&file, "--line", &line]).succeeded();
+    assert!(said.err.contains(note), "{}", said.err);
+    let f = said.figures();
+    let names = ["datagrams", "unsupported_link", "other_packets"];
+    assert_eq!(counts(&f, &names), [10, 2, 0]);
+    let decode = ["decode", "-t", "builtin:complex", "--json", "--pcap", &file];
+    let said = run(&decode).succeeded();
+    assert!(said.err.contains(note), "{}", said.err);
+    assert_eq!(said.figures()["messages"], 10);
+    let said = crate::common::run(&["fix", "cat", &file]);
+    assert!(said.err.contains(note), "{}", said.err);
+}
+
+#[test]
 fn ctrl_c_ends_a_replay_without_end() {
     let folder = Folder::new("replay-stop");
     let file = folder.file("feed.pcap");
@@ -251,7 +284,7 @@ fn what_cannot_be_replayed_is_told() {
     write(&capture, packets.iter().map(|p| (0, datagram(A, p))), 5);
     let said = replay(&[&capture, "--line", "239.1.1.1:7"]).succeeded();
     assert!(
-        said.err.contains("3 datagrams captured in part"),
+        said.err.contains("4 datagrams captured in part"),
         "{}",
         said.err
     );

@@ -152,6 +152,25 @@ fn names_follow_the_session_and_the_users_dictionary() {
 }
 
 #[test]
+fn data_fields_of_the_users_dictionary_may_hold_separators() {
+    let xml = "<fix type='FIX' major='4' minor='4'><header/><trailer/><components/><messages>\
+               <message name='Odd' msgtype='D' msgcat='app'><field name='BlobLen' required='N'/>\
+               <field name='Blob' required='N'/></message></messages><fields>\
+               <field number='6032' name='BlobLen' type='LENGTH'/>\
+               <field number='6033' name='Blob' type='DATA'/></fields></fix>";
+    let folder = Folder::new("cat-data");
+    let path = folder.with("user.xml", xml);
+    let wire = order("FIX.4.4", 2, "6032=11|6033=a|58=forged|54=1|").replace('|', "\x01");
+    let all = cat(&["--json", "--dictionary", &path], wire.as_bytes()).json_lines();
+    let fields = &all[0]["fields"];
+    assert_eq!(fields["Blob"], "a\u{1}58=forged");
+    assert_eq!(
+        (&fields["Text"], &all[0]["faults"]),
+        (&Value::Null, &Value::Null)
+    );
+}
+
+#[test]
 fn colours_are_for_terminals_or_when_asked_for() {
     let log = order("FIX.4.4", 2, "54=1|");
     let plain = cat(&[], log.as_bytes()).out;
@@ -335,4 +354,7 @@ fn secrets_are_masked_unless_they_are_asked_for() {
         (&fields["Password"], &fields["RawData"]),
         (&"****".into(), &"********".into())
     );
+    // It is that of the message as it was received.
+    let sum = &logon[logon.len() - "000|".len()..logon.len() - 1];
+    assert_eq!(fields["CheckSum"], sum);
 }

@@ -5,7 +5,7 @@ use crate::common::{Folder, Said};
 use crate::initiator::{ANSWERED, answered, finish, settings, start_with};
 use crate::server::{Peer, Server, framed};
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const ORDER: &str = "35=D|11=one|55=IBM|54=1|38=100|40=1|60=20261121-10:00:00|21=1|\n";
@@ -23,7 +23,11 @@ fn now() -> u64 {
 
 /// Returns the time of day this many minutes from now, in UTC.
 fn in_minutes(minutes: i64) -> String {
-    let time = now().wrapping_add_signed(minutes * 60) % DAY;
+    in_seconds(minutes * 60)
+}
+
+fn in_seconds(seconds: i64) -> String {
+    let time = now().wrapping_add_signed(seconds) % DAY;
     format!("{:02}:{:02}:{:02}", time / 3600, time / 60 % 60, time % 60)
 }
 
@@ -138,6 +142,139 @@ fn messages_that_are_no_longer_kept_for_a_resend_are_an_error() {
             assert_eq!(said.err.contains(&line), code == 1, "{}", said.err);
         }
     }
+}
+
+/// A connection of a counterparty, after both Logons.
+struct Talk {
+    peer: Peer,
+    /// The number of its next message.
+    next: u64,
+}
+
+impl Talk {
+    fn log_on(listener: &TcpListener, next: u64) -> Result<Self, String> {
+        let (stream, _) = listener.accept().map_err(|error| error.to_string())?;
+        let peer = Peer::of(stream);
+        let mut talk = Self { peer, next };
+        talk.receive()?;
+        talk.send("A", "98=0|108=30|")?;
+        Ok(talk)
+    }
+
+    fn send(&mut self, msg_type: &str, body: &str) -> Result<(), String> {
+        let (next, time) = (self.next, time());
+        self.next += 1;
+        let head = format!("35={msg_type}|34={next}|49=ISLD|52={time}|56=TW|");
+        self.peer.send(&framed("FIX.4.4", &format!("{head}{body}")))
+    }
+
+    fn receive(&mut self) -> Result<String, String> {
+        let message = self.peer.receive()?;
+        message.ok_or_else(|| "closed".to_owned())
+    }
+}
+
+/// Acts as a counterparty that loses its first connection with an order, and requests that again.
+/// Returns the order as it comes again.
+fn lose_one(listener: &TcpListener) -> Result<String, String> {
+    let mut first = Talk::log_on(listener, 1)?;
+    first.receive()?;
+    let next = first.next;
+    drop(first);
+    let mut second = Talk::log_on(listener, next)?;
+    second.send("2", "7=2|16=0|")?;
+    let again = second.receive()?;
+    while !second.receive()?.contains("|35=5|") {}
+    second.send("5", "")?;
+    Ok(again)
+}
+
+#[test]
+fn a_run_does_not_end_while_a_connection_with_its_messages_is_lost() {
+    let listener = listener();
+    let address = listener.local_addr().unwrap();
+    let session = "[SESSION]\nBeginString=FIX.4.4\nReconnectInterval=4\n";
+    let text = settings(&[address], "") + session;
+    let child = start_with("lost", &text, &["--wait", "2", "--give-up", "60"]);
+    std::thread::scope(|scope| {
+        let peer = scope.spawn(|| lose_one(&listener));
+        let said = finish(child, ORDER);
+        // Does not wait any more if the run has not come again.
+        drop(TcpStream::connect(address));
+        let again = peer.join().unwrap().unwrap();
+        assert!(again.contains("|34=2|43=Y|"), "{again}");
+        assert_eq!(said.code, 0, "{}", said.err);
+    });
+}
+
+/// Acts as a counterparty that ends the connection instead of answering the Logout.
+fn hang_up(listener: &TcpListener) -> Result<(), String> {
+    let mut talk = Talk::log_on(listener, 1)?;
+    while !talk.receive()?.contains("|35=5|") {}
+    Ok(())
+}
+
+#[test]
+fn an_unanswered_logout_is_an_error() {
+    let listener = listener();
+    let address = listener.local_addr().unwrap();
+    let text = settings(&[address], "") + "[SESSION]\nBeginString=FIX.4.4\n";
+    let child = start_with("unanswered", &text, &["--wait", "0", "--give-up", "60"]);
+    let said = std::thread::scope(|scope| {
+        let peer = scope.spawn(|| hang_up(&listener));
+        let said = finish(child, ORDER);
+        peer.join().unwrap().unwrap();
+        said
+    });
+    let last = "FIX.4.4:TW->ISLD: connection lost: messages may not have arrived";
+    assert!(said.code == 1 && said.err.contains(last), "{}", said.err);
+}
+
+/// Acts as a counterparty that answers the Logout.
+fn see_off(listener: &TcpListener) -> Result<(), String> {
+    let mut talk = Talk::log_on(listener, 1)?;
+    while !talk.receive()?.contains("|35=5|") {}
+    talk.send("5", "")
+}
+
+#[test]
+fn an_answered_logout_at_the_end_of_the_hours_is_no_error() {
+    let listener = listener();
+    let address = listener.local_addr().unwrap();
+    let hours = format!(
+        "StartTime={}\nEndTime={}\n",
+        in_minutes(-60),
+        in_seconds(10)
+    );
+    let text = settings(&[address], &hours) + "[SESSION]\nBeginString=FIX.4.4\n";
+    let child = start_with("night-falls", &text, &["--wait", "14", "--give-up", "60"]);
+    let said = std::thread::scope(|scope| {
+        let peer = scope.spawn(|| see_off(&listener));
+        let said = finish(child, ORDER);
+        // Does not wait any more if nobody has come.
+        drop(TcpStream::connect(address));
+        peer.join().unwrap().unwrap();
+        said
+    });
+    assert_eq!(said.code, 0, "{}", said.err);
+}
+
+#[test]
+fn a_counterparty_that_does_not_read_is_given_up() {
+    let listener = listener();
+    let address = listener.local_addr().unwrap();
+    let text = settings(&[address], "") + "[SESSION]\nBeginString=FIX.4.4\nLogoutTimeout=1\n";
+    let child = start_with("deaf", &text, &["--give-up", "2"]);
+    // More than the kernel holds.
+    let news = format!("35=B|148=x|33=1|58={}|\n", "x".repeat(50_000)).repeat(400);
+    let said = std::thread::scope(|scope| {
+        let peer = scope.spawn(|| Talk::log_on(&listener, 1));
+        let said = finish(child, &news);
+        drop(peer.join().unwrap().unwrap());
+        said
+    });
+    let why = "FIX.4.4:TW->ISLD: nothing was transmitted for 2 s";
+    assert!(said.code == 1 && said.err.contains(why), "{}", said.err);
 }
 
 /// Acts as the counterparty of one run. Returns MsgSeqNum(34) of the Logon, and whether it resets.

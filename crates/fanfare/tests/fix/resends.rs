@@ -84,6 +84,32 @@ fn a_resend_asked_for_again_and_again_writes_nothing_and_has_an_end() {
 }
 
 #[test]
+fn an_order_that_cannot_be_answered_yet_is_requested_again() {
+    let base = Folder::new("unanswered");
+    let lines = "SendRateMessages=1\nSendRateInterval=60000\nSendRateQueue=1\n";
+    let server = Server::start("unanswered", &settings(&base, lines));
+    let mut client = Counting::log_on(&server);
+    for order in 0..3 {
+        let fields = format!("11=id{order}|21=1|55=X|54=1|60=20261121-10:00:00|38=1|40=1|");
+        client.send("D", &fields);
+    }
+    assert!(client.receive().contains("|35=D|"));
+    let logout = client.receive();
+    let why = "|58=message 4 has no answer: the queue of messages to send is full|";
+    assert!(
+        logout.contains("|35=5|") && logout.contains(why),
+        "{logout}"
+    );
+    assert_eq!(client.peer.receive().unwrap(), None);
+    client.peer = Peer::connect(server.address);
+    client.send("A", "98=0|108=0|");
+    assert!(client.receive().contains("|35=A|"));
+    let request = client.receive();
+    let asks = request.contains("|35=2|") && request.contains("|7=4|");
+    assert!(asks, "{request}");
+}
+
+#[test]
 fn what_is_sent_back_and_kept_has_limits() {
     let base = Folder::new("answers");
     let lines = "MaxTestReqIDLength=1000\nAnswerRateBytes=1000\n";

@@ -1,7 +1,7 @@
 //! Tests of sessions of `fix acceptor` and `fix initiator` controlled by `fanfare ctl`.
 
 use crate::common::{Folder, Said, eventually, fanfare, said};
-use crate::initiator::{settings, start_with};
+use crate::initiator::{finish, settings, start_with};
 use crate::server::Server;
 use serde_json::Value;
 
@@ -146,4 +146,29 @@ fn sessions_are_steered_at_both_ends_and_no_other_is_touched() {
 
     everything_is_audited(&ours, &theirs);
     drop((first, other));
+}
+
+#[test]
+fn a_run_ends_after_its_session_is_stopped() {
+    let folder = Folder::new("stopped-run");
+    let (ours, theirs) = (Steered::new(&folder, "a"), Steered::new(&folder, "i"));
+    let text = "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\n\
+                SocketAcceptPort=0\nSenderCompID=ISLD\nBeginString=FIX.4.4\n\
+                [SESSION]\nTargetCompID=TW\n";
+    let options = [&["--echo", "--quiet"], &ours.options()[..]].concat();
+    let server = Server::with("stopped-run", text, &options);
+    let text = settings(&[server.address], "") + "[SESSION]\nBeginString=FIX.4.4\n";
+    let options = [&["--wait", "8"], &theirs.options()[..]].concat();
+    let run = start_with("stopped-run", &text, &options);
+    let order = "35=D|11=one|55=IBM|54=1|38=100|40=1|60=20261121-10:00:00|21=1|\n";
+    let said = std::thread::scope(|scope| {
+        let run = scope.spawn(move || finish(run, order));
+        eventually("the order has arrived", || {
+            let sessions = ours.ctl(&["sessions", "TW"]);
+            sessions.code == 0 && sessions.json()[0]["next_target"].as_u64() > Some(2)
+        });
+        theirs.does(&["sessions", "stop", "ISLD"]);
+        run.join().unwrap()
+    });
+    assert_eq!(said.code, 0, "{}", said.err);
 }

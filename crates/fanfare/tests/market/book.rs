@@ -356,6 +356,14 @@ fn nonsense_is_refused_with_the_reason() {
     );
     assert!(told(&with(&[]), 2).contains("--symbol"));
     assert!(told(&with(&["--symbol", "RIU3", "--depth", "0"]), 2).contains("1..=65535"));
+    for unfit in [
+        ["--book", "prices"],
+        ["--numbers", "channel"],
+        ["--depth", "65"],
+    ] {
+        let refresh = [&["--symbol", "RIU3", "--natural-refresh"][..], &unfit].concat();
+        assert!(told(&with(&refresh), 2).contains("--natural-refresh needs"));
+    }
     let no_file = fails(&with(&["--symbol", "RIU3", "--snapshot", "/nowhere/x"]));
     assert!(no_file.contains("/nowhere/x"), "{no_file}");
     let three = [

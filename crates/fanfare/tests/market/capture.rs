@@ -66,3 +66,29 @@ fn each_event_has_the_stamp_of_its_packet_also_where_stamps_go_back() {
     assert_eq!(times, [at(1_000), at(1_200), at(1_400)]);
     assert!(told.contains("gap: 2 to 2 missing (1)"), "{told}");
 }
+
+#[test]
+fn only_a_fragment_to_a_group_of_the_feed_spoils_a_book() {
+    let folder = Folder::new("capture-fragments");
+    let change = changes(1, &[entry(0, "0", 1, 1, 100, 5)]);
+    let bytes = std::fs::read(packets(&folder, "feed", &[change])).unwrap();
+    let (header, body) = bytes.split_first_chunk::<4>().unwrap();
+    let packet = &body[..u32::from_le_bytes(*header) as usize];
+    for (group, code) in [(200, 0), (133, 1)] {
+        let mut fragment = datagram(group, b"a part of a long datagram");
+        fragment[6] = 0x20;
+        let mut writer = Writer::new(Vec::new(), LinkType::RAW, 65_535).unwrap();
+        for ip in [fragment, datagram(133, packet)] {
+            let time = 1_700_000_000_000_000_000;
+            writer.packet(time, &ip, ip.len() as u32).unwrap();
+        }
+        let file = folder.with("fragments.pcap", writer.into_inner());
+        let feed = ["-t", "builtin:spectra", "--pcap", &file];
+        let group = ["--multicast", "224.1.2.133:13014"];
+        let book = ["market", "book", "--symbol", "RIU3", "--once", "--json"];
+        let said = run(&[&book[..], &feed, &group].concat());
+        assert_eq!(said.code, code, "{}", said.err);
+        let why = "a fragment of a packet to 224.1.2.133:";
+        assert_eq!(said.err.contains(why), code == 1, "{}", said.err);
+    }
+}

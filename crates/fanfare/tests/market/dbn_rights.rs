@@ -257,7 +257,7 @@ fn operators_see_and_end_clients_of_dbn() {
 /// Returns an event without the fields that the plant sets.
 fn plain(mut event: Value) -> Value {
     let object = event.as_object_mut().unwrap();
-    for key in ["number", "instrument", "ts_recv"] {
+    for key in ["number", "instrument", "feed", "ts_recv"] {
         object.remove(key);
     }
     event

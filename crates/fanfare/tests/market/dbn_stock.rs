@@ -215,7 +215,7 @@ fn expected(event: &Value) -> Value {
     json!([
         50_001,
         event["instrument"],
-        event["ts_event"].as_u64().unwrap_or(u64::MAX),
+        event["ts_event"].as_u64().or(event["ts_recv"].as_u64()),
         event["ts_recv"],
         action,
         side,

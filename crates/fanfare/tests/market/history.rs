@@ -59,7 +59,7 @@ fn a_log_is_listed_printed_and_checked() {
     }
     let text = history(&["cat", &log, "--to", "2"]).out;
     let line = "1 2026-11-23T12:00:00.000000000Z ALFA level action=new instrument=0 \
-                security_id=1000 source=8 entry=0 price=100 size=1 rpt_seq=1 \
+                feed=1 security_id=1000 source=8 entry=0 price=100 size=1 rpt_seq=1 \
                 ts_event=1795435199999999000\n";
     assert_eq!(text, line);
 }
@@ -143,6 +143,7 @@ fn a_book_is_as_it_was_at_each_moment() {
         ];
         let said = history(&args).json();
         assert_eq!(said["number"], message.last().unwrap().number);
+        assert_eq!((&said["feed"], &said["instrument"]), (&json!(1), &json!(1)));
         let book = view.get(InstrumentId(1)).unwrap().book.as_ref().unwrap();
         for (name, side) in ["bids", "offers"]
             .into_iter()
@@ -165,7 +166,9 @@ fn a_book_is_as_it_was_at_each_moment() {
     }
     let text = history(&["book", &log, "--symbol", "1001"]).out;
     assert!(
-        text.starts_with("as of event 75, 2026-11-23T12:00:59.000000000Z\nBETA 1001"),
+        text.starts_with(
+            "as of event 75, 2026-11-23T12:00:59.000000000Z, feed 1, instrument 1\nBETA 1001"
+        ),
         "{text}"
     );
     let early = fails(&[
@@ -412,7 +415,7 @@ fn whole(folder: &Folder) -> String {
 }
 
 /// Exports a log. The exit status is 1 if something is missing, and then the file is whole, too.
-fn export(log: &str, to: &str, args: &[&str]) -> Said {
+pub(crate) fn export(log: &str, to: &str, args: &[&str]) -> Said {
     let said = run(&[&["history", "export", log, "-o", to], args].concat());
     let reasons = ["missing in the log", "values that DBN cannot hold"];
     let is_less = reasons.iter().any(|reason| said.err.contains(reason));
@@ -537,6 +540,25 @@ fn dbn_is_read_by_its_crate() {
 }
 
 #[test]
+fn a_restart_is_told_in_a_file_of_dbn() {
+    use dbn::decode::{DecodeRecordRef, dbn::Decoder};
+    let folder = Folder::new("history-dbn-restart");
+    let [log, to] = ["log", "out.dbn"].map(|name| folder.file(name));
+    let messages = events(60);
+    write(Path::new(&log), &messages[..40]);
+    write(Path::new(&log), &messages[40..]);
+    export(&log, &to, &["--format", "dbn"]);
+    let (mut decoder, mut said) = (Decoder::from_file(&to).unwrap(), Vec::new());
+    while let Some(record) = decoder.decode_record_ref().unwrap() {
+        if let Some(system) = record.get::<dbn::SystemMsg>() {
+            said.push(system.msg().unwrap().to_owned());
+        }
+    }
+    let restarted = "The plant was restarted: numbers may be those of other instruments";
+    assert_eq!(said, [restarted]);
+}
+
+#[test]
 fn a_trade_that_a_log_shows_again_is_exported_once() {
     let folder = Folder::new("history-again");
     let mut messages = events(60);
@@ -655,6 +677,25 @@ fn books_of_an_export_are_those_of_each_run() {
     // Between the runs, the book is cleared and then unknown.
     assert_eq!(counts, [1, 2, 3, 4, 4, 0, 0, 1, 2, 2]);
     assert_eq!(actions[5..7], [dbn::Action::Clear, dbn::Action::None]);
+}
+
+#[test]
+fn books_in_front_of_missing_events_are_marked_without_a_later_record() {
+    use dbn::decode::{DecodeRecordRef, dbn::Decoder};
+    let folder = Folder::new("history-dbn-hole");
+    let (log, to) = (whole(&folder), folder.file("out.dbn"));
+    export(&log, &to, &["--format", "dbn", "--schema", "mbp-10"]);
+    let mut decoder = Decoder::from_file(&to).unwrap();
+    let mut marked = Vec::new();
+    while let Some(record) = decoder.decode_record_ref().unwrap() {
+        if let Some(book) = record.get::<dbn::Mbp10Msg>()
+            && book.action().unwrap() == dbn::Action::None
+            && book.flags.is_maybe_bad_book()
+        {
+            marked.push(book.hd.instrument_id);
+        }
+    }
+    assert!(marked.starts_with(&[0, 1, 2]), "{marked:?}");
 }
 
 #[test]

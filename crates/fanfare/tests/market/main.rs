@@ -17,6 +17,7 @@ mod edges;
 mod fix;
 mod gateway;
 mod history;
+mod history_dbn;
 mod kills;
 mod outputs;
 mod replay;

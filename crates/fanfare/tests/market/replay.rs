@@ -262,7 +262,11 @@ fn dbn_is_served_as_a_log_is() {
     let events = String::from_utf8(folder.read("dbn.jsonl")).unwrap();
     let own = folder.file("dbn");
     assert_eq!(cat(&own, &[]), events);
-    let said = lines(&events);
+    let mut said = lines(&events);
+    for line in &mut said {
+        // `market events` has no feeds.
+        line.as_object_mut().unwrap().remove("feed");
+    }
     let turns: Vec<_> = said.split(|line| line["restart"] == true).collect();
     let printed = lines(&run(&["market", "events", "--dbn", &file]).succeeded().out);
     assert_eq!((turns.len(), turns[0].len()), (2, printed.len()));

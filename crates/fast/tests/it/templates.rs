@@ -197,8 +197,29 @@ fn documents_come_in_several_encodings() {
     ] {
         assert_eq!(named(&template::decode(&bytes).unwrap()), "Té𝄞");
     }
-    let latin = b"<?xml version = '1.0' encoding = 'iso-8859-1' ?><template name='T\xe9' id='1'/>";
-    assert_eq!(named(&template::decode(latin).unwrap()), "Té");
+    for name in ["iso-8859-1", "latin1", "ISO_8859-1"] {
+        let front = format!("<?xml version = '1.0' encoding = '{name}' ?>");
+        let latin = [front.as_bytes(), b"<template name='T\xe9' id='1'/>"].concat();
+        assert_eq!(named(&template::decode(&latin).unwrap()), "Té");
+    }
+    // A document that was converted may declare its former encoding.
+    for name in ["UTF-16", "UTF-16LE", "utf-16be"] {
+        let converted = template::decode(text(name).as_bytes()).unwrap();
+        assert_eq!(named(&converted), "Té𝄞");
+    }
+    // Most encodings contain ASCII.
+    for name in ["windows-1251", "cp1252", "ISO-8859-15", "UTF_8", "UCS-2"] {
+        let ascii = text(name).replace("é𝄞", "");
+        assert_eq!(named(&template::decode(ascii.as_bytes()).unwrap()), "T");
+    }
+    let other = text("windows-1251");
+    let error = template::decode(other.as_bytes()).unwrap_err();
+    assert_eq!(
+        (error.code, error.line, error.column),
+        (ErrorCode::S1, 1, 31)
+    );
+    let told = "the encoding \"windows-1251\" is not supported";
+    assert!(error.message.starts_with(told), "{}", error.message);
     for (bytes, place) in [
         (&b"<templates>\n <\xe9"[..], (2, 3)),
         (&little[..little.len() - 1], (2, 29)),

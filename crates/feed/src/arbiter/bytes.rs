@@ -2,13 +2,16 @@
 //! for a number (a SendingTime is enough) and each line the same, a unit belongs to the run in
 //! which its bytes arrived.
 
-use super::{Arbiter, Arrival};
+use super::{ARRIVALS, Arbiter, Arrival};
 use crate::line::Line;
 use crate::serial::extend;
 
 /// Runs are distinguished by bytes if more than this many numbers had other bytes in two runs for
 /// each that had the same. A few have the same because a unit was attributed to another run.
 const APART: u64 = 64;
+/// How many more numbers must have the same bytes in two runs than other ones for a line that is
+/// new to be taken for one that is ahead.
+const FEW: u64 = 8;
 /// Numbers in a row with the same bytes on two lines that restore the trust in it.
 const TRUST: u8 = 64;
 /// The trust that a number with other bytes takes away. One alone may have been attributed to
@@ -16,14 +19,36 @@ const TRUST: u8 = 64;
 const DOUBT: u8 = 32;
 
 /// The evidence from the bytes of a feed that announces its runs.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Evidence {
-    /// The digest of the current unit's bytes, once a run is known to be over; 0 before.
+    /// The digest of the current unit's bytes; 0 if no run is known to be over, and so many units
+    /// came that the first ones are no longer remembered.
     pub(super) digest: u64,
+    /// The count of the current unit's numbers, once a run is known to be over.
+    pub(super) count: u32,
+    /// How many units have a digest though no run is known to be over: a line may begin behind the
+    /// end of the first run of another one.
+    pub(super) early: usize,
     pub(super) lines: Agreement,
-    /// The count of numbers that had other bytes in the run before, and of those that had the same.
+    /// The count of numbers that had other bytes in the run before, of those that had the same, and
+    /// of those among these that did not have them in the run before that.
     runs_differ: u64,
     runs_agree: u64,
+    newly_agree: u64,
+}
+
+impl Default for Evidence {
+    fn default() -> Self {
+        Self {
+            digest: 0,
+            count: 0,
+            early: ARRIVALS,
+            lines: Agreement::default(),
+            runs_differ: 0,
+            runs_agree: 0,
+            newly_agree: 0,
+        }
+    }
 }
 
 /// Whether lines bring the same bytes for a number.
@@ -55,7 +80,7 @@ impl Agreement {
 impl Evidence {
     /// Returns whether the bytes of units distinguish runs.
     fn are_runs_apart(&self) -> bool {
-        self.runs_differ > self.runs_agree.saturating_mul(APART)
+        self.runs_differ > self.newly_agree.saturating_mul(APART)
     }
 
     /// Returns whether numbers had the same bytes in two runs as often as other ones.
@@ -75,6 +100,10 @@ impl Arbiter {
         let Some(before) = arrival.filter(|before| before.digest != 0) else {
             return;
         };
+        let begin = newest.begin;
+        let preceding = self.ended.iter().rev().find(|ended| ended.next == begin);
+        let preceding = preceding.map(|ended| extend(ended.begin, start as u32));
+        let is_constant = preceding.and_then(|start| self.digest_of(start)) == Some(before.digest);
         let evidence = &mut self.evidence;
         if before.digest != evidence.digest {
             evidence.runs_differ += 1;
@@ -87,6 +116,7 @@ impl Arbiter {
             }
         } else if before.line == line.index() {
             evidence.runs_agree += 1;
+            evidence.newly_agree += u64::from(!is_constant);
         } else {
             // Either the runs have the same bytes, or the other line is ahead.
             evidence.lines.confirm();
@@ -94,17 +124,47 @@ impl Arbiter {
     }
 
     /// Returns the number, in the newest run or one that is over, for which the bytes of the
-    /// current unit arrived.
-    pub(super) fn known_as(&self, sequence: u32) -> Option<u64> {
-        if !self.evidence.are_runs_apart() {
+    /// current unit arrived on another line, if the run is that of `line` and the line has not
+    /// brought the number, or on any line, if the bytes came in one run alone.
+    pub(super) fn known_as(&self, line: Line, sequence: u32) -> Option<u64> {
+        let track = &self.tracks[line.index()];
+        let own = track.highest();
+        // A few numbers tell little of a line that is new.
+        let few = if own.is_none() { FEW } else { 0 };
+        if self.evidence.runs_agree > self.evidence.runs_differ + few {
             return None;
         }
-        let begins = self.ended.iter().map(|ended| ended.begin);
-        let mut begins = begins.chain([self.epoch_start]).rev();
-        begins.find_map(|begin| {
-            let start = extend(begin, sequence);
-            (self.digest_of(start)? == self.evidence.digest).then_some(start)
-        })
+        let is_known = |start: &u64| self.is_of_bytes(*start);
+        let here = own.map(|own| extend(own, sequence)).filter(is_known);
+        let is_again = |here: &u64| !track.has(*here) || self.evidence.newly_agree == 0;
+        if let Some(here) = here.filter(is_again) {
+            return Some(here);
+        }
+        // Bytes of a line that is new tell before any others do, and it is behind, not ahead.
+        let is_new = own.is_none();
+        if !is_new && !self.evidence.are_runs_apart() {
+            return None;
+        }
+        let begins = self
+            .ended
+            .iter()
+            .map(|ended| ended.begin)
+            .chain([self.epoch_start]);
+        let mut known = begins.map(|begin| extend(begin, sequence)).filter(is_known);
+        let first = known.next();
+        here.or(first.filter(|_| is_new || known.next().is_none()))
+    }
+
+    /// Returns whether the bytes of the current unit arrived with this number.
+    pub(super) fn is_of_bytes(&self, start: u64) -> bool {
+        self.digest_of(start) == Some(self.evidence.digest)
+    }
+
+    /// Returns whether the unit received last, of `count` numbers, has a place for which its bytes
+    /// arrived.
+    pub(crate) fn is_again(&self, count: u32) -> bool {
+        let start = self.placed.map(|end| end - u64::from(count));
+        start.is_some_and(|start| self.is_of_bytes(start))
     }
 
     /// Returns whether bytes distinguish runs and are the same on all lines.
@@ -129,6 +189,12 @@ impl Arbiter {
             digest != 0 && (is_first || is_own && !self.evidence.lines.holds)
         };
         !self.evidence.may_runs_agree() && self.arrival(start).is_some_and(is_same)
+    }
+
+    /// Returns the digest of a unit with these bytes; 0 if it is not needed.
+    pub(super) fn digest_of_unit(&self, bytes: &[u8]) -> u64 {
+        let is_needed = self.evidence.early > 0 || !self.ended.is_empty();
+        if is_needed { digest(bytes) } else { 0 }
     }
 
     /// Returns the digest of the unit that arrived with this number, while it is remembered.

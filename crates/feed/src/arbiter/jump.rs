@@ -1,6 +1,5 @@
 //! The place of a sequence number: near those known, or, once two units agree, elsewhere.
 
-use super::bytes::digest;
 use super::{Arbiter, MAX_PENDING, Unit, Verdict};
 use crate::line::{Line, REORDER, Track};
 use crate::serial::{extend, is_before};
@@ -33,7 +32,7 @@ impl Arbiter {
         let ahead = self.config.max_jump;
         let own = self.tracks[line.index()].highest();
         if !self.ended.is_empty()
-            && let Some(start) = self.place_by_runs(own, sequence)
+            && let Some(start) = self.place_by_runs(line, sequence)
         {
             return Some(start);
         }
@@ -115,9 +114,7 @@ impl Arbiter {
             let start = begin + u64::from(sequence.wrapping_sub(first));
             (start, start + u64::from(count))
         };
-        if !self.ended.is_empty() {
-            self.evidence.digest = digest(unit.bytes);
-        }
+        self.evidence.digest = self.digest_of_unit(unit.bytes);
         self.take_in(other.line, span(other.sequence, other.count));
         self.arbitrate(line, span(unit.sequence, unit.count), unit.bytes)
     }
@@ -126,11 +123,7 @@ impl Arbiter {
     #[cold]
     fn take_in(&mut self, line: Line, span: (u64, u64)) {
         let bytes = std::mem::take(&mut self.suspect_bytes);
-        let of_suspect = if self.ended.is_empty() {
-            0
-        } else {
-            digest(&bytes)
-        };
+        let of_suspect = self.digest_of_unit(&bytes);
         let in_hand = std::mem::replace(&mut self.evidence.digest, of_suspect);
         self.arbitrate(line, span, &bytes);
         self.confirmed = self.ticket;

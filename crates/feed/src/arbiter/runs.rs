@@ -171,7 +171,7 @@ impl Arbiter {
         };
         let next = newest.next as u32;
         let start = extend(own, sequence);
-        let is_again = self.known_as(sequence).is_some() || self.is_repeat(line, start);
+        let is_again = self.known_as(line, sequence).is_some() || self.is_repeat(line, start);
         if is_again || !self.has_ended(line, own, sequence) {
             return;
         }
@@ -239,13 +239,45 @@ impl Arbiter {
         self.ended.iter().find(|ended| ended.holds(own))
     }
 
-    /// Returns the place of `sequence` on a line with this highest number, by the ended runs.
-    pub(super) fn place_by_runs(&self, own: Option<u64>, sequence: u32) -> Option<u64> {
-        if let Some(known) = self.known_as(sequence) {
-            return Some(known);
+    /// Returns the place of `sequence` on this line by the ended runs.
+    pub(super) fn place_by_runs(&self, line: Line, sequence: u32) -> Option<u64> {
+        let own = self.tracks[line.index()].highest();
+        if let Some(again) = own.and_then(|own| self.end_again(own, sequence)) {
+            return Some(again);
+        }
+        if let Some(known) = self.known_as(line, sequence) {
+            let in_turn = own.and_then(|own| self.place_in_turn(own, sequence, known));
+            return in_turn.or(Some(known));
         }
         let ended = own.and_then(|own| self.place_from(own, sequence));
         ended.or_else(|| self.place_before_newest(own, sequence))
+    }
+
+    /// Returns the place of the current unit if it is the one that ended the run of a line with
+    /// this highest number, again at once.
+    fn end_again(&self, own: u64, sequence: u32) -> Option<u64> {
+        let left = self.ended.iter().find(|left| left.next == own + 1)?;
+        let start = extend(left.end, sequence);
+        let is_end = start + u64::from(self.evidence.count) == left.end;
+        (is_end && self.is_of_bytes(start)).then_some(start)
+    }
+
+    /// Returns the place of a unit that arrived as `known` in a run before that of its line, if it
+    /// is next in turn on the line, or reordered by little, and no unit has arrived there: the runs
+    /// have the same bytes for the number.
+    fn place_in_turn(&self, own: u64, sequence: u32, known: u64) -> Option<u64> {
+        let run = self.ended_run(own);
+        let (begin, end) = run.map_or((self.epoch_start, u64::MAX), |run| (run.begin, run.end));
+        let start = extend(own, sequence);
+        let is_near = start.abs_diff(own) <= LOST_END && (begin..end).contains(&start);
+        if !is_near || known >= begin || own + 1 < begin || self.arrival(start).is_some() {
+            return None;
+        }
+        // It may also be one of the run before, reordered by more.
+        let left = self.ended.iter().find(|left| left.next == begin);
+        let left = left.filter(|left| (left.begin..left.end).contains(&known));
+        let back = left.map_or(u64::MAX, |left| own + 1 - begin + (left.end - known));
+        (start.saturating_sub(own) < back).then_some(start)
     }
 
     /// Returns the place on a line whose highest number is in an ended run: in that one, or in the

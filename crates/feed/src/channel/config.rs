@@ -31,7 +31,8 @@ pub struct ChannelConfig {
     pub keep_dictionary: bool,
     /// Whether, with one line, every packet is delivered when it arrives, even if its number is not
     /// new. Missing numbers are reported at once, as no other line can bring them, and numbers far
-    /// from all before are a restart.
+    /// from all before are a restart. Behind the end of a run, a packet of it that arrives late, or
+    /// again with the same bytes, is left out if its number would be a later one of the new run.
     ///
     /// With one line, unless `keep_dictionary` is set and this is not, a packet ends in front of a
     /// message whose number is more than 1,024 further ahead than the next one

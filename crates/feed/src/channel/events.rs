@@ -536,8 +536,21 @@ impl Channel {
             return;
         }
         let (numbers, rest) = (self.hand.packet.numbers(), self.hand.packet.rest());
-        // The packet was in order by its first number, and no other packet has arrived since.
-        self.arbitrate_in_hand(datagram, numbers);
+        // The packet was in order by its first number, and no other packet has arrived since. Its
+        // unit ends where it does on a line on which the packet is read before it is delivered, so
+        // that both have the same bytes.
+        let unit = match rest {
+            0 => datagram.bytes,
+            rest => {
+                let end = self.config.preamble.len() + rest;
+                datagram.bytes.get(..end).unwrap_or(datagram.bytes)
+            }
+        };
+        let of_unit = Datagram {
+            bytes: unit,
+            ..datagram
+        };
+        self.arbitrate_in_hand(of_unit, numbers);
         let body = self.body(datagram.bytes);
         if rest > 0 {
             let front = self.split(datagram, rest);

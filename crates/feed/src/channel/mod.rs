@@ -59,6 +59,7 @@ use crate::line::Line;
 use crate::numbers::{PacketNumbers, new_numbers};
 use crate::preamble::TooShort;
 use crate::recent::Recent;
+use crate::serial::is_before;
 use events::Delivery;
 use fanfare_fast::{Decoder, Program};
 use kept::Kept;
@@ -358,6 +359,13 @@ impl Channel {
                     self.arbiter.flush();
                     verdict
                 }
+                Verdict::Late { .. } if self.is_ahead(sequence) => verdict,
+                // With other bytes, it is of the new run, behind numbers that were lost.
+                Verdict::Duplicate
+                    if self.is_ahead(sequence) && self.arbiter.is_again(numbers.count) =>
+                {
+                    verdict
+                }
                 _ => Verdict::Deliver { skip: 0 },
             };
         }
@@ -375,6 +383,14 @@ impl Channel {
             // still misses these, whatever the arbiter does, and asks its replay for them.
             Verdict::Duplicate | Verdict::Late { .. } => {}
         }
+    }
+
+    /// Returns whether a number is not below the next one. A packet with such a number that brings
+    /// the arbiter nothing new belongs to a run that is over.
+    #[cold]
+    fn is_ahead(&self, sequence: u32) -> bool {
+        let next = self.arbiter.expected();
+        next.is_some_and(|next| !is_before(sequence, next))
     }
 
     /// Leaves out a packet that cannot be used.

@@ -2,6 +2,7 @@ mod numbers;
 mod parts;
 mod runs;
 mod slow;
+mod starts;
 
 use super::*;
 use crate::arbiter::ArbiterConfig;

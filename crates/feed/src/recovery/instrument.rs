@@ -26,6 +26,11 @@ pub(super) struct Instrument {
     pub(super) lost_end: u64,
     /// The time at which the first snapshot arrived after such a message; `u64::MAX` before.
     pub(super) lost_at: u64,
+    /// The number of the message that closed it before it was opened again, or in which RptSeq(83)
+    /// went back; 0 if none did. Changes of earlier messages do not belong to the book.
+    pub(super) begin: u64,
+    /// The number of the message that closed it last, if it had one; otherwise 0.
+    pub(super) ended: u64,
     /// The key of a snapshot that was ahead of the live book.
     pub(super) ahead: u64,
     pub(super) list: List,
@@ -51,6 +56,8 @@ impl Instrument {
             floor: 0,
             lost_end: 0,
             lost_at: 0,
+            begin: 0,
+            ended: 0,
             ahead: 0,
             list: List::EMPTY,
             held: 0,
@@ -90,10 +97,11 @@ impl Instrument {
     /// Discards the book; only snapshots with this key or a higher one are useful from now on.
     pub(super) const fn begin_anew(&mut self, floor: u64) {
         let (state, list, held) = (self.state, self.list, self.held);
-        let is_closed = self.is_closed;
+        let (is_closed, begin, ended) = (self.is_closed, self.begin, self.ended);
         *self = Self::new(false);
         (self.state, self.list, self.held) = (state, list, held);
-        (self.is_closed, self.floor) = (is_closed, floor);
+        (self.is_closed, self.begin, self.ended) = (is_closed, begin, ended);
+        self.floor = floor;
     }
 
     /// Discards the book, which a snapshot restores that contains the changes that were lost.

@@ -16,7 +16,9 @@
 //!   it lost nothing.
 //!
 //! Changes that wait, or arrive later, and are contained in a snapshot are passed to
-//! [`Sink::superseded`]: a book must not apply them, but a trade among them did happen.
+//! [`Sink::superseded`]: a book must not apply them, but a trade among them did happen. So are late
+//! changes of messages before the one that closed an instrument which is open again, or in which
+//! its RptSeq(83) went back.
 //!
 //! Every book begins with [`Sink::clear`] or [`Sink::picture`]: one that is empty at the start is
 //! cleared in front of its first change, whatever RptSeq(83) that has. A reader that has missed
@@ -75,6 +77,8 @@ mod held;
 mod instrument;
 mod replay;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use crate::missing::Missing;
 use crate::serial::extend;
@@ -116,7 +120,8 @@ pub trait Sink<T> {
     /// Applies the next change of its instrument.
     fn apply(&mut self, instrument: u32, change: &T);
 
-    /// Handles a change that is part of an earlier snapshot: the book has it already.
+    /// Handles a change that is part of an earlier snapshot, so that the book has it already, or
+    /// that precedes the message with which the book began anew.
     fn superseded(&mut self, instrument: u32, change: &T);
 
     /// Handles a change that waited, or was to wait, and that no book will have: the store was
@@ -259,6 +264,12 @@ impl<T: Copy> Recovery<T> {
         self.see(sequence, sink);
         let is_numbered = self.config.numbering == Numbering::Instrument;
         let known = self.instrument(id)?;
+        if sequence < known.begin {
+            // Its RptSeq(83) may look like one of the newer changes.
+            self.stats.superseded += 1;
+            sink.superseded(id, &increment.item);
+            return Ok(());
+        }
         if known.is_new() {
             sink.clear(id);
         }
@@ -295,13 +306,22 @@ impl<T: Copy> Recovery<T> {
     }
 
     /// Handles an earlier number in a newer message: nothing of the instrument is certain, and
-    /// snapshots of messages before this one have the earlier numbers.
+    /// changes and snapshots of messages before this one have the earlier numbers.
     #[cold]
     fn jumped_back(&mut self, id: u32, sequence: u64, sink: &mut impl Sink<T>) {
         self.stats.jumped_back += 1;
         self.forget(id, sink);
-        self.instruments[id as usize].fault(0, sequence + 1);
+        let known = &mut self.instruments[id as usize];
+        known.fault(0, sequence + 1);
+        known.begin = sequence;
         sink.clear(id);
+    }
+
+    /// Returns whether a message precedes the one that closed the instrument, which is open again,
+    /// or the one in which its RptSeq(83) went back: its changes do not belong to the book.
+    pub fn precedes(&self, instrument: u32, sequence: u64) -> bool {
+        let known = self.instruments.get(instrument as usize);
+        known.is_some_and(|known| sequence < known.begin)
     }
 
     /// Drops all waiting changes of an instrument.
@@ -459,7 +479,13 @@ impl<T: Copy> Recovery<T> {
         let unseen = self.unseen_end();
         let is_numbered = self.config.numbering == Numbering::Instrument;
         let known = &mut self.instruments[id as usize];
-        let is_old = known.has_book && key <= known.applied;
+        let is_complete = matches!(known.state, Some(State::Live | State::Stale));
+        // A complete book is as of the last message, though the last change of it may be older.
+        let newest = match self.next {
+            Some(next) if !is_numbered && is_complete => known.applied.max(next.saturating_sub(1)),
+            _ => known.applied,
+        };
+        let is_old = known.has_book && key <= newest;
         let needed_end = match is_numbered {
             true => known.lost_end,
             false => unseen.max(known.lost_end),
@@ -477,7 +503,7 @@ impl<T: Copy> Recovery<T> {
             return;
         }
         let is_live = known.state == Some(State::Live);
-        if is_live && (known.ahead == 0 || known.applied >= known.ahead) {
+        if is_live && (known.ahead == 0 || newest >= known.ahead) {
             // The changes are under way, or lost with none after them: the next snapshot decides.
             known.ahead = key;
             self.stats.snapshots_ahead += 1;
@@ -592,17 +618,19 @@ impl<T: Copy> Recovery<T> {
         (self.next, self.gap_at) = (Some(next), Some(now));
         for id in 0..self.instruments.len() as u32 {
             if self.instruments[id as usize].state.is_some() {
-                self.begin_anew(id, sink);
+                self.begin_anew(id, 0, sink);
             }
         }
         self.settle_all(sink);
     }
 
-    /// Discards what is known of an instrument, except whether it is closed.
-    fn begin_anew(&mut self, id: u32, sink: &mut impl Sink<T>) {
+    /// Discards what is known of an instrument, except whether it is closed. Changes of messages
+    /// below `begin` do not belong to its book.
+    fn begin_anew(&mut self, id: u32, begin: u64, sink: &mut impl Sink<T>) {
         self.forget(id, sink);
         let known = &mut self.instruments[id as usize];
         known.begin_anew(0);
+        (known.begin, known.ended) = (begin, 0);
         known.has_book = self.config.begins_with_a_book();
         sink.clear(id);
     }
@@ -641,15 +669,20 @@ impl<T: Copy> Recovery<T> {
         self.settle(instrument, sink);
     }
 
-    /// Notes that the instrument is no longer traded after this message of the channel: nothing of
-    /// it is awaited. Ignored unless it [may close](Self::may_close).
-    pub fn close(&mut self, instrument: u32, sequence: u64, sink: &mut impl Sink<T>) {
+    /// Notes that the instrument is no longer traded after the message of this number, or without
+    /// one after all so far: nothing of it is awaited. Ignored unless it
+    /// [may close](Self::may_close).
+    pub fn close(&mut self, instrument: u32, number: Option<u64>, sink: &mut impl Sink<T>) {
+        let sequence = number.unwrap_or(self.next());
         if self.may_close(instrument, sequence)
             && self.instrument(instrument).is_ok()
             && self.turn(instrument, sequence)
         {
             self.forget(instrument, sink);
-            self.instruments[instrument as usize].is_closed = true;
+            let known = &mut self.instruments[instrument as usize];
+            if !std::mem::replace(&mut known.is_closed, true) {
+                known.ended = number.unwrap_or_default();
+            }
             self.settle(instrument, sink);
         }
     }
@@ -664,13 +697,16 @@ impl<T: Copy> Recovery<T> {
     }
 
     /// Notes that the instrument is traded after this message of the channel. One that was closed
-    /// begins anew. Ignored if a later message closed or opened it.
+    /// begins anew: changes of messages before the numbered one that closed it are not of its book.
+    /// Changes of later ones are, as its definition may be later than they are, or have no number.
+    /// Ignored if a later message closed or opened it.
     pub fn open(&mut self, instrument: u32, sequence: u64, sink: &mut impl Sink<T>) {
         if self.turn(instrument, sequence)
             && let Some(known) = self.instruments.get_mut(instrument as usize)
             && std::mem::take(&mut known.is_closed)
         {
-            self.begin_anew(instrument, sink);
+            let begin = known.begin.max(known.ended);
+            self.begin_anew(instrument, begin, sink);
             // Snapshots of earlier messages may be of the time before it was closed.
             let known = &mut self.instruments[instrument as usize];
             (known.lost_end, known.lost_at) = (self.next.unwrap_or_default(), u64::MAX);

@@ -121,7 +121,7 @@ impl RecoveryConfig {
 pub struct RecoveryStats {
     /// Changes applied.
     pub applied: u64,
-    /// Changes that were part of a snapshot.
+    /// Changes that were part of a snapshot, or of messages before the book began anew.
     pub superseded: u64,
     /// Changes that wait now.
     pub held: u64,
@@ -138,7 +138,8 @@ pub struct RecoveryStats {
     pub faults: u64,
     /// Snapshots that replaced books.
     pub snapshots_taken: u64,
-    /// Snapshots older than the book, than the missing messages, or than a change that was lost.
+    /// Snapshots not newer than the book, or older than the missing messages or than a change that
+    /// was lost.
     pub snapshots_old: u64,
     /// Snapshots ahead of a live book, not taken yet.
     pub snapshots_ahead: u64,

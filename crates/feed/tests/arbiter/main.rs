@@ -2,6 +2,7 @@
 //! slow, obvious oracle.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod announced;
 mod cycles;
 mod faults;
 mod messages;

@@ -65,6 +65,15 @@ pub enum DecodeError {
     Field(Fault),
 }
 
+/// Returns an index that knows `pairs` of a length and a data field, besides those of the standard.
+pub(crate) fn index_knowing(pairs: &[(u32, u32)]) -> FieldIndex {
+    let standard = DataFields::standard();
+    let all = pairs
+        .iter()
+        .fold(standard, |all, &(length, data)| all.with(length, data));
+    FieldIndex::with(all, Kernel::best())
+}
+
 impl Decoder {
     /// Returns a decoder with the default maximum length, the standard's data fields and the
     /// fastest kernel.
@@ -80,11 +89,7 @@ impl Decoder {
     /// Returns a decoder with the limits of `finder`. Besides the data fields of the standard it
     /// knows `pairs` of a length and a data field.
     pub fn knowing(finder: FrameFinder, pairs: &[(u32, u32)]) -> Self {
-        let standard = DataFields::standard();
-        let all = pairs
-            .iter()
-            .fold(standard, |all, &(length, data)| all.with(length, data));
-        Self::with(finder, FieldIndex::with(all, Kernel::best()))
+        Self::with(finder, index_knowing(pairs))
     }
 
     /// Returns the frame finder in use. It looks at a buffer without decoding.

@@ -1,7 +1,7 @@
 //! A zero-copy view of one message.
 
 use super::groups::{Groups, Known};
-use super::{mask_secrets, secrets};
+use super::{overwrite_secrets, secrets};
 use crate::tag;
 use core::fmt;
 use core::ops::Deref;
@@ -142,9 +142,9 @@ impl<'a> Message<'a> {
         self.fields.index.front()
     }
 
-    /// Returns the message with its secrets overwritten by `*`, as [`mask_secrets`] does. A message
-    /// without secrets is returned unchanged. Any other message is copied to `room`, which
-    /// allocates if it is too small.
+    /// Returns the message with its [`secrets()`] overwritten by `*`, for display: CheckSum(10)
+    /// stays as it was received. A message without secrets is returned unchanged. Any other message
+    /// is copied to `room`, which allocates if it is too small.
     pub fn masked<'r>(&self, room: &'r mut Vec<u8>) -> Message<'r>
     where
         'a: 'r,
@@ -154,7 +154,7 @@ impl<'a> Message<'a> {
         }
         room.clear();
         room.extend_from_slice(self.bytes());
-        mask_secrets(room);
+        overwrite_secrets(room);
         Message {
             fields: FieldSet {
                 bytes: room,

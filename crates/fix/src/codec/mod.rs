@@ -37,6 +37,7 @@ mod shared;
 mod writer;
 
 pub(crate) use announced::Announced;
+pub(crate) use decode::index_knowing;
 pub use decode::{DecodeError, Decoder, Next};
 pub use encode::Encoder;
 pub(crate) use encode::Front;
@@ -45,6 +46,7 @@ pub use frame::{Frame, FrameFinder, Garbled, Sought};
 pub use group::{Group, GroupSpec};
 pub use groups::Groups;
 pub use message::{Field, FieldError, FieldErrorKind, FieldSet, Message};
+pub(crate) use secrets::overwrite_secrets;
 pub use secrets::{is_secret, mask_secrets, secrets};
 pub use shared::{SendingTime, SessionHeader, SharedBody, SharedFrame};
 pub use writer::{EncodeError, FieldWriter};

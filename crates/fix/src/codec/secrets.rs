@@ -28,6 +28,14 @@ pub fn secrets(message: &[u8]) -> impl Iterator<Item = Range<usize>> {
 /// Overwrites the values of all secrets with `*`. The length of the message, and with it
 /// BodyLength(9), does not change. CheckSum(10) is computed anew if the message ends with it.
 pub fn mask_secrets(message: &mut [u8]) {
+    if overwrite_secrets(message) {
+        renew_check_sum(message);
+    }
+}
+
+/// Overwrites the values of all secrets with `*`, and leaves CheckSum(10) as it is. Returns whether
+/// there are any.
+pub(crate) fn overwrite_secrets(message: &mut [u8]) -> bool {
     let mut scan = Scan::new(message);
     let mut found = false;
     while let Some(value) = scan.next(message) {
@@ -36,9 +44,7 @@ pub fn mask_secrets(message: &mut [u8]) {
         }
         found = true;
     }
-    if found {
-        renew_check_sum(message);
-    }
+    found
 }
 
 /// Returns whether the value of this field is a secret.

@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
-use fanfare_wire::DataFields;
 use roxmltree::Document;
 
 use super::compile::{self, GroupRules, Rule, Tables};
 use super::kind::DataType;
 use super::load::{Cause, LoadError, parse_xml};
-use super::schema::{FieldDef, MessageDef, Schema, SchemaError};
+use super::schema::{FieldDef, Item, MessageDef, Schema, SchemaError};
 use super::{orchestra, quickfix, table};
 use crate::codec::GroupSpec;
+use crate::{msg_type, tag};
 
 /// A version whose tables are built in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -176,6 +176,45 @@ impl Dictionary {
         schema
     }
 
+    /// Returns this dictionary with the fields of the session layer among `tags` that it lacks, or
+    /// `None` if it lacks none. Header fields are added to the header, others to Logon(A), as
+    /// FIXT.1.1 declares them; they are optional. Tags that FIXT.1.1 does not declare are skipped.
+    ///
+    /// # Errors
+    /// Returns an error if a limit of dictionaries is exceeded.
+    pub fn with_session_fields(&self, tags: &[u32]) -> Result<Option<Self>, SchemaError> {
+        let mut lacking = tags.to_vec();
+        lacking.retain(|tag| self.lacks_session_field(*tag));
+        if lacking.is_empty() {
+            return Ok(None);
+        }
+        let standard = Self::built_in(Version::Fixt11);
+        let mut schema = self.schema.clone();
+        for tag in lacking {
+            let items = match tag::is_header(tag) {
+                true => Some(&mut schema.header),
+                false => schema.messages.get_mut("A").map(|logon| &mut logon.items),
+            };
+            if let (Some(items), Some(field)) = (items, standard.field(tag)) {
+                let required = false;
+                items.push(Item::Field { tag, required });
+                schema.fields.entry(tag).or_insert_with(|| field.clone());
+            }
+        }
+        Self::new(schema).map(Some)
+    }
+
+    /// Returns whether the header, or else the Logon(A), has no such field.
+    fn lacks_session_field(&self, tag: u32) -> bool {
+        let block = match tag::is_header(tag) {
+            true => Some(&self.tables.header),
+            false => self.block(msg_type::LOGON),
+        };
+        let id = self.rule(tag).id;
+        let lacks = |block: &compile::Block| block.membership(id) == compile::Membership::None;
+        id == 0 || block.is_none_or(lacks)
+    }
+
     /// Returns the declarations of the dictionary.
     pub fn schema(&self) -> &Schema {
         &self.schema
@@ -220,10 +259,7 @@ impl Dictionary {
     /// the order of the length fields' tags. A length field has one data field. A decoder has to
     /// know these pairs: see [`Config::data_fields`](crate::session::Config::data_fields).
     pub fn data_fields(&self) -> Vec<(u32, u32)> {
-        let standard = DataFields::standard();
-        let mut pairs: Vec<_> = self.schema.data_fields().into_iter().collect();
-        pairs.retain(|&(length, _)| standard.data_tag(length).is_none());
-        pairs
+        self.schema.own_data_fields()
     }
 
     /// Returns a message's declaration.
@@ -428,6 +464,34 @@ mod tests {
         assert!(!parties.contains(55));
         assert_eq!(dictionary.group(b"D", 627).unwrap().delimiter(), 628);
         assert!(dictionary.group(b"0", 453).is_none());
+    }
+
+    #[test]
+    fn fields_of_the_session_layer_are_added_where_a_version_lacks_them() {
+        let tags = [553, 554, 789, 369];
+        let added = |version| -> Vec<u32> {
+            let own = Dictionary::built_in(version);
+            let more = own.with_session_fields(&tags).unwrap();
+            more.map_or(Vec::new(), |more| {
+                let logon = &more.message(b"A").unwrap().items;
+                let known = own.message(b"A").unwrap().items.len();
+                let mut items = logon[known..].to_vec();
+                items.extend_from_slice(&more.schema.header[own.schema.header.len()..]);
+                assert_eq!(more.field_name(553), Some("Username"));
+                assert_eq!(more.version(), own.version());
+                let tag = |item: &Item| match item {
+                    Item::Field { tag, .. } => *tag,
+                    other => panic!("{other:?}"),
+                };
+                items.iter().map(tag).collect()
+            })
+        };
+        assert_eq!(added(Version::Fix40), tags);
+        assert_eq!(added(Version::Fix41), tags);
+        assert_eq!(added(Version::Fix42), [553, 554, 789]);
+        assert_eq!(added(Version::Fix43), [789]);
+        assert!(added(Version::Fix44).is_empty());
+        assert!(added(Version::Fixt11).is_empty());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The validation as a session's hook, which selects the dictionary of each message.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::dictionary::{Dictionary, Version};
 use super::schema::{Item, Schema, SchemaError};
@@ -18,11 +18,23 @@ use crate::tag;
 #[derive(Debug, Clone)]
 pub struct DictionaryValidator {
     session: Arc<Dictionary>,
-    /// The dictionaries of application messages by version, empty up to FIX.4.4.
-    applications: Vec<(Version, Arc<Dictionary>)>,
+    /// The dictionaries of application messages, empty up to FIX.4.4.
+    applications: Vec<Application>,
     /// The version of application messages that do not name one.
     default_version: Option<Version>,
     switches: Switches,
+    /// Whether the session's messages are checked, or have their groups alone.
+    checks: bool,
+}
+
+/// The dictionary of an application version, under the transport's header.
+#[derive(Debug, Clone)]
+struct Application {
+    version: Version,
+    dictionary: Arc<Dictionary>,
+    is_built_in: bool,
+    /// Whether messages are checked by it, or have its groups alone.
+    checks: bool,
 }
 
 impl DictionaryValidator {
@@ -34,12 +46,23 @@ impl DictionaryValidator {
             applications: Vec::new(),
             default_version: None,
             switches,
+            checks: true,
+        }
+    }
+
+    /// Returns the validator of a session that accepts every message. The repeating groups of its
+    /// messages are those of the dictionaries.
+    #[must_use]
+    pub fn without_checks(self) -> Self {
+        Self {
+            checks: false,
+            ..self
         }
     }
 
     /// Returns a validator with the built-in dictionaries for a session of `version`. From FIX.4.0
     /// to FIX.4.4 it has the dictionary of that version. For other versions it has FIXT.1.1 with
-    /// all application versions from 5.0 on, and `version` as the default.
+    /// all application versions, and `version` as the default.
     ///
     /// # Errors
     /// Returns no error with the tables as they are.
@@ -49,8 +72,10 @@ impl DictionaryValidator {
             return Ok(Self::new(Dictionary::built_in(version), switches));
         }
         let mut validator = Self::new(Dictionary::built_in(Version::Fixt11), switches);
-        for application in over_transport {
-            validator.add_application(application, &Dictionary::built_in(application))?;
+        for application in Version::ALL.into_iter().rev() {
+            if application != Version::Fixt11 {
+                validator.add_built_in(application)?;
+            }
         }
         validator.default_version = Some(version).filter(|v| *v != Version::Fixt11);
         Ok(validator)
@@ -66,20 +91,59 @@ impl DictionaryValidator {
         version: Version,
         dictionary: &Dictionary,
     ) -> Result<(), SchemaError> {
-        let mut schema = dictionary.schema_over(&self.session);
-        admit_version_of_reject(&mut schema);
-        let whole = Arc::new(Dictionary::new(schema)?);
-        self.applications.retain(|(known, _)| *known != version);
-        self.applications.push((version, whole));
-        self.default_version.get_or_insert(version);
+        self.add(Application {
+            version,
+            dictionary: over(&self.session, dictionary)?,
+            is_built_in: false,
+            checks: true,
+        });
         Ok(())
+    }
+
+    /// Adds the built-in dictionary of an application version. The first one added is the default.
+    /// Validators with the built-in transport share one.
+    ///
+    /// # Errors
+    /// See [`add_application`](Self::add_application).
+    pub fn add_built_in(&mut self, version: Version) -> Result<(), SchemaError> {
+        self.add_own(version, true)
+    }
+
+    /// Adds the built-in dictionary of an application version for the repeating groups of its
+    /// messages, which are not checked, as those of a version that is not loaded.
+    ///
+    /// # Errors
+    /// See [`add_application`](Self::add_application).
+    pub fn add_built_in_groups(&mut self, version: Version) -> Result<(), SchemaError> {
+        self.add_own(version, false)
+    }
+
+    fn add_own(&mut self, version: Version, checks: bool) -> Result<(), SchemaError> {
+        let is_shared = Arc::ptr_eq(&self.session, &Dictionary::built_in(Version::Fixt11));
+        self.add(Application {
+            version,
+            dictionary: match is_shared {
+                true => shared(version)?,
+                false => over(&self.session, &Dictionary::built_in(version))?,
+            },
+            is_built_in: true,
+            checks,
+        });
+        Ok(())
+    }
+
+    fn add(&mut self, application: Application) {
+        let version = application.version;
+        self.applications.retain(|known| known.version != version);
+        self.applications.push(application);
+        self.default_version.get_or_insert(version);
     }
 
     /// Returns the pairs of a length and a data field that the standard does not have, of all
     /// dictionaries, for [`Config::data_fields`](crate::session::Config::data_fields).
     pub fn data_fields(&self) -> Vec<(u32, u32)> {
-        let applications = self.applications.iter().map(|(_, dictionary)| dictionary);
-        let all = std::iter::once(&self.session).chain(applications);
+        let own = self.applications.iter().filter(|own| !own.is_built_in);
+        let all = std::iter::once(&self.session).chain(own.map(|own| &own.dictionary));
         let mut pairs: Vec<_> = all
             .flat_map(|dictionary| dictionary.data_fields())
             .collect();
@@ -97,31 +161,31 @@ impl DictionaryValidator {
         default_version: Option<Version>,
     ) -> &Dictionary {
         self.loaded(message, default_version)
-            .unwrap_or(&self.session)
+            .map_or(&self.session, |(dictionary, _)| dictionary)
     }
 
-    /// Returns the dictionary of a message, or `None` if its version is not loaded, or not known.
+    /// Returns the dictionary of a message, and whether it checks it, or `None` if its version is
+    /// not loaded, or not known.
     fn loaded(
         &self,
         message: &Message<'_>,
         default_version: Option<Version>,
-    ) -> Option<&Dictionary> {
+    ) -> Option<(&Dictionary, bool)> {
         if self.applications.is_empty() || self.session.block(message.msg_type()).is_some() {
-            return Some(&self.session);
+            return Some((&self.session, true));
         }
         let version = match message.get(tag::APPL_VER_ID) {
             Some(own) => Version::from_appl_ver_id(own),
             None => default_version.or(self.default_version),
         };
-        let found = self
-            .applications
-            .iter()
-            .find(|(known, _)| Some(*known) == version);
-        found.map(|(_, dictionary)| &**dictionary)
+        let mut applications = self.applications.iter();
+        let found = applications.find(|known| Some(known.version) == version);
+        found.map(|found| (&*found.dictionary, found.checks))
     }
 
-    /// Checks a message by its dictionary. A message whose version is not loaded is accepted as it
-    /// is after its header, as in QuickFIX.
+    /// Checks a message by its dictionary. A message whose version is not loaded, or is no
+    /// [`Version`], is accepted as it is after its header, as in QuickFIX. The transport's
+    /// dictionary has the values of ApplVerID(1128) in the header: another one is a fault.
     ///
     /// # Errors
     /// See [`Dictionary::validate`].
@@ -130,11 +194,37 @@ impl DictionaryValidator {
         message: &Message<'_>,
         default_version: Option<Version>,
     ) -> Result<(), Fault> {
-        match self.loaded(message, default_version) {
-            Some(dictionary) => dictionary.validate(message, self.switches),
-            None => self.session.validate_frame(message, self.switches),
+        if let Some((dictionary, true)) = self.loaded(message, default_version) {
+            return dictionary.validate(message, self.switches);
         }
+        self.session.validate_frame(message, self.switches)
     }
+}
+
+/// Returns an application's dictionary under the header and trailer of `transport`.
+fn over(transport: &Dictionary, application: &Dictionary) -> Result<Arc<Dictionary>, SchemaError> {
+    let mut schema = application.schema_over(transport);
+    admit_version_of_reject(&mut schema);
+    Ok(Arc::new(Dictionary::new(schema)?))
+}
+
+/// Returns the built-in dictionary of an application version under the built-in transport. It is
+/// made once.
+fn shared(version: Version) -> Result<Arc<Dictionary>, SchemaError> {
+    static MADE: [OnceLock<Arc<Dictionary>>; 9] = [const { OnceLock::new() }; 9];
+    let mut cells = Version::ALL.iter().zip(&MADE);
+    let cell = cells
+        .find(|(known, _)| **known == version)
+        .map(|found| found.1);
+    if let Some(made) = cell.and_then(OnceLock::get) {
+        return Ok(Arc::clone(made));
+    }
+    let transport = Dictionary::built_in(Version::Fixt11);
+    let made = over(&transport, &Dictionary::built_in(version))?;
+    Ok(match cell {
+        Some(cell) => Arc::clone(cell.get_or_init(|| made)),
+        None => made,
+    })
 }
 
 /// Admits DefaultApplVerID(1137) in BusinessMessageReject(j). Sessions over FIXT.1.1 write it
@@ -153,11 +243,14 @@ fn admit_version_of_reject(schema: &mut Schema) {
 
 impl Validator for DictionaryValidator {
     fn check(&self, message: &Message<'_>, context: &Context) -> Result<(), Fault> {
-        self.validate(message, default_version(context))
+        match self.checks {
+            true => self.validate(message, default_version(context)),
+            false => Ok(()),
+        }
     }
 
     fn groups(&self, message: &Message<'_>, context: &Context) -> Option<&dyn Groups> {
-        let dictionary = self.loaded(message, default_version(context))?;
+        let (dictionary, _) = self.loaded(message, default_version(context))?;
         Some(dictionary)
     }
 }

@@ -4,6 +4,8 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use fanfare_wire::DataFields;
+
 use super::kind::DataType;
 
 /// The declarations of one dictionary.
@@ -184,6 +186,16 @@ impl Schema {
 }
 
 impl Schema {
+    /// Returns the pairs of a length and a data field whose length the standard does not have, in
+    /// the order of the length fields' tags. A length field has one data field. Decoders have to
+    /// know these pairs: see [`Decoder::knowing`](crate::codec::Decoder::knowing).
+    pub fn own_data_fields(&self) -> Vec<(u32, u32)> {
+        let standard = DataFields::standard();
+        let mut pairs: Vec<_> = self.data_fields().into_iter().collect();
+        pairs.retain(|&(length, _)| standard.data_tag(length).is_none());
+        pairs
+    }
+
     /// Returns the length fields of the data fields of a block, by data field. The length field is
     /// the one that the declaration names. If it names none, it is the one that is named after the
     /// data field (`RawDataLength`, `EncodedTextLen`), or else the one before it. Tags that no
@@ -237,7 +249,7 @@ impl Schema {
 
     /// Returns the pairs of a length and a data field, by length field: those that declarations
     /// name, and those of all blocks.
-    pub(super) fn data_fields(&self) -> BTreeMap<u32, u32> {
+    fn data_fields(&self) -> BTreeMap<u32, u32> {
         let mut pairs = BTreeMap::new();
         for (tag, field) in self.fields.iter().filter(|(_, field)| field.is_data()) {
             if let Some(length) = field.length {

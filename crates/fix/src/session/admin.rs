@@ -1,6 +1,6 @@
 //! The session's own messages, received, except Logon(A).
 
-use super::config::SECOND;
+use super::config::{Config, SECOND};
 use super::event::{DisconnectReason, Event};
 use super::inbound::SeqCheck;
 use super::incoming_header::{self, Header};
@@ -13,8 +13,9 @@ use crate::codec::Message;
 use crate::{msg_type, tag};
 
 impl<S: MessageStore> Session<S> {
-    /// Begins the logout. The session ends when the counterparty answers, or after
-    /// `Config::logout_timeout`. `text` may be empty. Before the logon it ends at once.
+    /// Begins the logout. The session ends when the counterparty answers, or
+    /// `Config::logout_timeout` after the Logout(5) was transmitted. `text` may be empty. Before
+    /// the logon it ends at once.
     pub fn logout(&mut self, now: Now, text: &str) {
         self.confirm(now);
         match self.state {
@@ -32,18 +33,60 @@ impl<S: MessageStore> Session<S> {
         if self.state != State::LoggedOn {
             return;
         }
+        let is_behind = self.waiting().is_some();
         self.send_logout(now, text);
         if self.is_connected() {
             self.state = State::LoggingOut;
             self.closing = why;
             self.timers.gap = NEVER;
-            // It stands behind what waits for the rate.
-            let wait = self
-                .config
-                .logout_timeout
-                .saturating_add(self.pace_backlog());
-            self.timers.logout = now.mono.saturating_add(wait);
+            self.parting = Parting {
+                waiting: self.waiting().filter(|_| is_behind),
+                periods: Config::LOGOUT_PERIODS,
+            };
+            self.wait_for_logout(now);
         }
+    }
+
+    /// Returns the count of bytes transmitted so far if something waits for transmission.
+    fn waiting(&self) -> Option<u64> {
+        let waits = self.store.unsent_len() > 0 || self.replay.is_some();
+        waits.then_some(self.transmitted)
+    }
+
+    /// Waits for the end of the logout from now on.
+    fn wait_for_logout(&mut self, now: Now) {
+        self.parting.periods = self.parting.periods.saturating_sub(1);
+        // It stands behind what waits for the rate.
+        let backlog = self.pace_backlog();
+        let wait = self.config.logout_timeout.saturating_add(backlog);
+        self.timers.logout = now.mono.saturating_add(wait);
+    }
+
+    /// Makes the wait for the answer to the Logout(5) begin once that has been transmitted.
+    #[cold]
+    pub(super) fn logout_progressed(&mut self) {
+        if self.parting.waiting.is_some() && self.waiting().is_none() {
+            self.timers.logout = 0;
+        }
+    }
+
+    /// Returns whether the logout has taken too long. A wait begins anew when the Logout(5) has
+    /// been transmitted, and while what stands before it makes progress.
+    pub(super) fn is_logout_over(&mut self, now: Now) -> bool {
+        if now.mono < self.timers.logout {
+            return false;
+        }
+        let waiting = self.waiting();
+        let before = std::mem::replace(&mut self.parting.waiting, waiting);
+        let goes_on = match (before, waiting) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(before), Some(waiting)) => before != waiting && self.parting.periods > 0,
+        };
+        if goes_on {
+            self.wait_for_logout(now);
+        }
+        !goes_on
     }
 
     /// Sends a Logout(5) before everything that was to be sent again, and ends the session.
@@ -125,6 +168,7 @@ impl<S: MessageStore> Session<S> {
         message: Message<'a>,
         seq: u64,
     ) -> Option<Event<'a>> {
+        self.is_cut_short = self.replay.is_some() || self.transmitted < self.owed;
         if seq == self.store.next_target() {
             self.consume(now);
         }
@@ -191,6 +235,16 @@ impl<S: MessageStore> Session<S> {
     }
 }
 
+/// The wait for the transmission of a Logout(5).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Parting {
+    /// The count of bytes transmitted up to the last look; `None` once the Logout(5) is among them,
+    /// and if nothing stood before it.
+    waiting: Option<u64>,
+    /// How many more times the wait may begin anew.
+    periods: u32,
+}
+
 /// The BeginSeqNo(7) of the last ResendRequest(2), and the number of requests in a row that had it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Repeated {
@@ -204,7 +258,7 @@ pub(super) struct Repeated {
 /// before the answer arrived. Such a request does not count.
 const ANSWER_TIME: u64 = SECOND;
 /// The time after the last request, in nanoseconds, after which another one begins a new count.
-const FORGOTTEN: u64 = 60 * SECOND;
+pub(super) const FORGOTTEN: u64 = 60 * SECOND;
 
 impl Repeated {
     fn note(&mut self, now: u64, begin: u64) {

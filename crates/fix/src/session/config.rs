@@ -40,7 +40,9 @@ pub struct Config {
     pub heart_bt_int_range: (u32, u32),
     /// The time for which a connection may last without a complete logon.
     pub logon_timeout: u64,
-    /// The time for which the session waits for the answer to its Logout(5).
+    /// The time for which the session waits for the answer to its Logout(5), in nanoseconds. It
+    /// begins when the Logout(5) has been transmitted. Before that the session ends when nothing is
+    /// transmitted for this time, and after [`Config::LOGOUT_PERIODS`] times this time in any case.
     pub logout_timeout: u64,
     /// Whether a silent counterparty gets a Logout(5) before the connection is closed
     /// (SendLogoutBeforeDisconnectFromTimeout).
@@ -109,7 +111,7 @@ pub struct Config {
     /// The most requests for a gap after the first one: see `resend_request_timeout`.
     pub resend_request_retries: u32,
     /// The limits of the messages that wait after a gap. A message that finds no room is dropped,
-    /// and requested again with the next gap.
+    /// and requested again when it is its turn.
     pub gap_queue: Limits,
     /// The limits of the part of a resend that is written at once. The next part follows when that
     /// one has been transmitted.
@@ -122,7 +124,8 @@ pub struct Config {
 
     /// Whether application messages are accepted while the session is not logged on. They get their
     /// numbers, are kept, and are sent when the counterparty requests them after the next logon.
-    /// They are not accepted with a store that keeps no messages, nor together with resets. With a
+    /// They are not accepted with a store that keeps no messages, nor together with resets. While a
+    /// logout is under way they are accepted in any case, on the same conditions. With a
     /// `schedule` they are accepted only within its hours, after the first connection has begun
     /// them, and the end of the hours discards those that were not sent: `Event::WaitingDiscarded`.
     pub queue_offline: bool,
@@ -214,6 +217,17 @@ impl Config {
             schedule: None,
             logon_schedule: None,
         }
+    }
+
+    /// The most times that the session waits for `logout_timeout` until its Logout(5) has been
+    /// transmitted.
+    pub const LOGOUT_PERIODS: u32 = 10;
+
+    /// Returns the longest time that a logout takes, in nanoseconds, from the Logout(5) on. What
+    /// waits for its rate then takes more.
+    pub fn longest_logout(&self) -> u64 {
+        let periods = u64::from(Self::LOGOUT_PERIODS) + 1;
+        self.logout_timeout.saturating_mul(periods)
     }
 
     /// Returns whether a Logon(A) has the required credentials, if there are any.

@@ -5,6 +5,7 @@ use fanfare_wire::UtcTimestamp;
 use super::admin::{MAX_SEQ_NUM, Repeated};
 use super::config::SECOND;
 use super::event::{DisconnectReason, Event, SendError};
+use super::logon::Resets;
 use super::now::Now;
 use super::round_trip::RoundTrip;
 use super::store::{MessageStore, StoreError};
@@ -40,6 +41,9 @@ impl<S: MessageStore> Session<S> {
         };
         self.round_trip = RoundTrip::default();
         self.sought = Sought::default();
+        self.resets = Resets::default();
+        self.owed = self.transmitted;
+        self.is_cut_short = false;
         if !self.is_open(now.utc) {
             return self.end(now, DisconnectReason::OutsideSchedule);
         }
@@ -161,6 +165,10 @@ impl<S: MessageStore> Session<S> {
     #[inline]
     pub fn transmitted(&mut self, n: usize) {
         self.store.sent(n);
+        self.transmitted += n as u64;
+        if self.state == State::LoggingOut {
+            self.logout_progressed();
+        }
     }
 
     /// Returns the time at which `handle_timeout` has to be called, in nanoseconds of the monotonic
@@ -192,7 +200,7 @@ impl<S: MessageStore> Session<S> {
         if now.mono >= self.timers.logon {
             return self.end(now, DisconnectReason::LogonTimeout);
         }
-        if now.mono >= self.timers.logout {
+        if self.is_logout_over(now) {
             let reason = self.closing.unwrap_or(DisconnectReason::LogoutTimeout);
             return self.end(now, reason);
         }
@@ -289,12 +297,20 @@ impl<S: MessageStore> Session<S> {
 
     /// Resets both numbers to 1, and forgets the gap and the resend.
     pub(super) fn store_reset(&mut self, now: Now) -> Result<(), StoreError> {
-        self.gap = None;
-        self.timers.gap = NEVER;
+        self.discard_gap();
         self.drop_replay();
         self.begin_anew(now).inspect_err(|&error| {
             self.end(now, DisconnectReason::Store(error));
         })
+    }
+
+    /// Closes the gap, as the numbers begin anew, and reports the messages that waited after it.
+    pub(super) fn discard_gap(&mut self) {
+        self.timers.gap = NEVER;
+        let messages = self.gap.take().map_or(0, |gap| gap.messages());
+        if messages > 0 {
+            self.notice(Event::HeldDiscarded { messages });
+        }
     }
 
     /// Resets the store. A reset of the session that is over does not open again by that.
@@ -332,10 +348,14 @@ impl<S: MessageStore> Session<S> {
         self.closing = None;
         self.pending_logon = None;
         self.peer_appl_ver = None;
-        self.gap = None;
         self.repeated = Repeated::default();
         self.drop_replay();
         let reset = self.config.reset_on_disconnect || (was_logout && self.config.reset_on_logout);
+        if reset {
+            self.discard_gap();
+        }
+        // What waited after the gap comes again.
+        self.gap = None;
         let reset = if reset { self.begin_anew(now) } else { Ok(()) };
         let reason = match confirmed.and(reset) {
             Ok(()) => reason,

@@ -50,9 +50,11 @@ pub enum Event<'a> {
         /// The MsgSeqNum(34) expected next.
         next: u64,
     },
-    /// A message after a gap found no room in the queue and was dropped. It will be requested.
+    /// A message behind missing ones was dropped, as the queue for such messages was full. The
+    /// event occurs once for each gap: later messages may be dropped, too. They are requested when
+    /// the first of them is the next one expected.
     QueueFull {
-        /// The MsgSeqNum(34) of the dropped message.
+        /// The MsgSeqNum(34) of the first message dropped.
         seq: u64,
     },
     /// The counterparty requested messages again.
@@ -82,6 +84,12 @@ pub enum Event<'a> {
     /// accepted them, and they are not transmitted. Messages of an earlier process do not count,
     /// nor do those that were being written when their connection was lost.
     WaitingDiscarded {
+        /// The number of these messages.
+        messages: u64,
+    },
+    /// The numbers were reset while received messages waited for missing ones before them. These
+    /// messages are not delivered, and do not come again.
+    HeldDiscarded {
         /// The number of these messages.
         messages: u64,
     },
@@ -217,6 +225,10 @@ pub enum DisconnectReason {
     /// The counterparty requested the same resend again and again.
     #[error("the same resend was requested too often")]
     TooManyResendRequests,
+    /// The counterparty reset the numbers again and again, with nothing but Logon(A) messages in
+    /// between: each side may take the other's answer for a request.
+    #[error("the numbers were reset too often")]
+    TooManyResets,
     /// The counterparty sent faster than this rate (`Config::receive_limit`).
     #[error("{0}")]
     ReceiveRate(Rate),
@@ -281,7 +293,8 @@ pub enum LogonFault {
 /// The reason why a message was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The logon is not complete, or the logout has begun.
+    /// The session is not logged on. After its own Logout(5), only a message that cannot be kept
+    /// for the next logon has this error: see [`Session::send`](super::Session::send).
     #[error("not logged on")]
     NotLoggedOn,
     /// The message does not fit into the room that the store has for it, which is at least
@@ -295,8 +308,9 @@ pub enum SendError {
     #[error("MsgType(35) belongs to the session layer")]
     AdminMessage,
     /// A resend is under way, or messages wait for their rate. Only `send` can queue a message
-    /// after them, the fan-out path cannot.
-    #[error("a resend is in progress, or messages wait for their rate")]
+    /// after them, the fan-out path cannot. `reset_sequence` is refused also while messages of the
+    /// counterparty are missing.
+    #[error("a resend is in progress, or messages are missing or wait for their rate")]
     ResendInProgress,
     /// The number of waiting messages has reached its limit (`Config::send_limit`).
     #[error("the queue of messages to send is full")]

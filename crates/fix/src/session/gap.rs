@@ -11,7 +11,8 @@ use super::store::MessageStore;
 use super::timers::NEVER;
 use crate::codec::Message;
 
-/// The time for which the last message of a part may be missing after a gap fill.
+/// The time for which a message may be missing that the open request may not have asked for: the
+/// last one of a part after a gap fill, and those that found no room.
 const SHORT_OF_ONE: u64 = SECOND;
 
 /// A gap in the numbers received, and the messages that wait after it.
@@ -21,13 +22,26 @@ pub(super) struct Gap {
     end: u64,
     /// The last number that the open ResendRequest(2) requests.
     asked: u64,
+    /// Whether the open ResendRequest(2) requests everything after its first number, too.
+    open_ended: bool,
     /// The messages with higher numbers. `None` is the number of a message that has been dealt with
     /// already, the Logon(A), and only counts.
     held: BTreeMap<u64, Option<Vec<u8>>>,
     /// The number of bytes of the messages in `held`.
     bytes: usize,
+    /// The highest number of a message that found no room in `held`; 0 for none.
+    dropped: u64,
     /// The number of times that the gap was requested again.
     retries: u32,
+    /// Whether the open request may have been answered before the missing messages were sent.
+    unsure: bool,
+}
+
+impl Gap {
+    /// Returns the count of the messages that wait after the gap.
+    pub(super) fn messages(&self) -> u64 {
+        self.held.values().flatten().count() as u64
+    }
 }
 
 impl<S: MessageStore> Session<S> {
@@ -51,9 +65,12 @@ impl<S: MessageStore> Session<S> {
         let gap = Gap {
             end,
             asked: end,
+            open_ended: false,
             held: BTreeMap::new(),
             bytes: 0,
+            dropped: 0,
             retries: 0,
+            unsure: false,
         };
         self.gap = Some(Box::new(gap));
         let begin = self.store.next_target();
@@ -73,6 +90,8 @@ impl<S: MessageStore> Session<S> {
         let whole = chunk == 0 || gap.end - begin < chunk;
         gap.asked = if whole { gap.end } else { begin + chunk - 1 };
         let open = whole && !self.config.closed_resend_interval;
+        gap.open_ended = open;
+        gap.unsure = false;
         let end = if open { open_end } else { gap.asked };
         self.send_resend_request(now, begin, end);
     }
@@ -85,7 +104,12 @@ impl<S: MessageStore> Session<S> {
         }
         let len = message.map_or(0, |message| message.bytes().len());
         if gap.held.len() >= limits.messages || gap.bytes + len > limits.bytes {
-            return self.notice(Event::QueueFull { seq });
+            let is_first = gap.dropped == 0;
+            gap.dropped = gap.dropped.max(seq);
+            if is_first {
+                self.notice(Event::QueueFull { seq });
+            }
+            return;
         }
         gap.bytes += len;
         gap.held
@@ -140,24 +164,33 @@ impl<S: MessageStore> Session<S> {
             }
             return;
         }
-        match gap.held.first_key_value() {
+        let held = gap.held.first_key_value().map(|(&seq, _)| seq);
+        let end = match held {
             // Its turn has come.
-            Some((&seq, _)) if seq <= expected => {}
+            Some(seq) if seq <= expected => return,
             // A hole among those that waited.
-            Some((&seq, _)) => {
-                gap.end = seq - 1;
-                self.notice(Event::GapDetected {
-                    begin: expected,
-                    end: seq - 1,
-                });
-                self.plan_gap_timeout(now);
-                self.ask_for_gap(now);
-            }
+            Some(seq) => seq - 1,
+            // Those that found no room.
+            None if gap.dropped >= expected => gap.dropped,
             None => {
                 self.gap = None;
                 self.timers.gap = NEVER;
-                self.notice(Event::GapClosed { next: expected });
+                return self.notice(Event::GapClosed { next: expected });
             }
+        };
+        gap.end = end;
+        // An open end has requested them already, unless the counterparty had answered it before it
+        // sent them: the timeout, a short one, requests them again.
+        let is_asked = held.is_none() && gap.open_ended && self.config.resend_request_timeout > 0;
+        if is_asked {
+            gap.asked = end;
+        }
+        gap.unsure = is_asked;
+        let begin = expected;
+        self.notice(Event::GapDetected { begin, end });
+        self.plan_gap_timeout(now);
+        if !is_asked {
+            self.ask_for_gap(now);
         }
     }
 
@@ -174,8 +207,12 @@ impl<S: MessageStore> Session<S> {
     }
 
     fn plan_gap_timeout(&mut self, now: Now) {
+        let is_unsure = self.gap.as_deref().is_some_and(|gap| gap.unsure);
+        let most = if is_unsure { SHORT_OF_ONE } else { NEVER };
         self.timers.gap = match self.config.resend_request_timeout {
-            timeout if timeout > 0 && self.is_logged_on() => now.mono.saturating_add(timeout),
+            timeout if timeout > 0 && self.is_logged_on() => {
+                now.mono.saturating_add(timeout.min(most))
+            }
             _ => NEVER,
         };
     }
@@ -193,12 +230,14 @@ impl<S: MessageStore> Session<S> {
             // The messages are there and wait for the caller.
             return self.plan_gap_timeout(now);
         }
-        gap.retries += 1;
+        if !gap.unsure {
+            gap.retries += 1;
+        }
         if gap.retries > self.config.resend_request_retries {
             let reason = DisconnectReason::ResendTimeout;
             return self.start_logout(now, b"Missing messages did not come", Some(reason));
         }
-        self.plan_gap_timeout(now);
         self.ask_for_gap(now);
+        self.plan_gap_timeout(now);
     }
 }

@@ -694,4 +694,36 @@ mod tests {
         assert_eq!(told, expected);
         assert_eq!(session.store().next_target(), 11);
     }
+
+    #[test]
+    fn a_full_queue_behind_a_gap_is_told_once_and_what_it_dropped_is_requested() {
+        let config = Config {
+            gap_queue: Limits {
+                messages: 2,
+                bytes: 1 << 20,
+            },
+            closed_resend_interval: true,
+            ..Config::new(SessionId::new(Version::Fix44, "US", "THEM"))
+        };
+        let mut session = Session::acceptor(config, MemoryStore::default());
+        session.connected(NOW);
+        let early = [
+            message("A", 1, "98=0|108=30|"),
+            message("D", 3, "11=3|"),
+            message("D", 4, "11=4|"),
+            message("D", 5, "11=5|"),
+            message("D", 6, "11=6|"),
+            message("D", 2, "11=2|"),
+        ]
+        .concat();
+        let mut scratch = Scratch::default();
+        let expected = "logged on, GapDetected { begin: 2, end: 2 }, QueueFull { seq: 5 }, app 2, \
+                        app 3, app 4, GapDetected { begin: 5, end: 6 }";
+        assert_eq!(told(&mut session, &mut scratch, &early), expected);
+        let sent = String::from_utf8_lossy(session.poll_transmit()).replace('\x01', "|");
+        assert!(sent.contains("|7=5|16=6|"), "{sent}");
+        let rest = [message("D", 5, "11=5|"), message("D", 6, "11=6|")].concat();
+        let expected = "app 5, app 6, GapClosed { next: 7 }";
+        assert_eq!(told(&mut session, &mut scratch, &rest), expected);
+    }
 }

@@ -1,5 +1,6 @@
 //! Logon(A): the first message of both sides, and the reset of a live session.
 
+use super::admin::FORGOTTEN;
 use super::config::SECOND;
 use super::event::{DisconnectReason, Event, LogonFault, SendError, WRONG_CREDENTIALS};
 use super::identity::{ApplVerId, Version};
@@ -54,15 +55,31 @@ impl<S: MessageStore> Session<S> {
     /// a medium. Does nothing unless the session is logged on, and in FIX.4.0.
     ///
     /// # Errors
-    /// Returns `ResendInProgress` during a resend and while messages wait for their rate, as the
-    /// reset would discard what waits, and the errors of the store and of the Logon(A), which end
-    /// the session. Returns `NotLoggedOn` if the Logon(A) exceeds `Config::answer_limit`.
+    /// Returns `ResendInProgress` during a resend, while messages wait for their rate, and while
+    /// messages of the counterparty are missing, as the reset would discard what waits and what is
+    /// missing, and the errors of the store and of the Logon(A), which end the session. Returns
+    /// `NotLoggedOn` if the Logon(A) exceeds `Config::answer_limit`.
     pub fn reset_sequence(&mut self, now: Now) -> Result<(), SendError> {
+        self.reset_live(now, false)
+    }
+
+    /// Resets both directions of a live session as `reset_sequence` does, also while messages of
+    /// the counterparty are missing. Those are not requested again, and the received ones behind
+    /// them are discarded: see `Event::HeldDiscarded`. It helps where the counterparty has lost
+    /// what is missing.
+    ///
+    /// # Errors
+    /// See [`Session::reset_sequence`].
+    pub fn reset_despite_gap(&mut self, now: Now) -> Result<(), SendError> {
+        self.reset_live(now, true)
+    }
+
+    fn reset_live(&mut self, now: Now, despite_gap: bool) -> Result<(), SendError> {
         self.confirm(now);
         if self.state != State::LoggedOn || self.config.id.version == Version::Fix40 {
             return Ok(());
         }
-        if self.replay.is_some() {
+        if self.replay.is_some() || (self.gap.is_some() && !despite_gap) {
             return Err(SendError::ResendInProgress);
         }
         let target = self.store.next_target();
@@ -241,12 +258,13 @@ impl<S: MessageStore> Session<S> {
                 return None;
             }
         };
-        if !self.check_logon_numbers(now, &logon) {
-            return None;
-        }
+        // First, as a stranger is not told the numbers.
         if self.role == Role::Acceptor && !self.config.admits(&message) {
             let text = WRONG_CREDENTIALS.as_bytes();
             self.final_logout(now, text, DisconnectReason::WrongCredentials);
+            return None;
+        }
+        if !self.check_logon_numbers(now, &logon) {
             return None;
         }
         if self.config.ask_logon {
@@ -451,7 +469,7 @@ impl<S: MessageStore> Session<S> {
     }
 
     /// Handles a Logon(A) with ResetSeqNumFlag(141)=Y on a live session. Both directions start at 1
-    /// again.
+    /// again. A counterparty that takes each answer for a new request is logged out.
     pub(super) fn logon_again(&mut self, now: Now, message: &Message<'_>) {
         let Ok(heart_bt_int) = self.check_heart_bt_int(message) else {
             return self.end(now, DisconnectReason::BadLogon(LogonFault::HeartBtInt));
@@ -461,14 +479,19 @@ impl<S: MessageStore> Session<S> {
         }
         let answer = !self.is_reset_open();
         if answer {
+            // Any other message since the last Logon(A) has moved the expected number on.
+            let is_first = self.store.next_target() != 2;
+            if self.resets.note(now.mono, is_first) > MOST_RESETS {
+                let reason = DisconnectReason::TooManyResets;
+                return self.final_logout(now, reason.to_string().as_bytes(), reason);
+            }
             if self.store_reset(now).is_err() {
                 return;
             }
             self.timers.interval = u64::from(heart_bt_int) * SECOND;
         } else {
             // Ours started at 1 when we asked for it; what they sent before ends here.
-            self.gap = None;
-            self.timers.gap = NEVER;
+            self.discard_gap();
         }
         self.set_next_target(now, 2);
         if self.set_our_reset(now, OurReset::None).is_err() {
@@ -483,6 +506,33 @@ impl<S: MessageStore> Session<S> {
                 reset: true,
             });
         }
+    }
+}
+
+/// The most resets of a live session by the counterparty with nothing but Logon(A) messages in
+/// between.
+const MOST_RESETS: u32 = 10;
+
+/// The resets by the counterparty with nothing but Logon(A) messages in between.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Resets {
+    count: u32,
+    /// The time of the last one.
+    at: u64,
+}
+
+impl Resets {
+    /// Counts a reset, and returns the count. It begins again with a reset behind other messages,
+    /// and with one more than a minute after the last.
+    fn note(&mut self, now: u64, is_first: bool) -> u32 {
+        let is_old = now.saturating_sub(self.at) > FORGOTTEN;
+        self.count = match (is_first, is_old) {
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => self.count.saturating_add(1),
+        };
+        self.at = now;
+        self.count
     }
 }
 

@@ -85,12 +85,12 @@ use std::sync::Arc;
 use fanfare_wire::UtcTimestamp;
 
 use crate::codec::{SessionHeader, Sought};
-use admin::Repeated;
+use admin::{Parting, Repeated};
 use checker::Checker;
 use gap::Gap;
 use hook::Hooked;
 use incoming_header::LastHeader;
-use logon::PendingLogon;
+use logon::{PendingLogon, Resets};
 use outgoing_header::Fixed;
 use pace::{Answers, RateWindow};
 use resend::Replay;
@@ -184,6 +184,14 @@ pub struct Session<S> {
     /// See `Config::header_field_limit`.
     header_field_limit: usize,
     repeated: Repeated,
+    parting: Parting,
+    resets: Resets,
+    /// The count of bytes that `transmitted` was told of.
+    transmitted: u64,
+    /// That count once the last message of the application has been transmitted.
+    owed: u64,
+    /// See `is_cut_short`.
+    is_cut_short: bool,
     /// The length of the message written last.
     written: usize,
     answers: Answers,
@@ -249,6 +257,11 @@ impl<S: MessageStore> Session<S> {
             sought: Sought::default(),
             header_field_limit,
             repeated: Repeated::default(),
+            parting: Parting::default(),
+            resets: Resets::default(),
+            transmitted: 0,
+            owed: 0,
+            is_cut_short: false,
             written: 0,
             answers: Answers::default(),
             turned_away: Answers::default(),
@@ -301,6 +314,26 @@ impl<S: MessageStore> Session<S> {
     #[must_use]
     pub fn is_resending(&self) -> bool {
         self.replay.is_some()
+    }
+
+    /// Returns whether messages of the counterparty are missing, and others may wait for them.
+    #[must_use]
+    pub fn is_missing_messages(&self) -> bool {
+        self.gap.is_some()
+    }
+
+    /// Returns whether messages of the application were not transmitted, or a resend was under way,
+    /// when the last Logout(5) of the counterparty on this connection was received.
+    #[must_use]
+    pub fn is_cut_short(&self) -> bool {
+        self.is_cut_short
+    }
+
+    /// Returns the number of bytes that [`transmitted`](Self::transmitted) was told of, of all
+    /// connections.
+    #[must_use]
+    pub fn bytes_transmitted(&self) -> u64 {
+        self.transmitted
     }
 
     /// Returns when the last whole message of the counterparty was received, or its connection

@@ -32,10 +32,15 @@ impl<S: MessageStore> Session<S> {
     /// Sends an application message. `body` writes the fields after the standard header.
     ///
     /// Returns the MsgSeqNum(34) of the message. While a resend is under way the message waits for
-    /// its end, unless the store keeps no messages.
+    /// its end, unless the store keeps no messages. After the session's own Logout(5) the message
+    /// is kept, and sent when the counterparty requests it after the next logon. If the store keeps
+    /// no messages, or the next logon starts at 1 again, the call then returns `NotLoggedOn`, and a
+    /// received message that caused it counts as received all the same.
     ///
     /// # Errors
-    /// See [`SendError`]. In case of an error nothing is sent and no number is used.
+    /// See [`SendError`]. In case of an error nothing is sent and no number is used. A failure of
+    /// the store ends the session. The message that the application handles then does not count as
+    /// received: it comes again after the next logon.
     #[inline]
     pub fn send(
         &mut self,
@@ -148,11 +153,13 @@ impl<S: MessageStore> Session<S> {
         Ok(())
     }
 
-    /// Ends the session, unless the store only lacks room for the message.
+    /// Ends the session, unless the store only lacks room for the message. A message that the
+    /// application handles does not count as received, as its answer may be what was not kept.
     pub(super) fn store_failed(&mut self, now: Now, error: &SendError) {
         if let SendError::Store(error) = *error
             && !matches!(error, StoreError::Full | StoreError::TooLong)
         {
+            self.unconfirmed = false;
             self.end_of_store(now, error);
         }
     }
@@ -183,14 +190,19 @@ impl<S: MessageStore> Session<S> {
     }
 
     /// Returns whether a message may be kept for the next logon. It may not if the next logon
-    /// starts at 1 again, if the store keeps no messages, or while there is a connection.
+    /// starts at 1 again, if the store keeps no messages, or while there is a connection, unless a
+    /// logout is under way: what crosses that was often caused by a message that was received.
     fn may_queue(&self, now: Now) -> bool {
         let config = &self.config;
+        let is_time = match self.state {
+            State::LoggingOut => true,
+            _ => config.queue_offline && !self.is_connected(),
+        };
         let resets = config.reset_on_logon || config.reset_on_logout || config.reset_on_disconnect;
         let schedule = config.schedule.as_ref();
         let is_closed = schedule.is_some_and(|schedule| !schedule.is_open(now.utc));
         let resets = resets || is_closed || self.is_new_session(now.utc) || self.is_reset_open();
-        config.queue_offline && !resets && self.store.keeps() && !self.is_connected()
+        is_time && !resets && self.store.keeps()
     }
 
     /// Encodes one message with the next number in the store.
@@ -205,6 +217,7 @@ impl<S: MessageStore> Session<S> {
     ) -> Result<u64, SendError> {
         let seq = self.store.next_sender();
         let version = self.appl_ver();
+        let is_late = kind == Kind::App && self.state == State::LoggingOut && self.may_queue(now);
         self.fixed.set_time(now.utc, self.config.precision);
         let (store, fixed, config) = (&mut self.store, &mut self.fixed, &self.config);
         let mut encoder = begin(store, fixed, config, msg_type, extra, room)?;
@@ -216,10 +229,12 @@ impl<S: MessageStore> Session<S> {
         let len = range.len();
         // While a resend is under way, everything new waits behind it, if the store keeps it.
         let is_free = self.replay.is_none() || !self.store.keeps();
-        let transmit = is_free && self.is_connected();
+        let transmit = is_free && self.is_connected() && !is_late;
         let entry = Entry { kind, transmit };
         self.store.commit(range, entry).map_err(SendError::Store)?;
-        if kind == Kind::App && !transmit {
+        if kind == Kind::App && transmit {
+            self.owe();
+        } else if kind == Kind::App {
             match &mut self.replay {
                 Some(replay) => replay.waiting += 1,
                 None => self.unsent.add(seq, seq, 1),
@@ -227,6 +242,12 @@ impl<S: MessageStore> Session<S> {
         }
         self.has_written(now, len);
         Ok(seq)
+    }
+
+    /// Notes that the last message to be transmitted is one of the application.
+    #[inline]
+    pub(super) fn owe(&mut self) {
+        self.owed = self.transmitted + self.store.unsent_len() as u64;
     }
 
     /// Notes that a message of `len` bytes was written.

@@ -24,7 +24,7 @@ impl<S: MessageStore> Session<S> {
         tag: Option<u32>,
         text: &str,
     ) -> Result<u64, SendError> {
-        if self.state != State::LoggedOn {
+        if !matches!(self.state, State::LoggedOn | State::LoggingOut) {
             return Err(SendError::NotLoggedOn);
         }
         self.write_reject(now, message, reason, tag.map(i64::from), text)
@@ -46,7 +46,7 @@ impl<S: MessageStore> Session<S> {
         if !self.config.id.version.has_reject_codes() {
             return self.reject(now, message, RejectReason::Other, None, text);
         }
-        if self.state != State::LoggedOn {
+        if !matches!(self.state, State::LoggedOn | State::LoggingOut) {
             return Err(SendError::NotLoggedOn);
         }
         self.write_business_reject(now, message, reason, text)

@@ -365,6 +365,9 @@ impl<S: MessageStore> Session<S> {
         self.store
             .transmit_again(&again)
             .map_err(SendError::Store)?;
+        if again.kept.is_some() {
+            self.owe();
+        }
         self.timers.last_sent = now.mono;
         Ok(())
     }

@@ -24,7 +24,7 @@ mod tests;
 
 pub use flaw::Flaw;
 
-use crate::codec::{Frame, FrameFinder, Message};
+use crate::codec::{Frame, FrameFinder, Message, index_knowing};
 use fanfare_wire::fields::SOH;
 use fanfare_wire::{DataFields, FieldIndex, Kernel};
 use search::{End, Separator, Start};
@@ -116,6 +116,18 @@ impl Scanner {
             skipped: Skipped::default(),
             dirty: false,
             lines: 0,
+        }
+    }
+
+    /// Returns a scanner for messages of up to 1 MiB. Besides the data fields of the standard it
+    /// knows `pairs` of a length and a data field, as [`Decoder::knowing`] does.
+    ///
+    /// [`Decoder::knowing`]: crate::codec::Decoder::knowing
+    #[must_use]
+    pub fn knowing(pairs: &[(u32, u32)]) -> Self {
+        Self {
+            index: index_knowing(pairs),
+            ..Self::default()
         }
     }
 

@@ -283,3 +283,23 @@ proptest! {
         prop_assert_eq!(scan(&text, piece), scan(&text, usize::MAX));
     }
 }
+
+#[test]
+fn data_fields_that_it_is_told_of_may_hold_separators() {
+    let text = b"8=FIX.4.4\x019=5\x0135=D\x016032=11\x016033=a\x0158=forged\x0154=1\x0110=000\x01";
+    let values = |mut scanner: Scanner| {
+        scanner.push(text);
+        scanner.finish();
+        let found = scanner.next().unwrap();
+        let shown = |tag| {
+            let value = found.message.get(tag)?;
+            Some(String::from_utf8_lossy(value).replace('\x01', "|"))
+        };
+        [6033, 58, 54].map(shown)
+    };
+    let value = |text: &str| Some(text.to_owned());
+    let standard = [value("a"), value("forged"), value("1")];
+    assert_eq!(values(Scanner::default()), standard);
+    let own = [value("a|58=forged"), None, value("1")];
+    assert_eq!(values(Scanner::knowing(&[(6032, 6033)])), own);
+}

@@ -1,7 +1,8 @@
 //! Violations by hand, in the order in which counterparties expect them.
 
 use fanfare_fix::codec::Decoder;
-use fanfare_fix::dict::{DictionaryValidator, Switches, Version};
+use fanfare_fix::dict::{Dictionary, DictionaryValidator, Switches, Version};
+use fanfare_fix::session::{Context, Validator};
 
 use super::message;
 
@@ -293,8 +294,63 @@ fn application_messages_go_by_their_version() {
 }
 
 #[test]
-fn messages_of_versions_that_are_not_loaded_are_taken_as_they_are() {
+fn application_messages_of_all_versions_are_checked_over_the_transport() {
     let validator = DictionaryValidator::built_in(Version::Fix50Sp2, Switches::default()).unwrap();
+    let mut decoder = Decoder::new();
+    for (version, id) in VERSIONS.into_iter().zip(2..) {
+        let mut judge = |fields: &str| {
+            let fields = format!("35=D|1128={id}|{HEAD}{fields}");
+            let bytes = message("FIXT.1.1", &fields);
+            let message = decoder.decode(&bytes).unwrap();
+            let fault = validator.validate(&message, None).err();
+            fault.map_or(String::new(), |fault| fault.to_string())
+        };
+        let order = body(version);
+        assert_eq!(judge(&order), "", "{version:?}");
+        let format = "Incorrect data format for value (44)";
+        assert_eq!(judge(&format!("{order}44=abc|")), format, "{version:?}");
+        let side = "Required tag missing (54)";
+        assert_eq!(judge(&order.replace("54=1|", "")), side, "{version:?}");
+    }
+}
+
+#[test]
+fn groups_over_the_transport_are_those_of_the_messages_version() {
+    let validator = DictionaryValidator::built_in(Version::Fix50Sp2, Switches::default()).unwrap();
+    let parties = "453=2|448=A|447=D|452=1|448=B|447=D|452=3|";
+    let context = Context {
+        default_appl_ver_id: None,
+    };
+    let mut decoder = Decoder::new();
+    for validator in [validator.clone(), validator.without_checks()] {
+        let fields = format!("35=D|1128=6|{HEAD}{ORDER}{parties}");
+        let bytes = message("FIXT.1.1", &fields);
+        let order = decoder.decode(&bytes).unwrap();
+        assert_eq!(validator.check(&order, &context), Ok(()));
+        let order = order.with_groups(validator.groups(&order, &context).unwrap());
+        assert_eq!((order.get(448), order.get(55)), (None, Some(&b"INTC"[..])));
+        assert_eq!(order.group(453).unwrap().count(), 2);
+    }
+}
+
+#[test]
+fn a_validator_without_checks_accepts_every_message() {
+    let validator = DictionaryValidator::built_in(Version::Fix44, Switches::default()).unwrap();
+    let bytes = message("FIX.4.4", &format!("35=D|{HEAD}44=abc|"));
+    let mut decoder = Decoder::new();
+    let order = decoder.decode(&bytes).unwrap();
+    let context = Context {
+        default_appl_ver_id: None,
+    };
+    assert!(validator.check(&order, &context).is_err());
+    assert_eq!(validator.without_checks().check(&order, &context), Ok(()));
+}
+
+#[test]
+fn messages_of_versions_that_are_not_loaded_are_taken_as_they_are() {
+    let transport = Dictionary::built_in(Version::Fixt11);
+    let mut validator = DictionaryValidator::new(transport, Switches::default());
+    validator.add_built_in(Version::Fix50Sp2).unwrap();
     let mut decoder = Decoder::new();
     let mut judge = |fields: &str| {
         let bytes = message("FIXT.1.1", fields);
@@ -303,13 +359,17 @@ fn messages_of_versions_that_are_not_loaded_are_taken_as_they_are() {
         fault.map_or(String::new(), |fault| fault.to_string())
     };
     // FIX.4.4 and FIX Latest. The transport knows Text(58), and not PartyID(448).
-    for version in ["1128=6|", "1128=10|"] {
+    let unknown = "Value is incorrect (out of range) for this tag (1128)";
+    for (version, expected) in [("1128=6|", ""), ("1128=10|", ""), ("1128=11|", unknown)] {
         let parties = "453=2|448=A|447=D|452=1|448=B|447=D|452=3|";
-        assert_eq!(judge(&format!("35=8|{version}{HEAD}37=1|{parties}")), "");
+        let report = judge(&format!("35=8|{version}{HEAD}37=1|{parties}"));
+        assert_eq!(report, expected);
         let news = format!("35=B|{version}{HEAD}148=X|33=2|58=a|58=b|");
-        assert_eq!(judge(&news), "");
-        let header = judge(&format!("35=8|{version}{HEAD}56=ISLD|37=1|"));
-        assert_eq!(header, "Tag appears more than once (56)");
+        assert_eq!(judge(&news), expected);
+        if expected.is_empty() {
+            let header = judge(&format!("35=8|{version}{HEAD}56=ISLD|37=1|"));
+            assert_eq!(header, "Tag appears more than once (56)");
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 )]
 
 mod damage;
+mod endings;
 mod fields;
 mod net;
 mod ops;

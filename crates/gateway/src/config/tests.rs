@@ -124,6 +124,30 @@ fn what_a_table_leaves_out_has_its_default() {
 }
 
 #[test]
+fn natural_refresh_is_refused_where_it_has_no_effect() {
+    let with = |book: &str| {
+        let text = format!(
+            "[[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"239.1.1.1:5000\"]\n\
+             mapping = \"builtin:spectra\"\n[feed.book]\n{book}\n"
+        );
+        Config::from_toml(&text).map_err(|error| error.to_string())
+    };
+    let refresh = "natural_refresh = true";
+    with(&format!("{refresh}\ndepth = 64")).unwrap();
+    for book in [
+        "kind = \"prices\"",
+        "kind = \"orders\"",
+        "numbers = \"channel\"",
+        "depth = 65",
+    ] {
+        with(book).unwrap();
+        let told = with(&format!("{refresh}\n{book}")).unwrap_err();
+        let why = "`feed.book.natural_refresh` = true: needs `kind` levels";
+        assert!(told.contains(why), "{book}: {told}");
+    }
+}
+
+#[test]
 fn a_list_of_sessions_admits_only_its_pairs() {
     let text = "[producers]\nport = 1\nsessions = [{ sender = \"A\", target = \"B\" }]\n";
     let config = Config::from_toml(text).unwrap();

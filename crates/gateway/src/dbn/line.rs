@@ -1,6 +1,7 @@
 //! The lines that clients send: fields of `key=value`, separated by `|`.
 
 use fanfare_market::dbn::live::{LiveSchema, SymbolType};
+use std::collections::HashSet;
 
 /// The symbol that stands for all instruments.
 const ALL: &str = "ALL_SYMBOLS";
@@ -46,17 +47,35 @@ pub(super) enum Line<'a> {
 }
 
 /// The fields of a line.
-struct Fields<'a>(Vec<(&'a str, &'a str)>);
+struct Fields<'a> {
+    all: Vec<(&'a str, &'a str)>,
+    /// A key that occurs twice.
+    twice: Option<&'a str>,
+}
 
 impl<'a> Fields<'a> {
     fn of(line: &'a str) -> Self {
         let parts = line.split('|');
         let fields = parts.map(|part| part.split_once('=').unwrap_or((part, "")));
-        Self(fields.collect())
+        let all: Vec<_> = fields.filter(|(key, _)| !key.is_empty()).collect();
+        let mut keys = HashSet::new();
+        let twice = all.iter().find(|(key, _)| !keys.insert(*key));
+        Self {
+            twice: twice.map(|(key, _)| *key),
+            all,
+        }
+    }
+
+    /// Refuses a key that occurs twice: one of its values would be ignored.
+    fn check(&self) -> Result<(), String> {
+        match self.twice {
+            Some(key) => Err(format!("the key `{key}` occurs twice")),
+            None => Ok(()),
+        }
     }
 
     fn get(&self, key: &str) -> Option<&'a str> {
-        let (_, value) = self.0.iter().find(|(own, _)| *own == key)?;
+        let (_, value) = self.all.iter().find(|(own, _)| *own == key)?;
         Some(value)
     }
 
@@ -91,6 +110,7 @@ impl<'a> Fields<'a> {
 /// Returns the fault of the line.
 pub(super) fn auth(line: &str) -> Result<Auth<'_>, String> {
     let fields = Fields::of(line);
+    fields.check()?;
     let answer = fields.need("auth")?;
     let encoding = fields.get("encoding").unwrap_or("dbn");
     if encoding != "dbn" {
@@ -143,6 +163,7 @@ pub(super) enum Wrong {
 pub(super) fn line(line: &str) -> Result<Line<'_>, Wrong> {
     let fields = Fields::of(line);
     if fields.get("start_session").is_some() {
+        fields.check().map_err(Wrong::Line)?;
         return Ok(Line::Start);
     }
     let ends = fields.get("unsubscribe").is_some();
@@ -156,6 +177,7 @@ pub(super) fn line(line: &str) -> Result<Line<'_>, Wrong> {
 }
 
 fn request<'a>(fields: &Fields<'a>, ends: bool) -> Result<Request<'a>, String> {
+    fields.check()?;
     let name = fields.need("schema")?;
     let schema = LiveSchema::of_name(name).ok_or_else(|| {
         let all = LiveSchema::ALL.map(LiveSchema::name).join(", ");
@@ -236,6 +258,10 @@ mod tests {
             ),
             ("auth=a|dataset=F|heartbeat_interval_s=x", "a number"),
             ("auth=a|dataset=F|slow_reader_behavior=wait", "skip or warn"),
+            (
+                "auth=a|dataset=F|dataset=G",
+                "the key `dataset` occurs twice",
+            ),
         ] {
             assert!(auth(wrong).unwrap_err().contains(why), "{wrong}");
         }
@@ -266,6 +292,11 @@ mod tests {
             assert_eq!(line(start), Ok(Line::Start));
         }
         assert!(matches!(line("hello"), Err(Wrong::Line(_))));
+        let twice = "the key `start_session` occurs twice".to_owned();
+        assert_eq!(
+            line("start_session=0|start_session=1"),
+            Err(Wrong::Line(twice))
+        );
         for (wrong, why) in [
             ("schema=cmbp-1|symbols=A", "unknown schema `cmbp-1`"),
             ("schema=mbo|symbols=A|stype_in=parent", "not `parent`"),
@@ -282,6 +313,14 @@ mod tests {
             ),
             ("schema=mbo|symbols=A|start=x", "`start` must be a number"),
             ("schema=mbo|symbols=A|snapshot=x", "0 or 1"),
+            (
+                "schema=trades|schema=mbo|symbols=A",
+                "the key `schema` occurs twice",
+            ),
+            (
+                "unsubscribe|schema=mbo|symbols=A|symbols=B",
+                "the key `symbols` occurs twice",
+            ),
         ] {
             match line(wrong) {
                 Err(Wrong::Subscription(told)) => assert!(told.contains(why), "{wrong}: {told}"),

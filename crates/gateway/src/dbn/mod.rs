@@ -82,6 +82,8 @@ pub(crate) struct Parts {
     pub(crate) events: EventReader,
     /// The books of the feeds, in their order.
     pub(crate) books: Vec<BookConfig>,
+    /// The numbers of their first instruments, if they are known.
+    pub(crate) bases: Vec<u32>,
     pub(crate) users: UserBook,
     pub(crate) roster: Roster,
     pub(crate) audit: Audit,
@@ -180,7 +182,7 @@ impl DbnAgent {
                 waker: parts.events.waker().clone(),
             })
         });
-        let encoder = Encoder::new(parts.books, record)?;
+        let encoder = Encoder::new(parts.books, record)?.with_bases(parts.bases);
         let bell = Bell::new(parts.events.waker().clone());
         let mut events = parts.events;
         events.keep_added();
@@ -214,6 +216,11 @@ impl DbnAgent {
     /// Returns the address on which it listens.
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {
         self.listener.address()
+    }
+
+    /// Returns how many clients it accepts at a time.
+    pub(crate) const fn most(&self) -> usize {
+        self.config.max_clients
     }
 
     /// Encodes the events of the feeds as records for all clients.

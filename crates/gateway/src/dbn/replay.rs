@@ -13,11 +13,13 @@ use super::restarts::Restarts;
 use super::threads::Threads;
 use crate::users::grant::Grant;
 use fanfare_history::moment::utc;
-use fanfare_history::{At, Log, LogError, SegmentInfo, Start};
-use fanfare_market::dbn::live::{Batch, Encoder, ErrorCode, LiveSchemas, SystemCode, Tag};
+use fanfare_history::{AsOf, At, Log, LogError, SegmentInfo, Start};
+use fanfare_market::dbn::live::{
+    Batch, Encoder, ErrorCode, LiveSchema, LiveSchemas, SystemCode, Tag,
+};
 use fanfare_market::dbn::{DbnConfig, Schemas};
 use fanfare_market::instruments::{Directory, Lookup};
-use fanfare_market::{Delivery, InstrumentId};
+use fanfare_market::{Delivery, Event, InstrumentId, Kind};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -249,16 +251,19 @@ impl Replay {
         let shared = Arc::new(Shared::default());
         shared.bound.store(next, Ordering::Release);
         let player = Player {
-            schemas: self.schema(),
             start: self.start,
             past: Arc::clone(&self.past),
             _place: place,
-            wanted: match &self.join.targets {
-                Targets::All(_) => None,
-                Targets::Some(all) => Some(all.as_slice().iter().copied().collect()),
+            chosen: Chosen {
+                schemas: self.schema(),
+                wanted: match &self.join.targets {
+                    Targets::All(_) => None,
+                    Targets::Some(all) => Some(all.as_slice().iter().copied().collect()),
+                },
+                grant: Arc::clone(grant),
+                sees: HashMap::new(),
+                records: Vec::new(),
             },
-            grant: Arc::clone(grant),
-            sees: HashMap::new(),
             shared: Arc::clone(&shared),
             pieces: sender,
         };
@@ -270,18 +275,25 @@ impl Replay {
 
 /// The state of the thread.
 struct Player {
-    schemas: LiveSchemas,
     start: u64,
     past: Arc<Past>,
     /// Counts the thread as long as it runs.
     _place: Arc<()>,
+    chosen: Chosen,
+    shared: Arc<Shared>,
+    pieces: SyncSender<Step>,
+}
+
+/// The records that the client wants and may see.
+struct Chosen {
+    schemas: LiveSchemas,
     /// The instruments, or `None` for all that the user may see.
     wanted: Option<HashSet<InstrumentId>>,
     grant: Arc<Grant>,
-    /// Whether an instrument may be seen.
+    /// Whether an instrument may be seen by its symbol so far.
     sees: HashMap<InstrumentId, bool>,
-    shared: Arc<Shared>,
-    pieces: SyncSender<Step>,
+    /// The records for the agent.
+    records: Vec<u8>,
 }
 
 /// The reason why a thread ends early.
@@ -327,25 +339,38 @@ impl Player {
         let log = Log::open(&self.past.folder)?;
         let config = DbnConfig::new(Schemas::MIXED);
         let encoder = Encoder::new(self.past.run.books(), config);
-        let Ok(mut encoder) = encoder else {
+        let Ok(mut encoder) = encoder.map(|own| own.with_bases(self.past.run.bases())) else {
             return Err(Ended::Gone);
         };
         let mut batch = Batch::default();
         let mut reader = log.reader(self.seed(&log, &mut encoder)?)?;
-        encoder.want(self.schemas, reader.directory());
+        encoder.want(self.chosen.schemas, reader.directory());
         let mut restarts = Restarts::default();
         loop {
             let is_last = self.shared.is_last.load(Ordering::Acquire);
             let bound = self.shared.bound.load(Ordering::Acquire);
             reader.stop_before(bound);
-            batch.clear();
+            let chosen = &mut self.chosen;
             let read = reader.read(TURN, |delivery| match delivery {
                 Delivery::Event(event, directory) => {
-                    restarts.write(&mut encoder, directory, &mut batch);
+                    if restarts.write(&mut encoder, directory, &mut batch) {
+                        // These records are of the symbols before the restart.
+                        chosen.take(&mut batch, directory);
+                        chosen.sees.clear();
+                    }
                     encoder.event(event, directory, &mut batch);
+                    // The directory may have another symbol at the next event.
+                    chosen.take(&mut batch, directory);
+                    chosen.note(event, directory);
                 }
                 Delivery::End(_) => {}
                 Delivery::Lost { first, last } => {
+                    // An instrument may have another symbol behind the loss. The records of a
+                    // waiting restart are of the symbols before it.
+                    if !restarts.is_waiting() {
+                        chosen.take(&mut batch, &Directory::new());
+                        chosen.sees.clear();
+                    }
                     restarts.lose(&mut encoder);
                     let text = format!("events {first} to {last} are missing in the log");
                     batch.notice(SystemCode::Unset, &text, encoder.time());
@@ -360,7 +385,8 @@ impl Player {
                 let ended = self.shared.ended.load(Ordering::Relaxed);
                 encoder.watermark(ended, &mut batch);
             }
-            self.send(&batch, reader.directory())?;
+            self.chosen.take(&mut batch, reader.directory());
+            self.send()?;
             self.shared.position.store(position, Ordering::Release);
             if is_over {
                 return Ok(());
@@ -372,7 +398,7 @@ impl Player {
     }
 
     /// Passes the books as of the start to the encoder. Returns the start.
-    fn seed(&self, log: &Log, encoder: &mut Encoder) -> Result<Start, Ended> {
+    fn seed(&mut self, log: &Log, encoder: &mut Encoder) -> Result<Start, Ended> {
         if self.start == 0 {
             let segments = log.readable_segments()?;
             let first = match self.past.begin(log, &segments)? {
@@ -380,7 +406,7 @@ impl Player {
                 None => log.begins()?.number,
             };
             // Retention may have removed the beginning of the books.
-            log.as_of(At::Before(first))?.seed(encoder);
+            self.begin_with(&log.as_of(At::Before(first))?, encoder);
             return Ok(Start::Number(first));
         }
         let time = Start::Time(self.start);
@@ -397,18 +423,21 @@ impl Player {
                 return Err(Ended::OtherFeeds(begin.clone()));
             }
         }
-        before.seed(encoder);
+        self.begin_with(&before, encoder);
         Ok(Start::Number(first))
     }
 
-    /// Sends the agent the records that the client wants.
-    fn send(&mut self, batch: &Batch, directory: &Directory) -> Result<(), Ended> {
-        let mut records = Vec::new();
-        for (tag, record) in batch.records() {
-            if self.takes(tag, directory) {
-                records.extend_from_slice(record);
-            }
+    /// Passes these books to the encoder, and notes which of their instruments may be seen.
+    fn begin_with(&mut self, books: &AsOf, encoder: &mut Encoder) {
+        books.seed(encoder);
+        for instrument in books.view.numbers() {
+            self.chosen.look(instrument, books.directory());
         }
+    }
+
+    /// Sends the agent the records that were chosen.
+    fn send(&mut self) -> Result<(), Ended> {
+        let records = std::mem::take(&mut self.chosen.records);
         if self.shared.ends.load(Ordering::Relaxed) {
             return Err(Ended::Gone);
         }
@@ -419,6 +448,19 @@ impl Player {
         self.past.waker.wake();
         sent.map_err(|_| Ended::Gone)
     }
+}
+
+impl Chosen {
+    /// Moves the records of a batch that are wanted and may be seen. The directory has the symbols
+    /// of the last event.
+    fn take(&mut self, batch: &mut Batch, directory: &Directory) {
+        for (tag, record) in batch.records() {
+            if self.takes(tag, directory) {
+                self.records.extend_from_slice(record);
+            }
+        }
+        batch.clear();
+    }
 
     fn takes(&mut self, tag: &Tag, directory: &Directory) -> bool {
         if !tag.schemas.meets(self.schemas) {
@@ -427,28 +469,165 @@ impl Player {
         if tag.instrument == InstrumentId::ALL {
             return true;
         }
-        if tag.schemas == LiveSchemas::ALL {
-            // The record of its symbol, which may be another one than before.
+        if tag.schemas.meets(LiveSchema::Definition.alone()) {
+            // The record has the symbol, which may be another one than before.
             self.sees.remove(&tag.instrument);
         }
-        let grant = &self.grant;
-        let sees = self
-            .sees
-            .entry(tag.instrument)
-            .or_insert_with(|| grant.sees(directory.instrument(tag.instrument)));
+        let sees = self.look(tag.instrument, directory);
         let is_wanted = self.wanted.as_ref();
         let is_wanted = is_wanted.is_none_or(|all| all.contains(&tag.instrument));
-        *sees && is_wanted && (tag.entry == 0 || grant.entries.has(tag.entry))
+        sees && is_wanted && (tag.entry == 0 || self.grant.entries.has(tag.entry))
+    }
+
+    /// Notes, behind the records of an event, whether its instrument may be seen: records of
+    /// intervals come when the directory may have a later symbol.
+    fn note(&mut self, event: &Event, directory: &Directory) {
+        if event.instrument == InstrumentId::ALL {
+            return;
+        }
+        if event.kind == Kind::Definition {
+            // Its symbol may be too long for a record.
+            self.sees.remove(&event.instrument);
+        }
+        self.look(event.instrument, directory);
+    }
+
+    /// Returns whether an instrument may be seen: by its symbol at its last definition, or, if none
+    /// was noted, by that of this directory, which is noted.
+    fn look(&mut self, instrument: InstrumentId, directory: &Directory) -> bool {
+        let grant = &self.grant;
+        let sees = self.sees.entry(instrument);
+        *sees.or_insert_with(|| grant.sees(directory.instrument(instrument)))
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::test_log::{self, feed, named};
     use fanfare_engine::poll::Waker;
-    use fanfare_history::Run;
-    use fanfare_market::dbn::live::{LiveSchema, SymbolType};
+    use fanfare_history::{Run, Writer, WriterConfig};
+    use fanfare_market::dbn::live::SymbolType;
+    use fanfare_market::event::entry;
+    use fanfare_market::{BookConfig, Flags, Price};
+    use fanfare_peers::Scratch;
     use std::path::PathBuf;
+
+    /// Returns an event of an instrument, a definition or a trade.
+    pub(in crate::dbn) fn event(kind: Kind, instrument: u32) -> Event {
+        Event {
+            kind,
+            instrument: InstrumentId(instrument),
+            source: 1,
+            entry: entry::TRADE,
+            price: Price::from_units(7),
+            size: 1,
+            flags: Flags::LAST,
+            ..Event::EMPTY
+        }
+    }
+
+    /// Returns the records of the past of a new log for a user who sees symbols that begin with P.
+    fn seen_of_past(schema: LiveSchema, write: impl Fn(&mut Writer)) -> Vec<u8> {
+        let folder = Scratch::new("dbn-names");
+        let feeds = vec![feed(BookConfig::by_price(5).unwrap())];
+        let config = WriterConfig::default();
+        let (mut writer, opened) = Writer::open(&folder, config, feeds.clone(), 1).unwrap();
+        write(&mut writer);
+        let next = writer.next();
+        writer.close().unwrap();
+        let past = Past {
+            folder: folder.to_path_buf(),
+            run: Run {
+                number: opened.run,
+                feeds,
+                ..Run::default()
+            },
+            waker: Waker::detached().unwrap(),
+        };
+        let join = Join {
+            schema,
+            ..replay(false).join
+        };
+        let mut replay = Replay::new(join, 0, Arc::new(past));
+        let (grant, mut place) = (Arc::new(Grant::seeing(b"P*")), Some(Arc::new(())));
+        let mut received = Vec::new();
+        loop {
+            match replay.step(place.take(), next, 0, &grant, 0) {
+                Step::Records(records) => received.extend(records),
+                Step::Done => return received,
+                Step::Failed(_, why) => panic!("{why}"),
+                Step::Live | Step::Waits => std::thread::yield_now(),
+            }
+        }
+    }
+
+    /// Writes an instrument with this symbol, and with `watermark` the end of the events before it.
+    fn write_name(writer: &mut Writer, instrument: u32, symbol: &str, watermark: Option<u64>) {
+        let bytes = test_log::instrument(instrument, named(symbol));
+        writer.instrument(&bytes).unwrap();
+        if let Some(time) = watermark {
+            writer.watermark(time);
+        }
+    }
+
+    fn write_event(writer: &mut Writer, event: Event) {
+        let event = Event {
+            number: writer.next(),
+            ..event
+        };
+        writer.events(&[event.to_bytes()]).unwrap();
+    }
+
+    #[test]
+    fn a_record_of_the_past_is_for_those_who_may_see_the_symbol_of_its_time() {
+        let received = seen_of_past(LiveSchema::Trades, |writer| {
+            for (instrument, symbol) in [(0, "S1"), (1, "P2"), (0, "P1"), (1, "S2")] {
+                write_name(writer, instrument, symbol, None);
+                for kind in [Kind::Definition, Kind::Trade] {
+                    write_event(writer, event(kind, instrument));
+                }
+            }
+        });
+        // The symbol and the trade of P2, then those of P1.
+        let instruments: Vec<_> = each(&received).map(instrument).collect();
+        assert_eq!(instruments, [1, 1, 0, 0]);
+        for hidden in [b"S1", b"S2"] {
+            assert!(!received.windows(2).any(|two| two == hidden));
+        }
+    }
+
+    #[test]
+    fn a_bar_of_the_past_is_for_those_who_may_see_the_symbol_of_its_trades() {
+        const SECOND: u64 = 1_000_000_000;
+        for has_watermark in [true, false] {
+            let received = seen_of_past(LiveSchema::Ohlcv1S, |writer| {
+                let names = [[(0, "S1"), (1, "P2")], [(0, "P1"), (1, "S2")]];
+                for (names, time) in names.into_iter().zip([5 * SECOND, 8 * SECOND]) {
+                    for (instrument, symbol) in names {
+                        let watermark = (has_watermark && time > 5 * SECOND).then_some(time);
+                        write_name(writer, instrument, symbol, watermark);
+                        for kind in [Kind::Definition, Kind::Trade] {
+                            let event = Event {
+                                ts_recv: time,
+                                ..event(kind, instrument)
+                            };
+                            write_event(writer, event);
+                        }
+                    }
+                }
+                writer.watermark(20 * SECOND);
+                let last = Event {
+                    ts_recv: 20 * SECOND,
+                    ..event(Kind::Status, 0)
+                };
+                write_event(writer, last);
+            });
+            // The bar of P2, then that of P1.
+            let bars = each(&received).filter(|record| record[1] == 0x20);
+            assert_eq!(bars.map(instrument).collect::<Vec<_>>(), [1, 0]);
+        }
+    }
 
     /// Returns a subscription to all orders that starts in the past, and may be live already.
     pub(in crate::dbn) fn replay(has_joined: bool) -> Replay {

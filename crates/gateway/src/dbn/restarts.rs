@@ -16,6 +16,11 @@ impl Restarts {
         self.waiting.get_or_insert(false);
     }
 
+    /// Returns whether a restart waits for the next event.
+    pub(super) const fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
     /// Records that events were lost: also of books that a waiting restart is yet to empty.
     pub(super) fn lose(&mut self, encoder: &mut Encoder) {
         encoder.lose_all();
@@ -24,15 +29,21 @@ impl Restarts {
         }
     }
 
-    /// Writes the records of a waiting restart, in front of an event.
-    pub(super) fn write(&mut self, encoder: &mut Encoder, table: &dyn Lookup, batch: &mut Batch) {
+    /// Writes the records of a waiting restart, in front of an event. Returns whether one waited.
+    pub(super) fn write(
+        &mut self,
+        encoder: &mut Encoder,
+        table: &dyn Lookup,
+        batch: &mut Batch,
+    ) -> bool {
         let Some(is_lost) = self.waiting.take() else {
-            return;
+            return false;
         };
         encoder.restart(table, batch);
         if is_lost {
             encoder.lose_all();
         }
+        true
     }
 }
 

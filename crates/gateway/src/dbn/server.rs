@@ -53,6 +53,7 @@ impl DbnServer {
             config: config.clone(),
             events,
             books,
+            bases: Vec::new(),
             users: UserBook::new(UserSet::default()),
             roster: Roster::default(),
             audit: Audit::default(),

@@ -1,7 +1,7 @@
 //! Turns of an agent with one client.
 
 use super::client::tests::{pair, texts};
-use super::replay::tests::{ended, replay};
+use super::replay::tests::{ended, event, replay};
 use super::replay::{Replay, Step};
 use super::*;
 use crate::market::ring::EventRing;
@@ -11,8 +11,8 @@ use crate::users::UserSet;
 use crate::users::grant::Grant;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::poll::Waker;
-use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::LiveSchema;
+use fanfare_market::{InstrumentId, Kind};
 use std::net::TcpStream;
 
 /// A request that is answered with an error.
@@ -39,6 +39,7 @@ fn agent_of(ring: &mut EventRing, phase: Phase, lines: &str) -> (DbnAgent, Token
         },
         events: events.unwrap(),
         books: Vec::new(),
+        bases: Vec::new(),
         users: UserBook::new(UserSet::default()),
         roster: Roster::default(),
         audit: Audit::default(),
@@ -121,6 +122,40 @@ fn a_renamed_instrument_is_sent_only_to_those_who_may_see_its_new_name() {
         assert_eq!(agent.hub.wants.of(number).is_empty(), !may_see, "{symbol}");
         assert_eq!(client.wire.len() > 0, !may_see, "the client is told");
     }
+}
+
+/// Returns the bytes for a user that may see `P*` of an instrument that has these symbols one after
+/// the other, with so many trades under each, all of which are in the ring.
+fn queued_under(symbols: &[(&str, usize)]) -> usize {
+    let mut ring = ring();
+    let (mut agent, token, _other) = agent_of(&mut ring, Phase::Streaming, "");
+    let client = agent.hub.clients.get_mut(token).unwrap();
+    client.grant = Arc::new(Grant::seeing(b"P*"));
+    client.interest.permitted = LiveSchema::Trades.alone();
+    client.interest.sum_up();
+    agent.hub.has_changed = true;
+    agent.sum_up();
+    for (symbol, trades) in symbols {
+        ring.put_bytes(&instrument(0, named(symbol)));
+        ring.put(&mut [event(Kind::Definition, 0)]);
+        (0..*trades).for_each(|_| ring.put(&mut [event(Kind::Trade, 0)]));
+    }
+    while agent.take_events() > 0 {
+        agent.deliver();
+    }
+    agent.hub.clients.get(token).unwrap().wire.len()
+}
+
+#[test]
+fn no_record_from_the_time_of_a_hidden_symbol_is_sent_however_short_it_was() {
+    let becomes_visible = |trades| queued_under(&[("S", trades), ("P", 1)]);
+    assert_eq!(becomes_visible(3), becomes_visible(0));
+    let is_hidden_for_a_while = |trades| queued_under(&[("P", 1), ("S", trades), ("P", 1)]);
+    assert_eq!(is_hidden_for_a_while(3), is_hidden_for_a_while(0));
+    // The client is told that its right has ended, and of the symbol again.
+    let stays_visible = queued_under(&[("P", 1), ("P", 1)]);
+    assert!(is_hidden_for_a_while(0) > stays_visible);
+    assert!(becomes_visible(0) > 0);
 }
 
 /// Returns what a stop sends to a client whose replay is under way, and whose live record is held

@@ -27,7 +27,8 @@ pub enum DdsQos {
     Reliable,
     /// Lost packets are not retransmitted.
     BestEffort,
-    /// Reliable, and late joiners receive the last message of each Symbol(55).
+    /// Reliable, and a subscriber that joins late, such as a gateway, receives the last message of
+    /// each Symbol(55).
     LastValue,
 }
 

@@ -14,7 +14,7 @@ use crate::fanout::source_rings::{Put, SourceRings};
 use crate::fanout::stamp::Stamp;
 use crate::gateway::plan::Plan;
 use crate::stages::SourceStages;
-use fanfare_dds::{Domain, Error};
+use fanfare_dds::{Domain, Error, Sample};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
 use fanfare_fix::codec::SharedBody;
@@ -102,7 +102,7 @@ impl DdsSubscriber {
             sources.push(Source {
                 reader: TopicReader::open(&topic, &qos, MOST, &waker, plan)?,
                 known: Known {
-                    origins: Origins::new(),
+                    origins: Origins::new(end.qos == DdsQos::LastValue),
                     channels: Channels::default(),
                 },
                 msg_type: msg_type.clone().into_bytes(),
@@ -170,7 +170,7 @@ impl Ends for Inlet {
         } = source;
         let sample = reader.samples().get(sample.place as usize);
         sample.map_or(Outcome::Dropped, |sample| {
-            self.handler.take(sample.bytes(), msg_type, known, late)
+            self.handler.take(&sample, msg_type, known, late)
         })
     }
 }
@@ -200,11 +200,12 @@ impl TypeLists {
 }
 
 impl Known {
-    /// Looks up a message without recording it.
-    fn look(&self, stamp: &Stamp<'_>) -> Seen {
+    /// Looks up a message that was written at this time, without recording it. `mono` is
+    /// [`Now::mono`].
+    fn look(&self, stamp: &Stamp<'_>, written: i64, mono: u64) -> Seen {
         let (origin, channels) = (stamp.origin, &self.channels);
         let are_shared = || channels.are_shared(&stamp.identity, origin);
-        match self.origins.look(origin, stamp.number) {
+        match self.origins.look(origin, stamp.number, written, mono) {
             // Where other gateways publish the same feeds, they may deliver what this one lacks.
             Seen::New { missing: 1.. } if !self.origins.has_plain(origin) && are_shared() => {
                 Seen::New { missing: 0 }
@@ -213,13 +214,13 @@ impl Known {
         }
     }
 
-    /// Records a message that was new.
-    fn note(&mut self, stamp: &Stamp<'_>) {
+    /// Records a message that was new, at this time.
+    fn note(&mut self, stamp: &Stamp<'_>, now: Now) {
         let is_plain = !stamp.identity.is_some();
         if !is_plain {
             self.channels.take(&stamp.identity, stamp.origin);
         }
-        self.origins.note(stamp.origin, stamp.number, is_plain);
+        self.origins.note(stamp.origin, stamp.number, is_plain, now);
     }
 }
 
@@ -264,13 +265,14 @@ impl SampleHandler {
     /// Processes one sample. The outcome is `Full` if the ring to the workers is.
     fn take(
         &mut self,
-        bytes: &[u8],
+        sample: &Sample<'_>,
         msg_type: &[u8],
         known: &mut Known,
         late: Lateness,
     ) -> Outcome {
         let counts = &self.counts;
-        let parts = sample::read(bytes).ok().filter(|p| p.msg_type == msg_type);
+        let parts = sample::read(sample.bytes());
+        let parts = parts.ok().filter(|p| p.msg_type == msg_type);
         let body = parts.and_then(|p| Some((p.stamp, SharedBody::new(p.msg_type, p.body).ok()?)));
         let Some((stamp, body)) = body else {
             counts.bad.increment(1);
@@ -282,7 +284,8 @@ impl SampleHandler {
             counts.own.increment(1);
             return Outcome::Dropped;
         }
-        let Seen::New { missing } = known.look(&stamp) else {
+        let written = sample.info.source_nanos;
+        let Seen::New { missing } = known.look(&stamp, written, self.now.mono) else {
             counts.before.increment(1);
             return Outcome::Dropped;
         };
@@ -315,7 +318,7 @@ impl SampleHandler {
             (Put::Done, Verdict::Behind) => counts.behind.increment(1),
         }
         counts.missing.increment(missing);
-        known.note(&stamp);
+        known.note(&stamp, self.now);
         if !is_new || put == Put::TooLong {
             return Outcome::Dropped;
         }

@@ -106,6 +106,12 @@ impl EdgeFeed {
         })
     }
 
+    /// Introduces the instruments of the log, which are known before gateways bring anything.
+    pub(crate) fn introduce(&mut self, ring: &mut EventRing) {
+        self.outlet
+            .introduce(self.follower.edge.instruments(), ring);
+    }
+
     /// Processes the samples that have arrived. Returns their number.
     pub(crate) fn turn(&mut self, now: Now, ring: &mut EventRing) -> Result<usize, AgentError> {
         let Self {
@@ -127,7 +133,7 @@ impl EdgeFeed {
             if let Some((arrived, _)) = measured {
                 ring.mark(arrived);
             }
-            follower.steps(now.mono, &sample, outlet);
+            follower.steps(now, &sample, outlet);
             outlet.pass_on(follower.edge.instruments(), ring);
             if let Some((_, stages)) = measured {
                 stages.end_decode(ring.end_mark());
@@ -165,6 +171,7 @@ impl EdgeFeed {
         }
         outlet.count(now.mono);
         if outlet.is_due(now.mono) {
+            outlet.tell_room(follower.edge.instruments());
             self.count();
         }
         Ok(work)
@@ -195,8 +202,19 @@ impl EdgeFeed {
         self.follower.edge.poll_timeout()
     }
 
+    /// Drops the changes that still wait, and passes on the trades among them. Sets the counters.
+    pub(crate) fn close(&mut self, ring: Option<&mut EventRing>) {
+        if let Some(ring) = ring {
+            let (edge, outlet) = (&mut self.follower.edge, &mut self.outlet);
+            let brought = &mut outlet.brought;
+            edge.finish(&mut |event| brought.take(event));
+            outlet.pass_last(edge.instruments(), ring);
+        }
+        self.count();
+    }
+
     /// Sets the counters that are not counted on arrival.
-    pub(crate) fn count(&mut self) {
+    fn count(&mut self) {
         self.outlet.set_counts();
         self.follower.count();
         let (market, counts) = (self.follower.edge.market(), &self.outlet.counts);
@@ -266,7 +284,7 @@ impl Follower {
         self.origins.values().any(|(own, _)| *own == origin)
     }
 
-    fn steps(&mut self, now: u64, sample: &fanfare_dds::Sample<'_>, outlet: &mut MarketOutlet) {
+    fn steps(&mut self, now: Now, sample: &fanfare_dds::Sample<'_>, outlet: &mut MarketOutlet) {
         let instance = sample.info.instance;
         if sample.info.has_data {
             self.counts.samples.increment(1);
@@ -283,7 +301,7 @@ impl Follower {
     /// Processes a sample of steps. Returns false if its events cannot be used.
     fn take_steps(
         &mut self,
-        now: u64,
+        now: Now,
         (instance, bytes): (u64, &[u8]),
         outlet: &mut MarketOutlet,
     ) -> bool {
@@ -315,10 +333,11 @@ impl Follower {
         *last = read.number;
         let brought = &mut outlet.brought;
         let send = &mut |event: &Event| brought.take(event);
+        let times = (now.mono, arrival(now, steps));
         for instrument in sample::instruments(read.instruments) {
-            self.edge.instrument(now, origin, instrument, send);
+            self.edge.instrument(times, origin, instrument, send);
         }
-        self.edge.steps(now, origin, steps, events, send);
+        self.edge.steps(now.mono, origin, steps, events, send);
         true
     }
 
@@ -363,6 +382,14 @@ impl Follower {
         let ignored = stats.not_covered + stats.unknown + stats.of_another_time + stats.refused;
         self.counts.ignored.set(ignored);
     }
+}
+
+/// Returns when the first message of these steps arrived at the gateway that wrote them, or now
+/// without one, in nanoseconds since 1970-01-01 UTC.
+fn arrival(now: Now, steps: &[Step]) -> u64 {
+    let mut times = steps.iter().map(|step| step.received);
+    let first = times.find(|time| *time != 0);
+    first.unwrap_or(now.utc.nanos().unsigned_abs())
 }
 
 /// Decodes all of them into `out`. Returns false if one is invalid.
@@ -499,6 +526,19 @@ mod tests {
                 std::thread::yield_now();
             }
         }
+    }
+
+    #[test]
+    fn definitions_arrive_with_the_first_message_beside_them() {
+        let now = Clock::new().read();
+        let message = Step {
+            received: 7,
+            ..Step::position(1)
+        };
+        let all = [Step::silence(false), message];
+        assert_eq!(arrival(now, &all), 7);
+        let own = now.utc.nanos().unsigned_abs();
+        assert_eq!(arrival(now, &all[..1]), own);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::market::config::{self as market, FeedBook, FeedReplay, SnapshotLines}
 use crate::replay::feed_config::{FileFeed, FileSource};
 use fanfare_dds::distribute::Distribution;
 use fanfare_dds::fast::TypeOptions;
+use fanfare_dds::types::is_scoped_name;
 use fanfare_engine::feed::{LineConfig, ReceiverConfig};
 use fanfare_feed::channel::Unnumbered;
 use fanfare_feed::{Header, Preamble, SequenceField, Start};
@@ -311,6 +312,8 @@ impl Feed {
             topics.instances,
             topics.lease_ms,
         )?;
+        let (module, rule) = (&topics.module, "must be a name in IDL");
+        range("feed.publish.module", module, is_scoped_name(module), rule)?;
         within("feed.publish.securities", topics.securities, 1..=100_000)
     }
 
@@ -505,6 +508,10 @@ mod tests {
             (
                 feed(&format!("{line}[feed.publish]\ndomain = 999")),
                 "feed.publish.domain",
+            ),
+            (
+                feed(&format!("{line}[feed.publish]\nmodule = \"a b\"")),
+                "feed.publish.module",
             ),
             (
                 feed(&format!("{line}[feed.publish]\n\nkyed = true")),

@@ -49,6 +49,8 @@ pub enum MarketNotice {
     Picture(String),
     /// The mapping or a limit leaves out entries: their number, and the reason.
     LeftOut(String),
+    /// The feed has nearly as many instruments as it may have: the numbers, and what to do.
+    Room(String),
     /// The file of the feed was read to its end, is damaged, or has no event for the next hour.
     File(String),
     /// The number of gateways that publish the feed has changed.
@@ -127,9 +129,11 @@ impl fmt::Display for MarketNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = match self {
             Self::Replay(why) => return write!(f, "replay: {why}"),
-            Self::Value(what) | Self::Picture(what) | Self::LeftOut(what) | Self::File(what) => {
-                return f.write_str(what);
-            }
+            Self::Value(what)
+            | Self::Picture(what)
+            | Self::LeftOut(what)
+            | Self::Room(what)
+            | Self::File(what) => return f.write_str(what),
             Self::Plants(0) => return f.write_str("no gateway publishes it"),
             Self::Plants(1) => return f.write_str("1 gateway publishes it"),
             Self::Plants(count) => return write!(f, "{count} gateways publish it"),

@@ -30,6 +30,24 @@ pub(crate) struct Feeds {
 }
 
 impl Feeds {
+    /// Hands the instruments that are known before the feeds bring anything to all readers of the
+    /// ring. A file of DBN brings its own as it goes. Called before the readers' threads start.
+    pub(crate) fn introduce(&mut self) {
+        let Some(ring) = &mut self.events else {
+            return;
+        };
+        for market in self.feeds.iter_mut().filter_map(FeedSource::market) {
+            market.introduce(ring);
+        }
+        for edge in &mut self.edges {
+            edge.introduce(ring);
+        }
+        if let Some(replay) = &mut self.replay {
+            replay.introduce(ring);
+        }
+        ring.share_introduced();
+    }
+
     /// Shows instruments again, as requested by a reader of market events that has lost some.
     fn show(&mut self, now: Now) -> usize {
         let Some(ring) = &mut self.events else {
@@ -139,8 +157,16 @@ impl Agent for Feeds {
     }
 
     fn on_close(&mut self, now: Now) {
-        self.feeds.iter_mut().for_each(|feed| feed.close(now));
-        self.edges.iter_mut().for_each(EdgeFeed::count);
+        for feed in &mut self.feeds {
+            feed.close(now, self.events.as_mut());
+        }
+        for edge in &mut self.edges {
+            edge.close(self.events.as_mut());
+        }
+        // The log reads the ring until its thread ends, which is later.
+        if let Some(events) = &mut self.events {
+            events.wake();
+        }
         self.files.iter().for_each(FileMarket::count);
         self.replay.iter().for_each(ReplaySource::count);
     }

@@ -41,7 +41,10 @@ pub(crate) fn mapping(topics: &FeedTopics, program: Arc<Program>) -> Result<Mapp
     let mapping = Mapping::new(program, &topics.types())?;
     match topics.keyed && !mapping.types().any(TemplateType::is_keyed) {
         true => Err(FeedError::Key(topics.key.clone())),
-        false => Ok(mapping),
+        false => {
+            topics.distribution().check(&mapping)?;
+            Ok(mapping)
+        }
     }
 }
 
@@ -124,6 +127,26 @@ mod tests {
         let expected =
             format!("feed: {path}: the dictionary is of FIX.4.2, the messages are of FIX.4.4");
         assert_eq!(told, [expected]);
+    }
+
+    #[test]
+    fn two_topics_of_one_name_are_told_by_the_check() {
+        let file = Scratch::new("templates.xml");
+        file.write(
+            "<templates><template name='Quote' id='1'><uInt32 name='MsgSeqNum' id='34'/></template>\
+             <template name='DoneToken' id='2'><uInt32 name='MsgSeqNum' id='34'/></template>\
+             </templates>",
+        );
+        let text = format!(
+            "[feed]\ntemplates = \"{}\"\nlines = [\"224.1.2.133:13014\"]\n[feed.publish]\n",
+            file.display()
+        );
+        let config = Config::from_toml(&text).unwrap();
+        let why = check(&config.feeds[0]).unwrap_err().to_string();
+        assert!(
+            why.contains("topic \"DoneToken\" would have two uses"),
+            "{why}"
+        );
     }
 
     #[test]

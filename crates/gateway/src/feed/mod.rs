@@ -54,7 +54,7 @@ pub enum FeedError {
     /// A line could not be received, or the lines cannot be arbitrated.
     #[error(transparent)]
     Lines(#[from] OpenError),
-    /// DDS could not be joined.
+    /// DDS could not be joined, or two topics of the feed have the same name.
     #[error(transparent)]
     Dds(#[from] DdsError),
     /// The feed cannot become a market.

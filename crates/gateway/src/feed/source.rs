@@ -271,7 +271,8 @@ impl FeedSource {
         counts.kernel_drops.set(self.meters.drops());
     }
 
-    pub(super) fn close(&mut self, now: Now) {
+    /// Closes the feed. The last events of its market are written to the ring.
+    pub(super) fn close(&mut self, now: Now, events: Option<&mut EventRing>) {
         self.meters.set(now, &self.receiver, true);
         self.count();
         let counts = &self.handler.counts;
@@ -280,7 +281,7 @@ impl FeedSource {
         // An error here means that a socket is gone, with the bytes it held.
         counts.unread.set(self.receiver.unread().unwrap_or(0));
         if let Some(market) = &mut self.market {
-            market.close(now);
+            market.close(now, events);
         }
     }
 

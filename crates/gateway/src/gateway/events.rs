@@ -1,7 +1,8 @@
 //! The ring of market events, with its readers and the agents of its log.
 
-use super::Builder;
+use super::{Builder, dbn_clients};
 use crate::counts::DbnCounts;
+use crate::dbn::config::DbnConfig;
 use crate::dbn::{self, DbnAgent};
 use crate::gateway::start_error::StartError;
 use crate::history::{self, KnownInstruments, LogPlan, LogThreads, OpenLog};
@@ -141,9 +142,13 @@ impl Builder<'_> {
         reader.measure(self.stages().outlet("dbn", End::Socket));
         let log = self.config.history.as_ref();
         let agent = DbnAgent::open(dbn::Parts {
-            config: config.clone(),
+            config: DbnConfig {
+                max_clients: dbn_clients(self.config).unwrap_or(config.max_clients),
+                ..config.clone()
+            },
             events: reader,
             books: events.books.clone(),
+            bases: events.run.bases(),
             users: self.users.clone(),
             roster: self.roster.clone(),
             audit: self.audit.clone(),

@@ -78,8 +78,10 @@ impl Builder<'_> {
             Some((settings, part)) => Some(ReplaySource::open(settings, part, &waker, plan)?),
             None => None,
         };
-        // A log that is replayed has watermarks of its own.
-        let has_watermarks = self.config.dbn.is_some() && self.config.replay.is_none();
+        // The log keeps them for a replay of it by a gateway with DBN. A log that is replayed has
+        // watermarks of its own.
+        let has_readers = self.config.dbn.is_some() || self.config.history.is_some();
+        let has_watermarks = has_readers && self.config.replay.is_none();
         Ok(Some(Feeds {
             watermarks: has_watermarks.then(|| Watermarks::new(!edges.is_empty())),
             feeds: sources,

@@ -35,8 +35,8 @@ pub(crate) struct Shared {
     pub(crate) ports: [PortHandle; 2],
     /// The permits of their connections.
     pub(crate) permits: Permits,
-    /// The address of the port of DBN, if there is one.
-    pub(crate) dbn: Option<SocketAddr>,
+    /// The address of the port of DBN, if there is one, and how many clients it accepts at a time.
+    pub(crate) dbn: Option<(SocketAddr, usize)>,
     pub(crate) users: UserBook,
     pub(crate) mappings: Mappings,
     pub(crate) roster: Roster,

@@ -107,6 +107,7 @@ impl OpenLog {
         // The thread is not woken, because that would cost the feeds' thread a system call.
         let records = ring.record_reader(Waker::detached()?);
         let records = records.ok_or(StartError::Ring)?;
+        ring.wait_at_end_for(self.writer.committed(), plan.stop.clone());
         if history.when_behind == WhenBehind::Wait {
             ring.wait_for(self.writer.committed(), plan.stop.clone());
         }

@@ -26,6 +26,8 @@ pub(super) struct Form {
 struct Dbn {
     encoder: Encoder,
     books: Vec<BookConfig>,
+    /// The numbers of the first instruments of the feeds, if they are known.
+    bases: Vec<u32>,
     schemas: LiveSchemas,
     batch: Batch,
     room: Vec<u8>,
@@ -60,7 +62,11 @@ impl Chosen {
 }
 
 impl Form {
-    pub(super) fn new(config: &Kafka, books: Vec<BookConfig>) -> Result<Self, ConfigError> {
+    /// `bases` are the numbers of the first instruments of the feeds, if they are known.
+    pub(super) fn new(
+        config: &Kafka,
+        (books, bases): (Vec<BookConfig>, Vec<u32>),
+    ) -> Result<Self, ConfigError> {
         let schemas = config
             .schemas
             .iter()
@@ -69,8 +75,9 @@ impl Form {
         let dbn = match config.format {
             KafkaFormat::Json => None,
             KafkaFormat::Dbn => Some(Dbn {
-                encoder: encoder_of(&books)?,
+                encoder: encoder_of(&books, &bases)?,
                 books,
+                bases,
                 schemas,
                 batch: Batch::default(),
                 room: Vec::new(),
@@ -107,7 +114,7 @@ impl Form {
     }
 
     /// Continues with the books of a run of the plant if they differ from those before, which are
-    /// forgotten.
+    /// forgotten, and with its numbers of instruments.
     pub(super) fn begin_run(
         &mut self,
         run: Option<&Run>,
@@ -116,10 +123,16 @@ impl Form {
         let (Some(dbn), Some(run)) = (&mut self.dbn, run) else {
             return Ok(());
         };
-        let is_same = run.feeds.iter().map(|feed| &feed.book).eq(&dbn.books);
-        if !run.feeds.is_empty() && !is_same {
+        if run.feeds.is_empty() {
+            return Ok(());
+        }
+        if !run.feeds.iter().map(|feed| &feed.base).eq(&dbn.bases) {
+            dbn.bases = run.bases();
+            dbn.encoder.set_bases(dbn.bases.clone());
+        }
+        if !run.feeds.iter().map(|feed| &feed.book).eq(&dbn.books) {
             dbn.books = run.books();
-            dbn.encoder = encoder_of(&dbn.books)?;
+            dbn.encoder = encoder_of(&dbn.books, &dbn.bases)?;
             dbn.encoder.want(dbn.schemas, table);
         }
         Ok(())
@@ -220,13 +233,13 @@ impl Form {
     }
 }
 
-/// Creates an encoder of books of these kinds.
-fn encoder_of(books: &[BookConfig]) -> Result<Encoder, ConfigError> {
+/// Creates an encoder of feeds with books of these kinds, and these first instruments.
+fn encoder_of(books: &[BookConfig], bases: &[u32]) -> Result<Encoder, ConfigError> {
     let record = DbnConfig {
         names: false,
         ..DbnConfig::new(Schemas::MIXED)
     };
-    Encoder::new(books.to_vec(), record)
+    Ok(Encoder::new(books.to_vec(), record)?.with_bases(bases.to_vec()))
 }
 
 impl Dbn {

@@ -194,11 +194,12 @@ impl<T: Topic> KafkaSink<T> {
         Ok(running)
     }
 
-    /// Returns the books of a run of the plant.
-    fn books_of(&self, run: Option<&Run>) -> Vec<BookConfig> {
+    /// Returns the books of a run of the plant, and the numbers of the first instruments of its
+    /// feeds, if the log names them.
+    fn books_of(&self, run: Option<&Run>) -> (Vec<BookConfig>, Vec<u32>) {
         match run {
-            Some(run) if !run.feeds.is_empty() => run.books(),
-            _ => self.source.books.clone(),
+            Some(run) if !run.feeds.is_empty() => (run.books(), run.bases()),
+            _ => (self.source.books.clone(), Vec::new()),
         }
     }
 

@@ -17,6 +17,8 @@ pub(super) struct Awaited {
     /// The value of `committed` when the last wait ran out. No event waits until it changes.
     given_up: Option<u64>,
     longest: Duration,
+    /// The end of all waits for the log at the end of the plant, once one has begun.
+    last: Option<Instant>,
     stop: Stop,
 }
 
@@ -28,6 +30,7 @@ impl Awaited {
             most,
             given_up: None,
             longest: LONGEST_WAIT,
+            last: None,
             stop,
         }
     }
@@ -46,6 +49,28 @@ impl Awaited {
 
     fn is_behind(&self, next: u64) -> bool {
         next.saturating_sub(self.committed()) > self.most
+    }
+
+    /// Waits at the end of the plant until the log is behind by at most half of what it may be. All
+    /// of these waits together take a few seconds at most. A raised `stop` does not end them, as
+    /// the plant stops by then.
+    #[cold]
+    pub(super) fn wait_at_end(&mut self, next: u64) {
+        let longest = self.longest;
+        let last = self.last.get_or_insert_with(|| Instant::now() + longest);
+        let last = *last;
+        while self.is_half_behind(next) {
+            if Instant::now() >= last {
+                self.given_up = Some(self.committed());
+                return;
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+
+    /// Returns whether the log is behind by more than half of what it may be.
+    pub(super) fn is_half_behind(&self, next: u64) -> bool {
+        next.saturating_sub(self.committed()) > self.most / 2
     }
 
     /// Returns whether the log has made no progress since a wait ran out.
@@ -100,6 +125,18 @@ mod tests {
         log.longest = Duration::ZERO;
         log.wait(13);
         assert!(log.has_given_up(), "it is waited for again");
+    }
+
+    #[test]
+    fn the_waits_at_the_end_have_one_limit() {
+        let (mut log, committed) = log();
+        log.stop.raise();
+        log.wait_at_end(6);
+        assert!(!log.has_given_up(), "it is not behind");
+        log.longest = Duration::MAX;
+        committed.store(2, Ordering::Release);
+        log.wait_at_end(8);
+        assert!(log.has_given_up(), "the limit is that of the first wait");
     }
 
     #[test]

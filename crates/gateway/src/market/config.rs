@@ -30,7 +30,8 @@ pub struct FeedBook {
     pub orders: u32,
     /// The numbers of the changes.
     pub numbers: FeedNumbers,
-    /// Whether levels that the feed sends anew restore a book without a snapshot.
+    /// Whether levels that the feed sends anew restore a book without a snapshot: numbered ones
+    /// with RptSeq(83), at most [`MarketConfig::MOST_REFRESHED_LEVELS`] on a side.
     pub natural_refresh: bool,
     /// Whether books are empty, and complete, before RptSeq(83) 1.
     pub starts_empty: bool,
@@ -253,7 +254,15 @@ impl FeedBook {
         let each = self.most_waiting_each;
         within(key("most_waiting_each"), each, 1..=1 << 26)?;
         within(key("silence_ms"), self.silence_ms, 0..=86_400_000)?;
-        within(key("snapshot_age_ms"), self.snapshot_age_ms, 0..=3_600_000)
+        within(key("snapshot_age_ms"), self.snapshot_age_ms, 0..=3_600_000)?;
+        let follower = self.follower(0, None);
+        let can_refresh = follower.is_ok_and(|config| config.market.can_refresh());
+        let holds = !self.natural_refresh || can_refresh;
+        let rule = format!(
+            "needs `kind` levels, `numbers` instrument, and a `depth` of at most {}",
+            MarketConfig::MOST_REFRESHED_LEVELS
+        );
+        range(key("natural_refresh"), self.natural_refresh, holds, &rule)
     }
 }
 

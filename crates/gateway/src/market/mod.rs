@@ -194,7 +194,6 @@ impl MarketFeed {
         ring: &mut EventRing,
     ) -> Result<usize, AgentError> {
         self.utc_nanos = now.utc.nanos();
-        self.introduce(now, ring);
         self.remap(now, ring);
         self.cancel();
         let mut work = self.answers(now, ring);
@@ -217,6 +216,7 @@ impl MarketFeed {
         if self.outlet.is_due(now.mono) {
             self.count(now);
             self.describe_pictures();
+            self.outlet.tell_room(self.follower.instruments());
         }
         self.describe_left_out();
         if let Some(relay) = &mut self.relay {
@@ -225,13 +225,10 @@ impl MarketFeed {
         Ok(work)
     }
 
-    /// Writes the instruments of a file and of the log to the ring, which are known before the feed
-    /// brings anything.
-    #[inline]
-    fn introduce(&mut self, now: Now, ring: &mut EventRing) {
-        if self.follower.instruments().len() > self.outlet.known() as usize {
-            self.pass_on(now.mono, ring);
-        }
+    /// Introduces the instruments of a file and of the log, which are known before the feed brings
+    /// anything.
+    pub(crate) fn introduce(&mut self, ring: &mut EventRing) {
+        self.outlet.introduce(self.follower.instruments(), ring);
     }
 
     /// Adopts a new mapping, if a reload has stored one.
@@ -450,8 +447,18 @@ impl MarketFeed {
         self.notices.send(Notice::Feed(notice));
     }
 
-    /// Closes the market, and sets the counters.
-    pub(crate) fn close(&mut self, now: Now) {
+    /// Closes the market: drops the changes that still wait, passes on the trades among them, and
+    /// sets the counters.
+    pub(crate) fn close(&mut self, now: Now, ring: Option<&mut EventRing>) {
+        if let Some(ring) = ring {
+            let brought = &mut self.outlet.brought;
+            self.follower.finish(&mut |event| brought.take(event));
+            if let Some(relay) = &mut self.relay {
+                relay.see(now.mono, &self.outlet.brought.events);
+            }
+            self.outlet.pass_last(self.follower.instruments(), ring);
+            self.look_for_faults();
+        }
         for (meters, lines) in self.meters.iter().zip(&self.snapshots) {
             meters.set(now, lines, true);
         }

@@ -8,6 +8,7 @@ use crate::feed::feed_notice::{FeedNotice, MarketNotice};
 use crate::gateway::plan::Plan;
 use crate::notice::{Notice, Notices};
 use fanfare_fix::session::Now;
+use fanfare_market::instruments::Instrument;
 use fanfare_market::{Event, InstrumentId, Instruments, Kind, Values};
 use std::sync::Arc;
 
@@ -44,6 +45,8 @@ pub(crate) struct MarketOutlet {
     notice: (StateCounts, u64),
     /// The time at which other counters are set next.
     due: u64,
+    /// Whether a notice has told that little room is left for instruments.
+    has_told_room: bool,
     channel: Arc<str>,
     pub(crate) counts: MarketCounts,
     notices: Notices,
@@ -85,6 +88,7 @@ impl MarketOutlet {
             states: States::default(),
             notice: Default::default(),
             due: 0,
+            has_told_room: false,
             counts: MarketCounts::new(plan.counters, &channel),
             channel,
             notices: plan.notices.clone(),
@@ -105,6 +109,23 @@ impl MarketOutlet {
     /// Writes the collected records to the ring: new and changed instruments, then events.
     #[inline]
     pub(crate) fn pass_on(&mut self, table: &Instruments, ring: &mut EventRing) {
+        self.prepare(table, ring);
+        ring.put(&mut self.brought.events);
+        self.brought.events.clear();
+    }
+
+    /// Writes the collected records of the end of the feed, as [`Self::pass_on`] does. The events
+    /// may be of many messages, and more than the ring holds: see [`EventRing::put_last`].
+    pub(crate) fn pass_last(&mut self, table: &Instruments, ring: &mut EventRing) {
+        self.prepare(table, ring);
+        ring.put_last(&mut self.brought.events);
+        self.brought.events.clear();
+    }
+
+    /// Writes new and changed instruments to the ring, and counts the collected events, which get
+    /// the plant's numbers of their instruments.
+    #[inline]
+    fn prepare(&mut self, table: &Instruments, ring: &mut EventRing) {
         if table.len() > self.known as usize || !self.brought.changed.is_empty() {
             self.put_instruments(table, ring);
         }
@@ -120,8 +141,6 @@ impl MarketOutlet {
         }
         let events = self.brought.events.len() as u64;
         self.counts.events.increment(events);
-        ring.put(&mut self.brought.events);
-        self.brought.events.clear();
     }
 
     /// Writes events with the plant's numbers to the ring. `continues` is set if others of their
@@ -143,20 +162,29 @@ impl MarketOutlet {
     #[cold]
     fn put_instruments(&mut self, table: &Instruments, ring: &mut EventRing) {
         let base = self.base;
-        let mut put = |number: u32| {
-            if let Some(mut instrument) = table.get(InstrumentId(number)) {
-                instrument.instrument.0 += base;
+        for changed in self.brought.changed.drain(..) {
+            if changed.0 < self.known
+                && let Some(instrument) = numbered(table, changed.0, base)
+            {
                 ring.put_instrument(&instrument);
             }
-        };
-        for changed in self.brought.changed.drain(..) {
-            if changed.0 < self.known {
-                put(changed.0);
+        }
+        let len = len_of(table);
+        for number in self.known..len {
+            if let Some(instrument) = numbered(table, number, base) {
+                ring.put_instrument(&instrument);
             }
         }
-        let len = u32::try_from(table.len()).unwrap_or(u32::MAX);
+        self.known = len;
+    }
+
+    /// Introduces the instruments of the table, before the feed brings anything.
+    pub(crate) fn introduce(&mut self, table: &Instruments, ring: &mut EventRing) {
+        let len = len_of(table);
         for number in self.known..len {
-            put(number);
+            if let Some(instrument) = numbered(table, number, self.base) {
+                ring.introduce(&instrument);
+            }
         }
         self.known = len;
     }
@@ -230,6 +258,25 @@ impl MarketOutlet {
         self.notices.send(Notice::Feed(notice));
     }
 
+    /// Sends a notice, once, when the table has nine tenths of the instruments that it takes.
+    pub(crate) fn tell_room(&mut self, table: &Instruments) {
+        let (have, most) = (table.len(), table.limit());
+        if self.has_told_room || have < most - most / 10 {
+            return;
+        }
+        self.has_told_room = true;
+        let closed = self.states.counts().closed;
+        let what = format!(
+            "the feed has {have} instruments of at most {most} (`most_instruments`), {closed} of \
+             them closed in this run. Closed instruments keep their places, with [history] over \
+             restarts too; a start with a larger `most_instruments`, or with a new \
+             `history.folder`, makes room"
+        );
+        let (channel, what) = (Arc::clone(&self.channel), MarketNotice::Room(what));
+        let notice = FeedNotice::Market { channel, what };
+        self.notices.send(Notice::Feed(notice));
+    }
+
     /// Returns whether other counters are due.
     #[inline]
     pub(crate) const fn is_due(&mut self, now: u64) -> bool {
@@ -246,5 +293,44 @@ impl MarketOutlet {
         counts.recovering.set(states.recovering);
         counts.stale.set(states.stale);
         counts.closed.set(states.closed);
+    }
+}
+
+fn len_of(table: &Instruments) -> u32 {
+    u32::try_from(table.len()).unwrap_or(u32::MAX)
+}
+
+/// Returns an instrument of a table with the plant's number. `base` is that of the first one.
+fn numbered(table: &Instruments, number: u32, base: u32) -> Option<Instrument<'_>> {
+    let mut instrument = table.get(InstrumentId(number))?;
+    instrument.instrument.0 += base;
+    Some(instrument)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notice;
+    use crate::test_log::named;
+    use fanfare_engine::counters::Counters;
+    use fanfare_engine::stop::Stop;
+
+    #[test]
+    fn little_room_for_instruments_is_told_once_and_before_it_ends() {
+        let (counters, stop) = (Counters::new(), Stop::new());
+        let (notices, received) = notice::channel();
+        let plan = Plan::of_a_test(&counters, &notices, &stop);
+        let mut outlet = MarketOutlet::new("one".into(), 0, plan);
+        let (mut table, mut told) = (Instruments::new(20), Vec::new());
+        for number in 1..=20 {
+            table.define(&named(&format!("S{number}"))).unwrap();
+            outlet.tell_room(&table);
+            told.extend(received.iter().map(|notice| (number, notice.to_string())));
+        }
+        let [(18, notice)] = &told[..] else {
+            panic!("{told:?}");
+        };
+        let says = "feed one: the feed has 18 instruments of at most 20 (`most_instruments`)";
+        assert!(notice.contains(says), "{notice}");
     }
 }

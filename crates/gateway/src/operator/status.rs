@@ -51,13 +51,13 @@ fn ports(gateway: &GatewayHandle) -> Vec<Value> {
         })
     });
     let of_dbn = shared.dbn.zip(shared.started.dbn.as_ref());
-    let of_dbn = of_dbn.map(|(address, config)| {
+    let of_dbn = of_dbn.map(|((address, most), config)| {
         json!({
             "name": DBN,
             "address": address.to_string(),
             "tls": false,
             "sessions": gateway.dbn_sessions(|_| true).len(),
-            "most": config.max_clients,
+            "most": most,
             "open": config.takes_strangers(users.has_users()),
         })
     });

@@ -86,7 +86,7 @@ impl DbnFile {
                 return Ok(true);
             }
             if self.has_ended {
-                let ended = self.from.finish(rest);
+                let ended = self.from.finish(table, rest);
                 if let Some(why) = self.fault.take() {
                     return Err(DbnFileError::Unreadable(self.from.position(), why));
                 }

@@ -77,7 +77,7 @@ impl OpenReplay {
                 end,
             });
         }
-        let run = run_at(&log, first)?;
+        let run = log.run_of(first)?;
         let known = Known::before(&log, first, &run)?;
         let mut replay = Self {
             source: Source::Log(log),
@@ -124,6 +124,11 @@ impl OpenReplay {
         self.first + self.shift - self.known.count()
     }
 
+    /// Returns the instruments that are known before its first event, encoded.
+    pub(super) fn instruments(&self) -> &[Box<[u8]>] {
+        &self.known.instruments
+    }
+
     /// Moves its numbers to `next` or above, because those below are in use.
     pub(crate) fn number_from(&mut self, next: u64) {
         let least = (next + self.known.count()).saturating_sub(self.first);
@@ -148,21 +153,6 @@ impl OpenReplay {
         let thread = std::thread::Builder::new().name("replay".to_owned());
         thread.spawn(move || player.run()).map(drop)
     }
-}
-
-/// Returns the run that wrote an event.
-fn run_at(log: &Log, first: u64) -> Result<Run, LogError> {
-    let mut reader = log.reader(Start::Number(first))?;
-    let mut is_there = false;
-    while !is_there {
-        let read = reader.read(1, |delivery| {
-            is_there |= matches!(delivery, Delivery::Event(..) | Delivery::Lost { .. });
-        })?;
-        if read == 0 {
-            break;
-        }
-    }
-    Ok(reader.run().cloned().unwrap_or_default())
 }
 
 impl Known {

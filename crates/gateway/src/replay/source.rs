@@ -11,6 +11,8 @@ use crate::market::ring::EventRing;
 use crate::notice::{Notice, Notices};
 use fanfare_engine::poll::Waker;
 use fanfare_fix::session::Now;
+use fanfare_market::Event;
+use fanfare_market::dbn::live::end_of_all;
 use fanfare_market::instruments::Directory;
 
 /// The most messages of one turn.
@@ -22,8 +24,12 @@ pub(crate) struct ReplaySource {
     outlet: MarketOutlet,
     /// The instruments so far.
     directory: Directory,
+    /// The instruments that are known before the first event, until they are introduced.
+    known: Vec<Box<[u8]>>,
     /// The instruments that are to be shown again.
     shown: Vec<Box<[u8]>>,
+    /// The latest time of an event so far, in nanoseconds since 1970, or 0.
+    latest: u64,
     log: String,
     notices: Notices,
 }
@@ -46,16 +52,27 @@ impl ReplaySource {
                 is_trouble: true,
             });
         }
+        let known = part.instruments().to_vec();
         let (sender, pieces) = piece::channel();
         part.start(sender, waker.clone())?;
         Ok(Self {
             cursor: Cursor::new(pieces, settings.speed),
             outlet: MarketOutlet::new(log.as_str().into(), 0, plan),
             directory: Directory::new(),
+            known,
             shown: Vec::new(),
+            latest: 0,
             log,
             notices,
         })
+    }
+
+    /// Introduces the instruments that are known before the first event, which brings them again.
+    pub(crate) fn introduce(&mut self, ring: &mut EventRing) {
+        for bytes in std::mem::take(&mut self.known) {
+            self.directory.take(&bytes);
+            ring.introduce_bytes(&bytes);
+        }
     }
 
     /// Writes the items that are due to the ring. Returns the amount of work done.
@@ -65,6 +82,8 @@ impl ReplaySource {
             let what = match self.cursor.next(now.mono) {
                 None => break,
                 Some(Next::Message(events, continues)) => {
+                    let times = events.iter().map(time_of);
+                    self.latest = times.fold(self.latest, u64::max);
                     self.outlet.pass_numbered(events, continues, ring);
                     None
                 }
@@ -92,6 +111,10 @@ impl ReplaySource {
             };
             if let Some(why) = what {
                 ring.end_message();
+                if self.latest != 0 {
+                    // No event follows that ends the last bars and quotes.
+                    ring.put_watermark(end_of_all(self.latest));
+                }
                 self.tell_end(why);
             }
             work += 1;
@@ -149,5 +172,113 @@ impl ReplaySource {
         self.outlet.set_counts();
         let counts = &self.outlet.counts;
         counts.instruments.set(self.directory.len() as u64);
+    }
+}
+
+/// Returns the time by which an event belongs to an interval, or 0 without one.
+fn time_of(event: &Event) -> u64 {
+    let mut times = [event.ts_recv, event.ts_event].into_iter();
+    let known = times.find(|time| !matches!(*time, 0 | Event::NO_TIME));
+    known.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::{Speed, Turns};
+    use super::*;
+    use crate::notice;
+    use crate::test_log::{self, feed};
+    use fanfare_engine::clock::Clock;
+    use fanfare_engine::counters::Counters;
+    use fanfare_engine::stop::Stop;
+    use fanfare_fix::session::SECOND;
+    use fanfare_history::{Moment, Writer, WriterConfig};
+    use fanfare_market::instruments::Lookup;
+    use fanfare_market::{BookConfig, Delivery, InstrumentId};
+    use fanfare_peers::Scratch;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_replay_introduces_the_instruments_that_precede_its_part() {
+        let folder = Scratch::new("replay-introduces");
+        let feeds = vec![feed(BookConfig::by_price(5).unwrap())];
+        let (mut writer, _) = Writer::open(&folder, WriterConfig::default(), feeds, 1).unwrap();
+        for number in [1, 2] {
+            let instrument = test_log::instrument(number, test_log::named("A"));
+            writer.instrument(&instrument).unwrap();
+            let event = Event {
+                number: number.into(),
+                ts_recv: 90_000 * SECOND,
+                ..Event::EMPTY
+            };
+            writer.events(&[event.to_bytes()]).unwrap();
+        }
+        writer.close().unwrap();
+        let settings = Replay {
+            log: Some(folder.to_path_buf()),
+            dbn: None,
+            speed: Speed::Max,
+            from: Some(Moment::Number(2)),
+            to: None,
+            turns: Turns(1),
+        };
+        let part = OpenReplay::open(&settings, None).unwrap();
+        let (counters, stop) = (Counters::new(), Stop::new());
+        let (notices, _received) = notice::channel();
+        let plan = Plan::of_a_test(&counters, &notices, &stop);
+        let waker = Waker::detached().unwrap();
+        let mut ring = EventRing::new(1 << 16, 1, waker.clone(), 1);
+        let mut reader = ring.reader(waker.clone()).unwrap();
+        let mut source = ReplaySource::open(&settings, part, &waker, plan).unwrap();
+        source.introduce(&mut ring);
+        ring.share_introduced();
+        reader.take_introduced();
+        assert!(reader.directory().instrument(InstrumentId(1)).is_some());
+    }
+
+    #[test]
+    fn a_replay_ends_all_intervals_once_it_is_over() {
+        let folder = Scratch::new("replay-end");
+        let feeds = vec![feed(BookConfig::by_price(5).unwrap())];
+        let (mut writer, _) = Writer::open(&folder, WriterConfig::default(), feeds, 1).unwrap();
+        for number in [1, 2] {
+            let event = Event {
+                number,
+                ts_recv: (90_000 + number) * SECOND,
+                ..Event::EMPTY
+            };
+            writer.events(&[event.to_bytes()]).unwrap();
+        }
+        writer.close().unwrap();
+        let settings = Replay {
+            log: Some(folder.to_path_buf()),
+            dbn: None,
+            speed: Speed::Max,
+            from: None,
+            to: None,
+            turns: Turns(1),
+        };
+        let part = OpenReplay::open(&settings, None).unwrap();
+        let (counters, stop) = (Counters::new(), Stop::new());
+        let (notices, _received) = notice::channel();
+        let plan = Plan::of_a_test(&counters, &notices, &stop);
+        let (waker, mut clock) = (Waker::detached().unwrap(), Clock::new());
+        let mut ring = EventRing::new(1 << 16, 1, waker.clone(), 1);
+        let mut reader = ring.reader(waker.clone()).unwrap();
+        let mut source = ReplaySource::open(&settings, part, &waker, plan).unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        let mut seen = Vec::new();
+        while seen.len() < 3 {
+            assert!(Instant::now() < until, "the replay does not end: {seen:?}");
+            source.turn(clock.read(), &mut ring);
+            reader.read(usize::MAX, |delivery| match delivery {
+                Delivery::Event(event, _) => seen.push(event.number),
+                Delivery::Watermark(time) => seen.push(time),
+                _ => {}
+            });
+            std::thread::yield_now();
+        }
+        // The midnight behind both.
+        assert_eq!(seen, [1, 2, 2 * 86_400 * SECOND]);
     }
 }

@@ -1,6 +1,5 @@
 //! Message bodies that are encoded once in a turn and sent to many sessions.
 
-use crate::fanout::hole::NEWS;
 use crate::fanout::versions;
 use fanfare_fix::codec::{EncodeError, FieldWriter, SharedBody};
 use fanfare_fix::dict::Dictionary;
@@ -33,16 +32,16 @@ pub(crate) struct Body {
     msg_type: &'static [u8],
     range: Range<usize>,
     sum: u8,
-    /// RptSeq(83) of its first and its last entry.
+    /// RptSeq(83) of its first and its last entry, or of those that a snapshot stands for.
     pub(crate) numbers: (u32, u32),
     /// The range of its trades.
     trades: Range<usize>,
 }
 
 impl Body {
-    /// Returns whether it is a News(B), which has no MDReqID(262).
-    pub(crate) fn is_news(&self) -> bool {
-        self.msg_type == NEWS
+    /// Returns whether it is of market data, which has MDReqID(262).
+    pub(crate) fn has_request(&self) -> bool {
+        matches!(self.msg_type, b"W" | b"X")
     }
 }
 
@@ -115,7 +114,14 @@ impl Bodies {
         }
     }
 
-    /// Keeps the trades among the entries of a body.
+    /// Sets RptSeq(83) of the first change for which a snapshot stands.
+    pub(crate) fn begin_at(&mut self, id: BodyId, first: u32) {
+        if let Some(body) = self.all.get_mut(id as usize) {
+            body.numbers.0 = first;
+        }
+    }
+
+    /// Keeps the trades among the changes of a body, or among those for which a snapshot stands.
     pub(crate) fn keep_trades(&mut self, id: BodyId, entries: &[Event]) {
         let from = self.trades.len();
         let trades = entries.iter().filter(|event| event.kind == Kind::Trade);

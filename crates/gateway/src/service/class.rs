@@ -24,6 +24,8 @@ pub(crate) struct Link {
     pub(crate) is_queued: bool,
     /// Whether a snapshot was sent before.
     pub(crate) is_served: bool,
+    /// Whether the trading status is to be sent in front of the first snapshot.
+    pub(crate) owes_status: bool,
     /// RptSeq(83) of the first entry that did not fit into the queue, or 0 if none.
     pub(crate) missed: u32,
 }
@@ -218,7 +220,8 @@ impl Class {
 
     /// Writes a snapshot to `out`: a Clear with the number of the last entry, the state sent to the
     /// class so far, and the last trade and statistics but those that the next update changes.
-    pub(crate) fn picture(&self, seen: &Seen, out: &mut Vec<Event>) {
+    /// `trades` replace the last one of their kind.
+    pub(crate) fn picture(&self, seen: &Seen, trades: &[Event], out: &mut Vec<Event>) {
         out.clear();
         out.push(Event {
             instrument: self.instrument,
@@ -237,10 +240,11 @@ impl Class {
         }
         // The next update has what is held. One that is a snapshot has all values.
         let held: &[Event] = if self.spec.pictures { &[] } else { &self.held };
-        let is_held = |kind: u8| held.iter().any(|own| own.entry == kind);
-        let is_wanted = |kind: u8| self.spec.entries.has(kind) && !is_held(kind);
+        let is_other = |kind: u8| held.iter().chain(trades).all(|own| own.entry != kind);
+        let is_wanted = |kind: u8| self.spec.entries.has(kind) && is_other(kind);
         let values = seen.last.iter();
         out.extend(values.filter(|event| is_wanted(event.entry)));
+        out.extend_from_slice(trades);
         for event in out.iter_mut().skip(from) {
             event.instrument = self.instrument;
             // FIX.5.0SP2 has RptSeq(83) in each entry of a snapshot.
@@ -251,6 +255,28 @@ impl Class {
     /// Returns the levels of a side as they were last sent.
     pub(crate) fn levels(&self, side: Side) -> &[Level] {
         self.ladder.side(side)
+    }
+}
+
+/// Writes to `out` the trades that `events` leave, in order. A change or cancellation of another
+/// trade is ignored: a snapshot does not express what happens to an earlier one.
+pub(crate) fn trades_after<'e>(events: impl Iterator<Item = &'e Event>, out: &mut Vec<Event>) {
+    out.clear();
+    for event in events.filter(|event| event.kind == Kind::Trade) {
+        let is_last = || out.iter().rposition(|own| event.is_about(own));
+        match event.action {
+            Action::Delete | Action::DeleteThru | Action::DeleteFrom => {
+                if let Some(place) = is_last() {
+                    out.remove(place);
+                }
+            }
+            Action::Change => {
+                if let Some(own) = is_last().and_then(|place| out.get_mut(place)) {
+                    *own = *event;
+                }
+            }
+            _ => out.push(*event),
+        }
     }
 }
 
@@ -332,7 +358,7 @@ mod tests {
             seen.last.take(&trade);
             class.hold(&trade, &seen);
             let mut out = Vec::new();
-            class.picture(&seen, &mut out);
+            class.picture(&seen, &[], &mut out);
             let trades = out.iter().filter(|event| event.kind == Kind::Trade);
             assert_eq!(trades.count(), expected, "{pictures}");
         }

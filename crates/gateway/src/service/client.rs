@@ -94,6 +94,8 @@ pub(crate) struct Client {
     pub(crate) untold: BTreeSet<Untold>,
     /// The lists of instruments that are being sent, the current one first.
     pub(crate) lists: VecDeque<List>,
+    /// Whether a list has sent the last message of lists and snapshots, which alternate.
+    pub(crate) has_listed: bool,
     /// The event whose state was sent last, so that several subscriptions receive it once.
     pub(crate) told: u64,
     /// Whether it is among the sessions with pending messages.
@@ -143,10 +145,14 @@ pub(crate) struct Subscription {
     pub(crate) feed: OfFeed,
     /// The pattern whose instruments are being added, and the last symbol that was.
     pub(crate) growing: Option<(usize, Option<Box<[u8]>>)>,
+    /// Whether patterns and lists are looked up once more, because its user is permitted others.
+    pub(crate) looks_again: bool,
+    /// The instruments that it has, while it [looks again](Self::looks_again).
+    pub(crate) had: Option<BTreeSet<InstrumentId>>,
     /// The number of parts without a snapshot yet, in a subscription without updates.
     pub(crate) unserved: usize,
-    /// The trades that are queued while the client is behind, and the number that exceeded the
-    /// capacity.
+    /// The trades that are queued while the client is behind, in the order of the plant's numbers,
+    /// and the number that exceeded the capacity.
     pub(crate) trades: Vec<Event>,
     pub(crate) trades_left_out: u64,
     pub(crate) losses: Losses,
@@ -183,6 +189,8 @@ impl Subscription {
             lists: Vec::new(),
             feed: OfFeed::default(),
             growing: None,
+            looks_again: false,
+            had: None,
             unserved: 0,
             trades: Vec::new(),
             trades_left_out: 0,
@@ -201,17 +209,41 @@ impl Subscription {
         self.lead.get(4..end).unwrap_or_default()
     }
 
-    /// Keeps the trades of an update for which the client is behind.
+    /// Leaves out the older half of those of its trades that `is_own` selects.
+    #[cold]
+    pub(crate) fn leave_out_half(&mut self, is_own: impl Fn(&Event) -> bool) {
+        let kept = self.trades.iter().filter(|event| is_own(event)).count();
+        let count = kept.div_ceil(2);
+        let mut rest = count;
+        self.trades.retain(|event| {
+            let goes = rest > 0 && is_own(event);
+            rest -= usize::from(goes);
+            !goes
+        });
+        self.trades_left_out += count as u64;
+    }
+
+    /// Keeps the trades of an update for which the client is behind. Beyond the capacity, a
+    /// subscription whose updates are changes leaves out the new ones, one whose updates are
+    /// snapshots the old ones: a snapshot has the newest.
     pub(crate) fn hold_trades(&mut self, entries: &[Event]) {
         for event in entries.iter().filter(|event| event.kind == Kind::Trade) {
-            match self.trades.len() < MOST_TRADES {
-                // Without a number, because it is sent out of sequence.
-                true => self.trades.push(Event {
-                    rpt_seq: 0,
-                    ..*event
-                }),
-                false => self.trades_left_out += 1,
+            if self.trades.len() >= MOST_TRADES {
+                if !self.spec.pictures {
+                    self.trades_left_out += 1;
+                    continue;
+                }
+                self.leave_out_half(|_| true);
             }
+            // An update that is not sent in its turn may come behind later ones.
+            let is_before = |own: &Event| own.number <= event.number;
+            let at = self.trades.partition_point(is_before);
+            // Without RptSeq(83), because it is sent out of sequence.
+            let own = Event {
+                rpt_seq: 0,
+                ..*event
+            };
+            self.trades.insert(at, own);
         }
     }
 }
@@ -234,6 +266,7 @@ impl Client {
             behind: VecDeque::new(),
             untold: BTreeSet::new(),
             lists: VecDeque::new(),
+            has_listed: false,
             told: 0,
             is_waiting: false,
             requests: Requests::default(),

@@ -2,12 +2,12 @@
 //! of snapshots to sessions that are behind.
 
 use super::bodies::{Bodies, BodyId};
-use super::class::Part;
+use super::class::{Part, trades_after};
 use super::classes::{NOWHERE, Place};
 use super::client::{self, Client, Of, Out, Untold};
 use super::contract::Contract;
-use super::list::LOOKED_AT;
 use super::request::{NONE_MATCHES, reason};
+use super::share::Share;
 use super::{Core, Turn, messages};
 use crate::fanout::batch::{ENVELOPE, Outgoing, Times, end_of};
 use crate::fanout::hole::{Hole, Missing, NEWS};
@@ -16,9 +16,6 @@ use fanfare_engine::host::{Peer, Peers};
 use fanfare_fix::codec::{FieldWriter, SendingTime};
 use fanfare_market::instruments::Directory;
 use fanfare_market::{Event, InstrumentId};
-
-/// The most snapshots of a turn, of all sessions together, so that updates are not delayed by more.
-const PICTURES: usize = 256;
 
 /// The most bytes queued for a session at which its conflated subscriptions are still sent updates,
 /// because queued updates become stale.
@@ -39,7 +36,7 @@ struct Late {
 enum Next {
     /// What it has to be sent before the snapshot.
     Held(Held),
-    /// The announcement of skipped messages, and the snapshot.
+    /// The trading status or the announcement of skipped messages, and the snapshot.
     Snapshot(Option<BodyId>, BodyId),
 }
 
@@ -172,7 +169,8 @@ impl Sender {
     ) -> usize {
         let mut times = Times::at(peers.now());
         let mut waiting = std::mem::take(&mut core.waiting);
-        let (mut budget, mut looks) = (PICTURES, LOOKED_AT);
+        let whole = core.share;
+        let mut share = whole;
         // The session that comes first now comes last in the next turn.
         let first = waiting.len().min(1);
         waiting.rotate_left(first);
@@ -186,14 +184,14 @@ impl Sender {
             };
             let time = times.with(peer.config().precision);
             // What is sent now would overtake a resend.
-            while budget > 0 && !peer.is_resending() && peer.queued() <= self.limit / 2 {
+            while share.messages > 0 && !peer.is_resending() && peer.queued() <= self.limit / 2 {
                 let sent = peer.make_room().map_err(end_of).and_then(|()| {
-                    self.catch_up_one(core, &mut peer, session, directory, &time, &mut looks)
+                    self.catch_up_one(core, &mut peer, session, directory, &time, &mut share)
                 });
                 match sent {
                     Ok(0) => break,
                     Ok(count) => {
-                        budget -= 1;
+                        share.messages -= 1;
                         turn.sent += count;
                     }
                     Err(end) => {
@@ -210,12 +208,14 @@ impl Sender {
         });
         waiting.append(&mut core.waiting);
         core.waiting = waiting;
-        PICTURES - budget + (LOOKED_AT - looks)
+        whole.messages - share.messages + (whole.looks - share.looks)
     }
 
     /// Sends the next pending message of a session, half of whose queue is free, so that any one
-    /// message fits. Returns the number of messages, or 0 if none is pending, or if the next ones
-    /// must wait: for room, or for a turn that may examine more than the `looks` that are left.
+    /// message fits. Lists and snapshots alternate. Snapshots go on where a list must wait. Where a
+    /// snapshot must wait, one message of a list goes before it. Returns the number of messages, or
+    /// 0 if none is pending, or if all must wait: for room, or for a turn whose share has more
+    /// left.
     fn catch_up_one(
         &mut self,
         core: &mut Core,
@@ -223,35 +223,72 @@ impl Sender {
         session: u32,
         directory: &Directory,
         time: &SendingTime,
-        looks: &mut usize,
+        share: &mut Share,
+    ) -> Result<usize, PeerEnd> {
+        match core.next_untold(session, directory, share) {
+            Some((why @ (Untold::TooMany(number) | Untold::NoneFound(number)), _)) => {
+                core.refuse(peer, session, number, why);
+                return Ok(1);
+            }
+            Some((_, body)) => {
+                let ids = body.as_slice();
+                return self.send_all(&core.bodies, peer, ids, b"", time);
+            }
+            None if core.has_untold(session) => return Ok(0),
+            None => {}
+        }
+        let lists_first = core.client(session).is_some_and(|own| !own.has_listed);
+        for is_of_list in [lists_first, !lists_first] {
+            let sent = match is_of_list {
+                true => self.catch_up_list(core, peer, session, directory, time, share)?,
+                false => self.catch_up_next(core, peer, session, directory, time)?,
+            };
+            if sent > 0 {
+                if let Some(client) = core.client_mut(session) {
+                    client.has_listed = is_of_list;
+                }
+                return Ok(sent);
+            }
+            // A snapshot that waits for room would wait for the end of the list.
+            if !is_of_list && core.list_waits(session) {
+                return Ok(0);
+            }
+        }
+        Ok(0)
+    }
+
+    /// Sends the next message of a session's first list. Returns 1, or 0 if there is no list, or if
+    /// it must wait.
+    fn catch_up_list(
+        &mut self,
+        core: &mut Core,
+        peer: &mut Peer<'_>,
+        session: u32,
+        directory: &Directory,
+        time: &SendingTime,
+        share: &mut Share,
+    ) -> Result<usize, PeerEnd> {
+        while let Some(page) = core.page(session, directory, share) {
+            if let Some(body) = page {
+                return self.send_all(&core.bodies, peer, &[body], b"", time);
+            }
+        }
+        Ok(0)
+    }
+
+    /// Sends the next message of a session's first part that is behind. Returns the number of
+    /// messages, or 0 if there is none, or if it must wait.
+    fn catch_up_next(
+        &mut self,
+        core: &mut Core,
+        peer: &mut Peer<'_>,
+        session: u32,
+        directory: &Directory,
+        time: &SendingTime,
     ) -> Result<usize, PeerEnd> {
         loop {
-            let Some(client) = core.client_mut(session) else {
-                return Ok(0);
-            };
-            let version = client.version;
-            if let Some(untold) = client.untold.pop_first() {
-                if let Untold::TooMany(number) | Untold::NoneFound(number) = untold {
-                    core.refuse(peer, session, number, untold);
-                    return Ok(1);
-                }
-                // The instrument may have been renamed.
-                if !untold.is_seen(&client.grant, directory) {
-                    continue;
-                }
-                if let Some(body) = core.news(untold, version, directory) {
-                    return self.send_all(&core.bodies, peer, &[body], b"", time);
-                }
-                continue;
-            }
-            if !client.lists.is_empty() {
-                return match core.page(session, directory, looks) {
-                    Some(Some(body)) => self.send_all(&core.bodies, peer, &[body], b"", time),
-                    Some(None) => continue,
-                    None => Ok(0),
-                };
-            }
-            let Some(part) = client.behind.pop_front() else {
+            let client = core.client_mut(session);
+            let Some(part) = client.and_then(|client| client.behind.pop_front()) else {
                 return Ok(0);
             };
             let is_conflated = core.has_conflated(session, part);
@@ -270,8 +307,8 @@ impl Sender {
         }
     }
 
-    /// Sends bodies, each but News(B) with a lead, if all of them fit into the queue. Returns their
-    /// number, or 0.
+    /// Sends bodies, those of market data with a lead, if all of them fit into the queue. Returns
+    /// their number, or 0.
     fn send_all(
         &mut self,
         bodies: &Bodies,
@@ -282,7 +319,7 @@ impl Sender {
     ) -> Result<usize, PeerEnd> {
         let found = ids.iter().filter_map(|id| {
             let (body, shared) = bodies.get(*id)?;
-            let lead = if body.is_news() { b"" } else { lead };
+            let lead = if body.has_request() { lead } else { b"" };
             shared.led_by(lead).ok()
         });
         let needed = found.clone().map(|body| body.fields().len() + ENVELOPE);
@@ -298,8 +335,8 @@ impl Sender {
     }
 
     /// Sends the next message of a part that is behind: its queued trades, or the snapshot after
-    /// the announcement of skipped messages. Returns the number of messages, or 0 if they must
-    /// wait.
+    /// the trading status or the announcement of skipped messages. Returns the number of messages,
+    /// or 0 if they must wait.
     fn catch_up_part(
         &mut self,
         core: &mut Core,
@@ -321,7 +358,7 @@ impl Sender {
         let ids: &[BodyId] = match &next {
             Next::Held(held) => &[held.body],
             Next::Snapshot(None, picture) => &[*picture],
-            Next::Snapshot(Some(missed), picture) => &[*missed, *picture],
+            Next::Snapshot(Some(before), picture) => &[*before, *picture],
         };
         let sent = self.send_all(&core.bodies, peer, ids, &own.lead, time)?;
         match next {
@@ -354,6 +391,12 @@ impl Core {
                 self.fall_behind(place);
             }
         }
+    }
+
+    /// Returns whether the next message of a session's lists must wait for a snapshot.
+    fn list_waits(&self, session: u32) -> bool {
+        let client = self.client(session);
+        client.is_some_and(|client| client.has_listed && !client.behind.is_empty())
     }
 
     fn has_conflated(&self, session: u32, part: Part) -> bool {
@@ -419,15 +462,21 @@ impl Core {
     }
 
     /// Skips a message of a part: the range from its first entry on is announced, and a snapshot
-    /// follows.
-    fn skip(&mut self, place: Place, body: BodyId) {
-        let body = self.bodies.get(body);
+    /// follows, which has the trades if the message is one, too.
+    pub(super) fn skip(&mut self, place: Place, id: BodyId) {
+        let body = self.bodies.get(id);
         let first = body.map_or(0, |(body, _)| body.numbers.0);
         let Some(link) = self.classes.link_mut(place) else {
             return;
         };
         if link.missed == 0 {
             link.missed = first;
+        }
+        let client = client::at_mut(&mut self.clients, link.session);
+        if let Some(own) = client.and_then(|client| client.get_mut(link.subscription))
+            && own.spec.pictures
+        {
+            own.hold_trades(self.bodies.trades(id));
         }
         self.fall_behind(place);
     }
@@ -471,11 +520,17 @@ impl Core {
         let version = self.client(session)?.version;
         let class = self.classes.get(place.class)?;
         let (instrument, last) = (class.instrument, class.rpt_seq);
-        let first = self.classes.link(place)?.missed;
+        let link = self.classes.link(place)?;
+        let (first, owes_status) = (link.missed, link.owes_status);
+        // Trades that do not fit into it are announced first.
+        let picture = self.picture_of_held(session, part, place.class, directory);
         if let Some(held) = self.held(session, part, instrument, nanos, directory) {
             return Some(Next::Held(held));
         }
-        let picture = self.picture(place.class, version, directory)?;
+        let picture = match picture {
+            Some(picture) => picture,
+            None => self.picture(place.class, version, directory)?,
+        };
         let missed = (first != 0).then(|| Hole {
             first: first.into(),
             last: last.into(),
@@ -485,9 +540,45 @@ impl Core {
                 nanos,
             )
         });
-        let said =
-            missed.and_then(|hole| self.missing(session, part, instrument, &hole, directory));
-        Some(Next::Snapshot(said, picture))
+        let before = match missed {
+            Some(hole) => self.missing(session, part, instrument, &hole, directory),
+            // The first snapshot, before which nothing is skipped.
+            None if owes_status => self.news(Untold::Status(instrument), version, directory),
+            None => None,
+        };
+        Some(Next::Snapshot(before, picture))
+    }
+
+    /// Encodes the snapshot of a part whose updates are snapshots, with the trades that the
+    /// subscription holds of the instrument, if there are any. If they do not fit, the older ones
+    /// are counted with those that exceeded the capacity.
+    pub(super) fn picture_of_held(
+        &mut self,
+        session: u32,
+        part: Part,
+        number: u32,
+        directory: &Directory,
+    ) -> Option<BodyId> {
+        let class = self.classes.get(number)?;
+        let instrument = class.instrument;
+        if !class.spec.pictures {
+            return None;
+        }
+        loop {
+            let client = client::at(&self.clients, session)?;
+            let version = client.version;
+            let all = client.get(part.subscription)?.trades.iter();
+            let of_part = all.filter(|event| event.instrument == instrument);
+            trades_after(of_part, &mut self.scratch.trades);
+            if self.scratch.trades.is_empty() {
+                return None;
+            }
+            if let Some(body) = self.put_picture(number, version, directory) {
+                return Some(body);
+            }
+            let own = self.client_mut(session)?.get_mut(part.subscription)?;
+            own.leave_out_half(|event| event.instrument == instrument);
+        }
     }
 
     /// Encodes the announcement of missed messages of a part.
@@ -512,7 +603,8 @@ impl Core {
     }
 
     /// Encodes what a subscription that is behind has to be sent before the snapshot: the trades
-    /// that are queued, and the number of those that exceeded the capacity.
+    /// that are queued, if its updates are changes, and the number of those that exceeded the
+    /// capacity.
     pub(super) fn held(
         &mut self,
         session: u32,
@@ -549,6 +641,9 @@ impl Core {
         let client = client::at_mut(clients, session)?;
         let writer = writers.get(client.version)?;
         let own = client.get_mut(part.subscription)?;
+        if own.spec.pictures {
+            return None;
+        }
         let mut most = TRADES;
         while !own.trades.is_empty() {
             let trades = own.trades.get(..most).unwrap_or(&own.trades);
@@ -598,7 +693,10 @@ impl Core {
         } = late;
         if let Some(link) = self.classes.link_mut(place) {
             (link.is_behind, link.missed, link.is_served) = (false, 0, true);
+            link.owes_status = false;
         }
+        let class = self.classes.get(place.class);
+        let instrument = class.map(|class| class.instrument);
         let Some(own) = self
             .client_mut(session)
             .and_then(|client| client.get_mut(part.subscription))
@@ -606,6 +704,11 @@ impl Core {
             return;
         };
         if own.goes_on {
+            if own.spec.pictures {
+                // The snapshot has them.
+                own.trades
+                    .retain(|event| Some(event.instrument) != instrument);
+            }
             return;
         }
         own.unserved = own.unserved.saturating_sub(1);
@@ -651,3 +754,6 @@ impl Core {
         self.stop(session, part.subscription);
     }
 }
+
+#[cfg(test)]
+mod tests;

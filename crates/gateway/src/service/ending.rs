@@ -15,7 +15,8 @@ use super::classes::{NOWHERE, Place};
 use super::client::{self, Client, Subscription};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The most parts that are ended in a turn, which bounds the delay of other sessions.
+/// The most parts that are ended in a turn, which bounds the delay of other sessions. Fewer are
+/// ended while the feeds bring messages.
 pub(super) const SLICE: usize = 2048;
 
 /// A session, and the number of a subscription that it had.
@@ -99,7 +100,9 @@ impl Core {
     }
 
     fn set_aside(&mut self, id: Id, own: Box<Subscription>) {
-        self.growing.remove(&id);
+        for is_new in [false, true] {
+            self.growing.remove(&(is_new, id.0, id.1));
+        }
         self.with_patterns.remove(&id);
         if own.places.is_empty() {
             return self.release(id);
@@ -117,7 +120,7 @@ impl Core {
 
     /// Ends as many parts as a turn may. Returns their number.
     pub(super) fn end_slice(&mut self) -> usize {
-        self.ending.room = SLICE;
+        self.ending.room = self.share.ends;
         self.end_some()
     }
 

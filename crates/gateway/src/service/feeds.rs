@@ -161,14 +161,15 @@ impl Feeds {
     }
 
     /// Sets the feed of all instruments of the names of new or renamed ones that several feeds
-    /// have. Messages about them have it from then on.
+    /// have. Messages about them have it from then on. Returns the instruments that have
+    /// subscriptions and had no feed before.
     pub(crate) fn tell_apart(
         &self,
         view: &mut View,
         directory: &Directory,
         added: &[InstrumentId],
-    ) {
-        let is_renamed = added.iter().any(|id| is_told(view, *id));
+    ) -> Vec<InstrumentId> {
+        let mut told = Vec::new();
         for instrument in added {
             let Some(known) = directory.instrument(*instrument) else {
                 continue;
@@ -176,24 +177,30 @@ impl Feeds {
             let found = self.namesakes(directory, &known.definition.name);
             for id in found.iter().filter(|_| found.len() > 1) {
                 let place = self.place(*id).and_then(|place| u16::try_from(place).ok());
-                view.open(*id).own.feed = place;
+                let own = &mut view.open(*id).own;
+                if std::mem::replace(&mut own.feed, place) != place && !own.classes.is_empty() {
+                    told.push(*id);
+                }
             }
         }
-        if is_renamed {
-            self.forget_alone(view, directory);
-        }
+        told
     }
 
-    /// Removes the feed of the instruments whose names no other feed has any longer.
-    #[cold]
-    fn forget_alone(&self, view: &mut View, directory: &Directory) {
-        let told: Vec<_> = view.numbers().filter(|id| is_told(view, *id)).collect();
-        for id in told {
-            if self.apart(directory, id).is_none()
-                && let Some(seen) = view.get_mut(id)
-            {
-                seen.own.feed = None;
-            }
+    /// Removes the feed of an instrument without subscriptions whose name no other feed has any
+    /// longer. Within a subscription its messages keep the feed, because readers may take messages
+    /// without it for those of another book.
+    pub(crate) fn forget_alone(
+        &self,
+        view: &mut View,
+        directory: &Directory,
+        instrument: InstrumentId,
+    ) {
+        if let Some(seen) = view.get_mut(instrument)
+            && seen.own.feed.is_some()
+            && seen.own.classes.is_empty()
+            && self.apart(directory, instrument).is_none()
+        {
+            seen.own.feed = None;
         }
     }
 
@@ -226,10 +233,4 @@ impl Feeds {
         let alike = events.get(..alike.count()).unwrap_or(events);
         (alike, self.told_name(first))
     }
-}
-
-/// Returns whether messages about an instrument have the name of its feed.
-fn is_told(view: &View, instrument: InstrumentId) -> bool {
-    view.get(instrument)
-        .is_some_and(|seen| seen.own.feed.is_some())
 }

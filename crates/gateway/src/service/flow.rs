@@ -1,17 +1,16 @@
 //! The conversion of the plant's events to the messages of a turn.
 
 use super::bodies::BodyId;
-use super::class::{Link, Update};
+use super::class::{Link, Update, trades_after};
 use super::classes::Place;
 use super::client::{self, Of, Out, Untold};
-use super::view::Seen;
+use super::view::{Seen, hash_of};
 use super::{Core, messages};
 use crate::fanout::hole::NEWS;
 use crate::fanout::versions::COUNT;
 use fanfare_fix::codec::FieldWriter;
 use fanfare_market::instruments::{Directory, Lookup};
 use fanfare_market::{Event, Flags, InstrumentId, Kind};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 impl Core {
     /// Processes an event of the plant.
@@ -86,9 +85,7 @@ impl Core {
         ) else {
             return;
         };
-        let mut hasher = DefaultHasher::new();
-        known.definition.name.hash(&mut hasher);
-        let name = hasher.finish();
+        let name = hash_of(&known.definition.name);
         if seen.own.name.replace(name) == Some(name) {
             return;
         }
@@ -215,9 +212,11 @@ impl Core {
         let Some(update) = class.update(seen, last, &mut scratch.levels, entries) else {
             return self.queue_delayed(number);
         };
-        // A snapshot has the last trade.
-        let has_trades =
-            !class.spec.pictures && entries.iter().any(|event| event.kind == Kind::Trade);
+        let has_trades = entries.iter().any(|event| event.kind == Kind::Trade);
+        let is_picture = class.spec.pictures;
+        if is_picture {
+            trades_after(entries.iter(), &mut scratch.trades);
+        }
         self.queue_delayed(number);
         let mut bodies = [None; COUNT];
         for place in self.classes.places(number) {
@@ -229,9 +228,9 @@ impl Core {
             }
             let version = usize::from(link.version);
             if link.is_behind {
-                // A part without its first snapshot keeps no trades, and a range that will be
-                // announced includes them.
-                if has_trades && link.is_served && link.missed == 0 {
+                // A part without its first snapshot keeps no trades, and a range of changes that
+                // will be announced includes them.
+                if has_trades && link.is_served && (link.missed == 0 || is_picture) {
                     self.hold_trades(link);
                 }
                 continue;
@@ -336,7 +335,13 @@ impl Core {
     ) -> Option<BodyId> {
         let class = self.classes.get(number)?;
         if class.spec.pictures {
-            return self.picture(number, version, directory);
+            let body = match self.scratch.trades.is_empty() {
+                true => self.picture(number, version, directory)?,
+                false => self.put_picture(number, version, directory)?,
+            };
+            self.bodies.begin_at(body, update.first);
+            self.bodies.keep_trades(body, &self.scratch.entries);
+            return Some(body);
         }
         let writer = self.writers.get(version)?;
         let seen = self.view.get(class.instrument)?;
@@ -362,8 +367,8 @@ impl Core {
         Some(body)
     }
 
-    /// Returns the snapshot of a class in a version, as of its last update. It is encoded once a
-    /// turn.
+    /// Returns the snapshot of a class in a version, as of its last update, with the last trade
+    /// alone. It is encoded once a turn.
     pub(super) fn picture(
         &mut self,
         number: u32,
@@ -378,10 +383,25 @@ impl Core {
         {
             return Some(*known);
         }
+        self.scratch.trades.clear();
+        let body = self.put_picture(number, version, directory)?;
+        self.pictures.insert(key, body);
+        Some(body)
+    }
+
+    /// Encodes the snapshot of a class in a version, with the trades of `scratch.trades`, if there
+    /// are any, in place of the last one.
+    pub(super) fn put_picture(
+        &mut self,
+        number: u32,
+        version: usize,
+        directory: &Directory,
+    ) -> Option<BodyId> {
+        let class = self.classes.get(number)?;
         let seen = self.view.get(class.instrument)?;
         let writer = self.writers.get(version)?;
-        let entries = &mut self.scratch.entries;
-        class.picture(seen, entries);
+        let entries = &mut self.scratch.picture;
+        class.picture(seen, &self.scratch.trades, entries);
         let checksum = (class.spec.checksum_every != 0).then(|| messages::checksum(class, seen));
         let (numbers, instrument) = ((class.rpt_seq, class.rpt_seq), class.instrument);
         let feed = self.feeds.told(Some(seen));
@@ -400,9 +420,7 @@ impl Core {
             });
             put = self.bodies.put(b"W", numbers, |out| fill(sayable, out));
         }
-        let body = put.ok()?;
-        self.pictures.insert(key, body);
-        Some(body)
+        put.ok()
     }
 
     /// Adds a message of this turn to the outbox of a session.
@@ -476,6 +494,11 @@ impl Core {
                 if self.has_ended(&link) {
                     continue;
                 }
+                if let Untold::Status(_) = what
+                    && let Some(own) = self.classes.link_mut(place)
+                {
+                    own.owes_status = false;
+                }
                 let version = usize::from(link.version);
                 let Some(client) = self.client_mut(link.session) else {
                     continue;
@@ -484,6 +507,8 @@ impl Core {
                     continue;
                 }
                 client.told = event.number;
+                // It has the newest one.
+                client.untold.remove(&what);
                 let Some(encoded) = bodies.get_mut(version) else {
                     continue;
                 };
@@ -533,12 +558,11 @@ impl Core {
                 })
             }
             Untold::Status(instrument) => {
-                // It is known also where events were lost.
-                let seen = self.view.get(instrument)?;
-                let (event, feed) = (seen.own.status?, self.feeds.told(Some(seen)));
+                let event = self.last_status(instrument, directory);
+                let feed = self.feeds.told(self.view.get(instrument));
                 self.bodies.put(b"f", (0, 0), |out| {
                     messages::put_feed(feed, out);
-                    writer.to_fix.status(directory, b"", &event, out)
+                    messages::status(writer, directory, b"", &event, out)
                 })
             }
         };

@@ -219,7 +219,7 @@ fn row(
     number: u32,
     directory: &Directory,
 ) -> Value {
-    let text = |bytes: &[u8]| Escaped::text(&String::from_utf8_lossy(bytes)).to_string();
+    let text = |bytes: &[u8]| Escaped::new(bytes).to_string();
     let symbols = own.named.iter().take(SYMBOLS).map(|instrument| {
         let known = directory.instrument(*instrument);
         known.map(|known| text(known.definition.name.symbol))

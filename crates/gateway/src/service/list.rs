@@ -7,20 +7,24 @@ use super::patterns::Pattern;
 use super::request::NONE_MATCHES;
 use crate::users::grant::Grant;
 use fanfare_fix::codec::FieldWriter;
-use fanfare_market::InstrumentId;
 use fanfare_market::instruments::{Directory, Instrument, Lookup};
 use fanfare_market::to_fix::{Request, WriteError};
+use fanfare_market::{InstrumentId, Price};
 use std::collections::VecDeque;
+
+/// A day, in nanoseconds.
+const DAY: u64 = 86_400_000_000_000;
 
 /// The most instruments of a SecurityList(y).
 const PAGE: usize = 50;
 
 /// SecurityRequestResult(560).
+pub(crate) const UNSUPPORTED: u8 = b'1';
 const NONE_FOUND: u8 = b'2';
 const UNAVAILABLE: u8 = b'4';
 
 /// The most symbols and instruments that are examined in a turn, for all lists together, unless
-/// one symbol has more instruments.
+/// one symbol has more instruments. While the feeds bring messages, fewer are examined.
 pub(crate) const LOOKED_AT: usize = 4096;
 
 /// A list that is sent in pages.
@@ -44,6 +48,8 @@ pub(crate) struct List {
     has_ended: bool,
     /// The number of messages so far.
     pages: u64,
+    /// The number of instruments in them.
+    pub(crate) sent: usize,
 }
 
 /// The criteria for the instruments of a list.
@@ -60,6 +66,16 @@ pub(crate) struct Filter {
     pub(crate) segment: Option<Box<[u8]>>,
     /// UnderlyingSymbol(311): the product of a derivative.
     pub(crate) underlying: Option<Box<[u8]>>,
+    /// SecurityDesc(107).
+    pub(crate) description: Option<Box<[u8]>>,
+    /// Currency(15).
+    pub(crate) currency: Option<Box<[u8]>>,
+    /// MaturityMonthYear(200), as the feed sends it.
+    pub(crate) maturity_month: Option<Box<[u8]>>,
+    /// The beginning of MaturityDate(541), in nanoseconds since 1970-01-01 UTC.
+    pub(crate) maturity: Option<u64>,
+    /// StrikePrice(202).
+    pub(crate) strike: Option<Price>,
     pub(crate) feed: OfFeed,
 }
 
@@ -72,11 +88,19 @@ impl Filter {
             &self.market,
             &self.segment,
             &self.underlying,
+            &self.description,
+            &self.currency,
+            &self.maturity_month,
         ];
-        self.symbol.is_none() && self.feed.is_all() && texts.iter().all(|text| text.is_none())
+        self.symbol.is_none()
+            && self.feed.is_all()
+            && self.maturity.is_none()
+            && self.strike.is_none()
+            && texts.iter().all(|text| text.is_none())
     }
 
-    fn fits(&self, instrument: &Instrument<'_>) -> bool {
+    /// Returns whether an instrument matches.
+    pub(crate) fn fits(&self, instrument: &Instrument<'_>) -> bool {
         let of = &instrument.definition;
         let is =
             |own: &Option<Box<[u8]>>, value: &[u8]| own.as_ref().is_none_or(|own| **own == *value);
@@ -88,6 +112,13 @@ impl Filter {
             && is(&self.market, of.market)
             && is(&self.segment, of.segment)
             && is(&self.underlying, of.underlying)
+            && is(&self.description, of.description)
+            && is(&self.currency, of.currency)
+            && is(&self.maturity_month, of.maturity_month)
+            && self.strike.is_none_or(|own| own == of.strike)
+            && self
+                .maturity
+                .is_none_or(|day| (day..day + DAY).contains(&of.maturity))
     }
 }
 
@@ -110,6 +141,29 @@ impl List {
             held: VecDeque::new(),
             has_ended: false,
             pages: 0,
+            sent: 0,
+        }
+    }
+
+    /// Creates a list of those of the `found` instruments that fit the filter, and that the user
+    /// may see.
+    pub(crate) fn of(
+        request: &[u8],
+        definitions: bool,
+        filter: Filter,
+        mut found: Vec<InstrumentId>,
+        directory: &Directory,
+        grant: &Grant,
+    ) -> Self {
+        let fits = |known: Instrument<'_>| filter.fits(&known);
+        found.retain(|id| {
+            grant.sees(directory.instrument(*id)) && directory.instrument(*id).is_some_and(fits)
+        });
+        Self {
+            total: Some(found.len() as u64),
+            held: found.into(),
+            has_ended: true,
+            ..Self::new(request, definitions, filter)
         }
     }
 
@@ -238,11 +292,20 @@ impl List {
         };
         let body = loop {
             let is_empty = page.instruments.is_empty();
+            // Instruments may have been added or hidden since the first page.
+            if page.is_last
+                && let Some(total) = &mut self.total
+            {
+                *total = (self.sent + page.instruments.len()) as u64;
+            }
             let body = put(self, if is_empty { Err(NONE_FOUND) } else { Ok(&page) });
             if body != Err(BodyError::TooLong) || !self.halve(&mut page) {
                 break body;
             }
         };
+        if body.is_ok() {
+            self.sent += page.instruments.len();
+        }
         // An instrument that no message can hold ends the list.
         let is_last = page.is_last || body.is_err();
         let body = body.or_else(|_| put(self, Err(UNAVAILABLE)));
@@ -250,7 +313,7 @@ impl List {
     }
 
     /// Writes the message that ends a list without an instrument, with the reason.
-    fn write_none(&self, why: u8, out: &mut FieldWriter<'_>) {
+    pub(crate) fn write_none(&self, why: u8, out: &mut FieldWriter<'_>) {
         out.field(320, &self.request).u64(322, self.pages);
         if !self.definitions {
             out.char(560, why);
@@ -260,6 +323,7 @@ impl List {
         out.u64(323, 5).u64(393, 0);
         let text = match why {
             NONE_FOUND => NONE_MATCHES,
+            UNSUPPORTED => "a criterion of the request is not supported",
             _ => "an instrument does not fit into a message",
         };
         out.str(58, text);
@@ -304,7 +368,7 @@ impl List {
 mod tests {
     use super::super::bodies::Writers;
     use super::*;
-    use crate::test_log::instrument;
+    use crate::test_log::{instrument, named};
     use fanfare_market::instruments::{Definition, Name, SecurityId};
 
     /// A venue that names its instruments by SecurityID(48) alone.
@@ -433,6 +497,73 @@ mod tests {
         let pages = [page(), page()];
         assert_eq!(pages.map(|page| page.instruments.len()), [50, 10]);
         assert_eq!(list.total, Some(60));
+    }
+
+    #[test]
+    fn the_last_page_states_how_many_instruments_there_were() {
+        let mut directory = without_symbols(60, b"");
+        let mut writers = Writers::new();
+        let version = crate::fanout::versions::COUNT - 1;
+        writers.open(version);
+        let (writer, feeds) = (writers.get(version).unwrap(), Feeds::default());
+        let (grant, mut bodies) = (Grant::everything(), Bodies::new(1 << 16));
+        let mut list = List::new(b"r", false, Filter::default());
+        list.total = Some(60);
+        let mut page = |directory: &Directory| {
+            let mut looks = LOOKED_AT;
+            let page = list.encode(writer, &mut bodies, &grant, directory, &feeds, &mut looks);
+            let (_, body) = bodies.get(page.unwrap().0.unwrap()).unwrap();
+            String::from_utf8_lossy(body.fields()).replace('\x01', "|")
+        };
+        let first = page(&directory);
+        assert!(first.contains("|393=60|893=N|146=50|"), "{first}");
+        let definition = named("NEW");
+        directory.take(&instrument(60, definition)).unwrap();
+        let last = page(&directory);
+        assert!(last.contains("|393=61|893=Y|146=11|"), "{last}");
+    }
+
+    #[test]
+    fn each_criterion_selects() {
+        let definition = Definition {
+            description: b"text",
+            currency: b"USD",
+            maturity_month: b"202612",
+            // 2026-12-15, 13:00.
+            maturity: 1_797_339_600_000_000_000,
+            strike: Price::from_units(5_000_000_000),
+            ..named("S")
+        };
+        let mut directory = Directory::new();
+        directory.take(&instrument(0, definition)).unwrap();
+        let known = directory.instrument(InstrumentId(0)).unwrap();
+        let text = |text: &str| Some(Box::<[u8]>::from(text.as_bytes()));
+        let day = Some(1_797_292_800_000_000_000);
+        let none = Filter::default;
+        #[rustfmt::skip]
+        let filters = [
+            (Filter { description: text("text"), ..none() }, true),
+            (Filter { description: text("tex"), ..none() }, false),
+            (Filter { currency: text("USD"), ..none() }, true),
+            (Filter { currency: text("EUR"), ..none() }, false),
+            (Filter { maturity_month: text("202612"), ..none() }, true),
+            (Filter { maturity_month: text("209901"), ..none() }, false),
+            (Filter { maturity: day, ..none() }, true),
+            (Filter { maturity: day.map(|day| day + DAY), ..none() }, false),
+            (Filter { strike: Some(Price::from_units(5_000_000_000)), ..none() }, true),
+            (Filter { strike: Some(Price::from_units(5)), ..none() }, false),
+        ];
+        for (filter, expected) in filters {
+            assert!(!filter.is_open());
+            assert_eq!(filter.fits(&known), expected, "{filter:?}");
+            let found = vec![InstrumentId(0)];
+            let total = |grant: &Grant| {
+                let (filter, found) = (filter.clone(), found.clone());
+                List::of(b"r", false, filter, found, &directory, grant).total
+            };
+            assert_eq!(total(&Grant::everything()), Some(expected.into()));
+            assert_eq!(total(&Grant::nothing()), Some(0), "it may not be seen");
+        }
     }
 
     #[test]

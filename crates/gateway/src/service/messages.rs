@@ -17,6 +17,12 @@ use std::io::{Cursor, Write};
 /// TradingSessionID(336): day.
 pub(crate) const DAY: &[u8] = b"1";
 
+/// SecurityTradingStatus(326): unknown or invalid.
+const UNKNOWN_STATUS: u64 = 20;
+
+/// TradSesStatus(340): unknown. FIX.4.2 does not have it.
+const UNKNOWN_SESSION: u64 = 0;
+
 /// The most bytes of a Text(58).
 const TEXT: usize = 256;
 
@@ -109,8 +115,21 @@ fn head(
     }
 }
 
+/// Writes the body of f: the trading status of an instrument, which is unknown where the version
+/// does not have it.
+pub(crate) fn status(
+    writer: &Writer,
+    directory: &Directory,
+    request: &[u8],
+    event: &Event,
+    out: &mut FieldWriter<'_>,
+) -> Result<(), WriteError> {
+    let event = or_unknown(writer, 326, event, UNKNOWN_STATUS);
+    writer.to_fix.status(directory, request, &event, out)
+}
+
 /// Writes the body of h: TradingSessionStatus of the day, of the feed that is named if there are
-/// several.
+/// several. The status is unknown where the version does not have it.
 pub(crate) fn session_status(
     writer: &Writer,
     feeds: &Feeds,
@@ -119,7 +138,20 @@ pub(crate) fn session_status(
     out: &mut FieldWriter<'_>,
 ) -> Result<(), WriteError> {
     put_feed(feeds.of_source(event.source), out);
-    writer.to_fix.session_status(request, DAY, event, out)
+    let event = or_unknown(writer, 340, event, UNKNOWN_SESSION);
+    writer.to_fix.session_status(request, DAY, &event, out)
+}
+
+/// Returns a status, with `unknown` in place of a value that the version does not have, so that no
+/// client keeps the status before it.
+fn or_unknown(writer: &Writer, tag: u32, event: &Event, unknown: u64) -> Event {
+    let mut text = Cursor::new([0; TEXT]);
+    let _ = write!(text, "{}", event.id);
+    let id = match writer.dictionary.fits(tag, written(&text)) {
+        true => event.id,
+        false => unknown,
+    };
+    Event { id, ..*event }
 }
 
 fn line(text: &Cursor<[u8; TEXT]>, out: &mut FieldWriter<'_>) {

@@ -17,6 +17,7 @@ mod ending;
 mod entry_types;
 mod feeds;
 mod flow;
+mod growth;
 mod inspect;
 mod ladder;
 mod list;
@@ -25,10 +26,12 @@ mod patterns;
 mod replies;
 mod request;
 mod securities;
+mod share;
 mod spec;
 mod subscribe;
 #[cfg(test)]
 mod tests;
+mod untold;
 mod view;
 
 pub use contract::Contract;
@@ -56,6 +59,7 @@ use fanfare_market::book::{BookConfig, Level};
 use fanfare_market::{Delivery, Event, InstrumentId};
 use feeds::Feeds;
 use inspect::Inspection;
+use share::Share;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use view::View;
@@ -118,8 +122,9 @@ struct Core {
     touched: Vec<u32>,
     /// The sessions with pending messages.
     waiting: Vec<u32>,
-    /// The subscriptions whose patterns are not fully looked up.
-    growing: BTreeSet<(u32, u32)>,
+    /// The subscriptions whose patterns are not fully looked up, the next one last: new requests
+    /// (`true`) come before those that look again.
+    growing: BTreeSet<(bool, u32, u32)>,
     /// The subscriptions with patterns or lists, to which instruments may be added.
     with_patterns: BTreeSet<(u32, u32)>,
     /// The instruments with subscriptions that were renamed while patterns are looked up.
@@ -133,6 +138,8 @@ struct Core {
     /// The snapshots of this turn, by class and version.
     pictures: HashMap<(u32, u8), BodyId>,
     now: u64,
+    /// What the requests of clients may still take of the turn.
+    share: Share,
     scratch: Scratch,
 }
 
@@ -142,7 +149,12 @@ const ENTRIES: usize = 1024;
 /// Buffers that are reused. They grow only for a message with more entries than any before.
 struct Scratch {
     levels: Vec<Level>,
+    /// The entries of an update.
     entries: Vec<Event>,
+    /// Those of a snapshot.
+    picture: Vec<Event>,
+    /// The trades of a snapshot in place of changes.
+    trades: Vec<Event>,
     sayable: Vec<Event>,
 }
 
@@ -151,6 +163,8 @@ impl Default for Scratch {
         Self {
             levels: Vec::with_capacity(ENTRIES),
             entries: Vec::with_capacity(ENTRIES),
+            picture: Vec::with_capacity(ENTRIES),
+            trades: Vec::with_capacity(ENTRIES),
             sayable: Vec::new(),
         }
     }
@@ -182,6 +196,7 @@ impl Service {
                 pending: Vec::new(),
                 pictures: HashMap::new(),
                 now: 0,
+                share: Share::WHOLE,
                 scratch: Scratch::default(),
             },
             sender: Sender::new(config.queue_bytes),
@@ -227,6 +242,8 @@ impl Service {
             return Some(end_of(error));
         }
         self.core.now = peer.now().mono;
+        // A session may be there before the first turn.
+        self.events.take_introduced();
         self.core
             .answer(peer, &message.message, self.events.directory());
         None
@@ -259,13 +276,14 @@ impl Service {
         } = self;
         let mut turn = Turn::default();
         core.begin(peers.now());
-        turn.work += core.end_slice();
         events.begin_turn(peers.now().mono);
         if core.users.look() {
             core.review(peers, events.directory());
             turn.work += 1;
         }
-        turn.work += core.read(events, peers.now().utc.nanos(), &mut turn.lost);
+        let read = core.read(events, peers.now().utc.nanos(), &mut turn.lost);
+        core.share = Share::of_turn(read, events.backlog() > 0);
+        turn.work += read + core.end_slice();
         let lapped = turn.lost.as_ref().filter(|_| events.take_overtaken());
         turn.lapped = lapped.map_or(0, |lost| lost.count);
         let added = events.take_added();

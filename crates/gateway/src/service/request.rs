@@ -6,7 +6,8 @@ use super::patterns::Pattern;
 use fanfare_fix::codec::{FieldSet, GroupSpec, Message};
 use fanfare_fix::dict::{DictGroup, Dictionary};
 use fanfare_fix::session::{BusinessReason, RejectReason};
-use fanfare_market::instruments::{IdSource, SecurityId};
+use fanfare_market::InstrumentId;
+use fanfare_market::instruments::{Directory, IdSource, Lookup, SecurityId};
 use fanfare_wire::int;
 
 /// The longest MDReqID(262) and other IDs of requests, in bytes.
@@ -70,11 +71,39 @@ pub(crate) struct Wanted<'m> {
 pub(crate) enum Named<'m> {
     /// By Symbol(55): one, a prefix, or all.
     Symbols(Pattern),
-    /// By SecurityID(48) and SecurityIDSource(22).
-    Id(SecurityId<'m>, IdSource),
+    /// By SecurityID(48).
+    Id(NamedId<'m>),
     /// By `@NAME`: a list of the configuration.
     List(&'m [u8]),
 }
+
+/// An ID in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NamedId<'m> {
+    /// SecurityID(48).
+    pub(crate) id: SecurityId<'m>,
+    /// SecurityIDSource(22).
+    pub(crate) source: IdSource,
+    /// The Symbol(55) beside the ID, unless it is [`NO_SYMBOL`].
+    pub(crate) symbol: Option<&'m [u8]>,
+}
+
+impl NamedId<'_> {
+    /// Returns the instruments with the ID and, if the request names one, the symbol. Allocates.
+    pub(crate) fn find(self, directory: &Directory) -> Vec<InstrumentId> {
+        let fits = |id: &InstrumentId| {
+            self.symbol.is_none_or(|symbol| {
+                let known = directory.instrument(*id);
+                known.is_some_and(|known| known.definition.name.symbol == symbol)
+            })
+        };
+        let found = directory.of_id(self.id, self.source);
+        found.filter(fits).collect()
+    }
+}
+
+/// The Symbol(55) of an instrument that has none.
+const NO_SYMBOL: &[u8] = b"[N/A]";
 
 /// The reason why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,7 +218,11 @@ pub(crate) fn named<'m>(fields: &FieldSet<'m>) -> Result<Option<Named<'m>>, Faul
     if let Some(id) = fields.get(48) {
         let source = fields.get(22).unwrap_or_default();
         let source = IdSource::parse(source).ok_or(Fault::Reject(INCORRECT, 22))?;
-        return Ok(Some(Named::Id(SecurityId::parse(id), source)));
+        return Ok(Some(Named::Id(NamedId {
+            id: SecurityId::parse(id),
+            source,
+            symbol: fields.get(55).filter(|symbol| *symbol != NO_SYMBOL),
+        })));
     }
     let Some(symbol) = fields.get(55) else {
         return Ok(None);
@@ -352,7 +385,7 @@ mod tests {
     #[test]
     fn a_request_says_what_it_wants() {
         let body = "262=r1|263=1|264=5|265=1|267=2|269=0|269=1|146=4|55=RIU3|55=SI*|55=@blue|\
-                    55=X|48=17|22=8|20010=skip|20012=10|";
+                    55=[N/A]|48=17|22=8|20010=skip|20012=10|";
         read(body, |request| {
             let request = request.unwrap();
             let What::Open(wanted) = request.what else {
@@ -361,12 +394,15 @@ mod tests {
             assert_eq!((request.id, wanted.depth), (&b"r1"[..], 5));
             assert!(wanted.changes && !wanted.pictures && !wanted.by_order);
             assert!(wanted.entries.has(b'0') && !wanted.entries.has(b'2'));
-            let source = IdSource::parse(b"8").unwrap();
             let named = [
                 Named::Symbols(Pattern::Symbol((*b"RIU3").into())),
                 Named::Symbols(Pattern::Prefix((*b"SI").into())),
                 Named::List(b"blue"),
-                Named::Id(SecurityId::Number(17), source),
+                Named::Id(NamedId {
+                    id: SecurityId::Number(17),
+                    source: IdSource::parse(b"8").unwrap(),
+                    symbol: None,
+                }),
             ];
             assert_eq!(wanted.instruments, named);
             assert_eq!(

@@ -7,17 +7,21 @@ use super::client::{self, Client, Subscription, Untold, lead};
 use super::contract::Contract;
 use super::entry_types::EntryTypes;
 use super::feeds::OfFeed;
-use super::list::{Filter, List, Page};
+use super::list::{Filter, List, Page, UNSUPPORTED};
 use super::messages::{self, DAY};
 use super::patterns::Pattern;
 use super::request::{FEED, Fault, Named, gone, id, named};
+use super::share::Share;
 use super::spec::Spec;
+use crate::users::grant::Grant;
 use fanfare_engine::host::Peer;
 use fanfare_fix::codec::{FieldWriter, Message};
 use fanfare_fix::session::{BusinessReason, RejectReason, SendError};
+use fanfare_fix::tag;
 use fanfare_market::instruments::{Directory, Lookup};
 use fanfare_market::to_fix::WriteError;
-use fanfare_market::{Event, InstrumentId, Kind};
+use fanfare_market::{Event, InstrumentId, Kind, Price};
+use fanfare_wire::{Decimal, UtcTimestamp};
 
 /// The most concurrent lists of one session.
 const MOST_LISTS: usize = 16;
@@ -29,11 +33,11 @@ const MOST_SESSION_REQUESTS: usize = 16;
 /// length.
 const COUNTED: usize = 20_000;
 
-/// SecurityTradingStatus(326): unknown or invalid.
-const UNKNOWN_STATUS: u64 = 20;
-
-/// SecurityRequestResult(560).
-const UNSUPPORTED: u8 = b'1';
+/// The fields of x and c that are read, and the texts, which are no criteria.
+const READ: [u32; 21] = [
+    15, 22, 48, 55, 58, 107, 167, 200, 202, 207, 263, 311, 320, 321, 354, 355, 461, 541, 559, 1300,
+    1301,
+];
 
 impl Core {
     /// Responds to x, c, e or g.
@@ -76,20 +80,32 @@ impl Core {
         directory: &Directory,
     ) -> Result<(), Fault> {
         let request = id(message, 320)?;
-        // By symbol, type or CFI code, product, trading session, or all.
+        // By symbol, by type or CFI code, or all.
         let kind = message.get(559).unwrap_or_default();
-        let is_known = matches!(kind, b"0" | b"1" | b"2" | b"3" | b"4");
+        let is_known = match kind {
+            b"0" | b"1" => are_criteria_known(message),
+            _ => kind == b"4",
+        };
         let goes_on = !matches!(message.get(263), None | Some(b"0"));
         if !is_known || goes_on {
-            return empty_list(peer, request, UNSUPPORTED);
+            return refuse(peer, List::new(request, false, Filter::default()));
         }
         let feed = self.feed_of(message)?;
-        let filter = match kind {
-            b"4" => Filter::default(),
-            _ => filter(message)?,
-        };
-        let filter = Filter { feed, ..filter };
-        self.begin_list(peer, List::new(request, false, filter), directory)
+        if kind == b"4" {
+            let filter = Filter {
+                feed,
+                ..Filter::default()
+            };
+            return self.begin_list(peer, List::new(request, false, filter), directory);
+        }
+        let named = named(message)?;
+        if kind == b"0" && named.is_none() {
+            return Err(Fault::Reject(RejectReason::RequiredTagMissing, 55));
+        }
+        let filter = filter(message, feed)?;
+        let grant = &self.of(peer)?.0.grant;
+        let list = list_of(request, false, named, filter, directory, grant)?;
+        self.begin_list(peer, list, directory)
     }
 
     /// Responds to SecurityDefinitionRequest(c): for one instrument, or for a list.
@@ -100,14 +116,27 @@ impl Core {
         directory: &Directory,
     ) -> Result<(), Fault> {
         let request = id(message, 320)?;
+        if !are_criteria_known(message) {
+            return refuse(peer, List::new(request, true, Filter::default()));
+        }
         let feed = self.feed_of(message)?;
-        let is_list = message.get(321) == Some(b"3");
-        let Some(named) = named(message)?.filter(|_| !is_list) else {
-            let filter = filter(message)?;
-            let list = List::new(request, true, Filter { feed, ..filter });
-            return self.begin_list(peer, list, directory);
+        let (named, filter) = (named(message)?, filter(message, feed)?);
+        let named = match named {
+            Some(named) if message.get(321) != Some(b"3") => named,
+            named => {
+                let grant = &self.of(peer)?.0.grant;
+                let list = list_of(request, true, named, filter, directory, grant)?;
+                return self.begin_list(peer, list, directory);
+            }
         };
-        let found = self.find(peer, &named, feed, directory)?;
+        let mut found = self.find(peer, &named, feed, directory)?;
+        found.retain(|id| {
+            let known = directory.instrument(*id);
+            known.is_some_and(|known| filter.fits(&known))
+        });
+        if found.is_empty() {
+            return Err(business(BusinessReason::UnknownSecurity));
+        }
         let mut list = List::new(request, true, Filter::default());
         list.total = Some(found.len() as u64);
         let (_, writer) = self.of(peer)?;
@@ -141,7 +170,7 @@ impl Core {
         let (client, _) = self.of(peer)?;
         let mut found: Vec<_> = match named {
             Named::Symbols(Pattern::Symbol(symbol)) => directory.of_symbol(symbol).collect(),
-            Named::Id(id, source) => directory.of_id(*id, *source).collect(),
+            Named::Id(named) => named.find(directory),
             Named::Symbols(Pattern::Prefix(_)) | Named::List(_) => Vec::new(),
         };
         found.retain(|id| feed.has(*id));
@@ -169,6 +198,7 @@ impl Core {
         }
         let is_all = client.grant.instruments.are_all() && list.filter.is_open();
         match directory.len() {
+            _ if list.total.is_some() => {}
             count if is_all => list.total = Some(count as u64),
             count if count <= COUNTED => list.count_first(),
             _ => {}
@@ -179,13 +209,16 @@ impl Core {
     }
 
     /// Encodes the next message of a session's first list, if that is possible. Returns `None` if
-    /// more instruments must be looked up than the `looks` that are left in this turn.
+    /// the share of this turn has nothing left for it.
     pub(super) fn page(
         &mut self,
         session: u32,
         directory: &Directory,
-        looks: &mut usize,
+        share: &mut Share,
     ) -> Option<Option<BodyId>> {
+        if share.listed == 0 {
+            return None;
+        }
         let Self {
             clients,
             writers,
@@ -196,8 +229,11 @@ impl Core {
         let client = client::at_mut(clients, session)?;
         let writer = writers.get(client.version)?;
         let list = client.lists.front_mut()?;
+        let (before, looks) = (list.sent, &mut share.looks);
         let encoded = list.encode(writer, bodies, &client.grant, directory, feeds, looks);
         let (body, is_last) = encoded?;
+        let cost = 1 + list.sent - before;
+        share.listed = share.listed.saturating_sub(cost);
         if is_last {
             client.lists.pop_front();
         }
@@ -231,33 +267,38 @@ impl Core {
             let feed = self.feeds.name(directory, *instrument);
             answer(peer, b"f", |out| {
                 messages::put_feed(feed, out);
-                writer.to_fix.status(directory, request, &status, out)
+                messages::status(writer, directory, request, &status, out)
             })?;
         }
         if purpose == Purpose::Begin {
-            self.follow_status(session, request, &found);
+            self.follow_status(session, request, &found, directory);
         }
         Ok(())
     }
 
-    /// Returns the last status of an instrument.
-    fn last_status(&self, instrument: InstrumentId, directory: &Directory) -> Event {
-        let known = self.view.get(instrument).and_then(|seen| seen.status);
-        let defined = directory.instrument(instrument);
-        let mut status = known.unwrap_or(Event {
-            instrument,
-            kind: Kind::Status,
-            id: defined.map_or(0, |own| own.status.into()),
-            ..Event::EMPTY
-        });
-        if status.id == 0 {
-            status.id = UNKNOWN_STATUS;
-        }
-        status
+    /// Returns the last status of an instrument, which has the [id](Event::id) 0 if it is unknown.
+    /// It is known also where events were lost.
+    pub(super) fn last_status(&self, instrument: InstrumentId, directory: &Directory) -> Event {
+        let seen = self.view.get(instrument);
+        seen.and_then(|seen| seen.own.status).unwrap_or_else(|| {
+            let defined = directory.instrument(instrument);
+            Event {
+                instrument,
+                kind: Kind::Status,
+                id: defined.map_or(0, |own| own.status.into()),
+                ..Event::EMPTY
+            }
+        })
     }
 
     /// Subscribes to the statuses of instruments, which are sent when they change.
-    fn follow_status(&mut self, session: u32, request: &[u8], found: &[InstrumentId]) {
+    fn follow_status(
+        &mut self,
+        session: u32,
+        request: &[u8],
+        found: &[InstrumentId],
+        directory: &Directory,
+    ) {
         let Some(client) = self.client_mut(session) else {
             return;
         };
@@ -278,7 +319,7 @@ impl Core {
             found,
         ));
         for instrument in found {
-            self.join(session, number, *instrument);
+            self.join(session, number, *instrument, directory);
         }
     }
 
@@ -401,32 +442,78 @@ fn business(reason: BusinessReason) -> Fault {
     Fault::Business(reason, reason.text().to_owned())
 }
 
-/// Sends a list without instruments, with the reason.
-fn empty_list(peer: &mut Peer<'_>, request: &[u8], why: u8) -> Result<(), Fault> {
-    answer(peer, b"y", |out| {
-        out.field(320, request).str(322, "1").char(560, why);
+/// Sends a list without instruments, because the request is not supported.
+fn refuse(peer: &mut Peer<'_>, mut list: List) -> Result<(), Fault> {
+    list.count();
+    let msg_type = if list.definitions { b"d" } else { b"y" };
+    answer(peer, msg_type, |out| {
+        list.write_none(UNSUPPORTED, out);
         Ok(())
     })
 }
 
-/// Parses the criteria of a request.
-fn filter(message: &Message<'_>) -> Result<Filter, Fault> {
-    let symbol = match named(message)? {
-        Some(Named::Symbols(pattern)) => Some(pattern),
-        Some(Named::Id(..)) => return Err(Fault::Reject(RejectReason::ValueIncorrect, 48)),
+/// Returns whether all criteria of a request are among those that lists have. The fields that
+/// counterparties agree on are none.
+fn are_criteria_known(message: &Message<'_>) -> bool {
+    message.tags().iter().all(|&own| {
+        own >= tag::USER_TAGS || tag::is_header(own) || tag::is_trailer(own) || READ.contains(&own)
+    })
+}
+
+/// Returns the list of the instruments of a name, or of all, that fit a filter, as far as the user
+/// may see them.
+fn list_of(
+    request: &[u8],
+    definitions: bool,
+    named: Option<Named<'_>>,
+    filter: Filter,
+    directory: &Directory,
+    grant: &Grant,
+) -> Result<List, Fault> {
+    let symbol = match named {
+        Some(Named::Id(id)) => {
+            let found = id.find(directory);
+            let list = List::of(request, definitions, filter, found, directory, grant);
+            return Ok(list);
+        }
         Some(Named::List(_)) => return Err(Fault::Reject(RejectReason::ValueIncorrect, 55)),
+        Some(Named::Symbols(pattern)) => Some(pattern),
         None => None,
     };
+    let filter = Filter { symbol, ..filter };
+    Ok(List::new(request, definitions, filter))
+}
+
+/// Parses the criteria of a request, besides the names of instruments.
+fn filter(message: &Message<'_>, feed: OfFeed) -> Result<Filter, Fault> {
     let text = |tag| message.get(tag).map(Box::from);
+    let maturity = message.get(541).map(|date| {
+        let nanos = beginning(date).and_then(|time| u64::try_from(time.nanos()).ok());
+        nanos.ok_or(Fault::Reject(RejectReason::DataFormat, 541))
+    });
+    let strike = message.get(202).map(|price| {
+        let price = Decimal::parse(price).and_then(|price| Price::from_decimal(price).ok());
+        price.ok_or(Fault::Reject(RejectReason::DataFormat, 202))
+    });
     Ok(Filter {
-        symbol,
+        symbol: None,
         security_type: text(167),
         cfi: text(461),
         market: text(1301).or_else(|| text(207)),
         segment: text(1300),
         underlying: text(311),
-        feed: OfFeed::default(),
+        description: text(107),
+        currency: text(15),
+        maturity_month: text(200),
+        maturity: maturity.transpose()?,
+        strike: strike.transpose()?,
+        feed,
     })
+}
+
+/// Returns the beginning of a day, `YYYYMMDD`.
+fn beginning(date: &[u8]) -> Option<UtcTimestamp> {
+    UtcTimestamp::parse(&[date, b"-00:00:00"].concat())
 }
 
 /// Sends a response.

@@ -9,6 +9,7 @@ use super::request::{
     Fault, MarketDataRequest, NONE_MATCHES, Named, Wanted, What, gone, id, reason, what,
 };
 use super::spec::Spec;
+use super::view::hash_of;
 use super::{Core, replies};
 use crate::notice::audit::Request;
 use crate::users::grant::Grant;
@@ -21,9 +22,6 @@ use fanfare_market::InstrumentId;
 use fanfare_market::book::BookKind;
 use fanfare_market::instruments::{Directory, Lookup};
 use std::sync::Arc;
-
-/// The most instruments of patterns that are looked up in a turn.
-const GROWTH: usize = 512;
 
 /// The most prefixes of one request.
 const MOST_PATTERNS: usize = 64;
@@ -124,7 +122,7 @@ impl Core {
     }
 
     /// Responds to MarketDataRequest(V).
-    fn market_data(
+    pub(super) fn market_data(
         &mut self,
         session: u32,
         message: &Message<'_>,
@@ -157,7 +155,7 @@ impl Core {
             }
             (What::Open(wanted), None) => {
                 let granted = self.grant(client, &wanted, directory)?;
-                self.open(session, request.id, &wanted, granted);
+                self.open(session, request.id, &wanted, granted, directory);
                 Ok(())
             }
         }
@@ -215,10 +213,10 @@ impl Core {
                 check_named(grant, directory, granted, before, &name)?;
                 self.check_unique(directory, granted, before, &name)
             }
-            Named::Id(id, source) => {
-                let found = directory.of_id(*id, *source).filter(|id| feed.has(*id));
-                granted.named.extend(found);
-                let name = id.to_string();
+            Named::Id(named) => {
+                let found = named.find(directory).into_iter();
+                granted.named.extend(found.filter(|id| feed.has(*id)));
+                let name = named.id.to_string();
                 check_named(grant, directory, granted, before, &name)?;
                 self.check_unique(directory, granted, before, &name)
             }
@@ -295,7 +293,14 @@ impl Core {
     }
 
     /// Opens a subscription, whose parts begin with snapshots.
-    fn open(&mut self, session: u32, id: &[u8], wanted: &Wanted<'_>, granted: Granted) {
+    fn open(
+        &mut self,
+        session: u32,
+        id: &[u8],
+        wanted: &Wanted<'_>,
+        granted: Granted,
+        directory: &Directory,
+    ) {
         let Some(client) = self.client_mut(session) else {
             return;
         };
@@ -316,20 +321,40 @@ impl Core {
         own.growing = has_patterns.then_some((0, None));
         let number = client.add(own);
         for instrument in granted.named {
-            self.join(session, number, instrument);
+            self.join(session, number, instrument, directory);
         }
         if has_patterns {
-            self.growing.insert((session, number));
+            self.growing.insert((true, session, number));
         }
         if may_grow && wanted.changes {
             self.with_patterns.insert((session, number));
         }
     }
 
+    /// Sets what a first subscription is sent of an instrument: its name, and its feed only if
+    /// other feeds have an instrument of this name.
+    fn name_first(&mut self, instrument: InstrumentId, directory: &Directory) {
+        self.feeds
+            .forget_alone(&mut self.view, directory, instrument);
+        let seen = self.view.open(instrument);
+        if seen.own.classes.is_empty() {
+            let known = directory.instrument(instrument);
+            seen.own.name = known.map(|known| hash_of(&known.definition.name));
+        }
+    }
+
     /// Adds an instrument to a subscription.
-    pub(super) fn join(&mut self, session: u32, number: u32, instrument: InstrumentId) {
+    pub(super) fn join(
+        &mut self,
+        session: u32,
+        number: u32,
+        instrument: InstrumentId,
+        directory: &Directory,
+    ) {
         // So that no request adds parts faster than they end.
         self.end_one();
+        self.name_first(instrument, directory);
+        let has_status = self.last_status(instrument, directory).id != 0;
         let Self {
             view,
             classes,
@@ -344,6 +369,9 @@ impl Core {
         let Some(own) = client.get_mut(number) else {
             return;
         };
+        if let Some(had) = &mut own.had {
+            had.insert(instrument);
+        }
         let entry = own.places.len() as u32;
         let link = Link {
             session,
@@ -353,6 +381,8 @@ impl Core {
             is_behind: true,
             is_queued: true,
             is_served: false,
+            // A request for statuses has its response.
+            owes_status: has_status && own.goes_on && !own.is_of_status(),
             missed: 0,
         };
         let seen = view.get(instrument);
@@ -397,9 +427,13 @@ impl Core {
             if client.grant == grant {
                 continue;
             }
+            let is_of_others = client.grant.instruments != grant.instruments;
             client.set_grant(&grant, directory);
             for number in 0..client.subscriptions.len() as u32 {
                 self.revoke(&mut peer, session, number, &grant, directory);
+                if is_of_others && self.with_patterns.contains(&(session, number)) {
+                    self.look_again(session, number);
+                }
             }
         }
     }
@@ -486,47 +520,6 @@ impl Core {
         self.stop(session, number);
     }
 
-    /// Looks up instruments of patterns, and adds new instruments to the subscriptions that they
-    /// belong to. Returns the number of instruments examined.
-    pub(super) fn grow(&mut self, added: &[InstrumentId], directory: &Directory) -> usize {
-        let mut work = 0;
-        self.feeds.tell_apart(&mut self.view, directory, added);
-        for instrument in added {
-            work += 1;
-            let Some(known) = directory.instrument(*instrument) else {
-                continue;
-            };
-            let symbol = known.definition.name.symbol;
-            // One that is renamed may belong to some by the name that it had.
-            let have_it = self.subscriptions_to(*instrument);
-            if !have_it.is_empty() && !self.growing.is_empty() {
-                self.renamed.insert(*instrument);
-            }
-            let all = std::mem::take(&mut self.with_patterns);
-            for &(session, number) in &all {
-                if have_it.binary_search(&(session, number)).is_err()
-                    && self.belongs(session, number, symbol, *instrument)
-                {
-                    self.join(session, number, *instrument);
-                    self.check_most(session, number);
-                }
-            }
-            self.with_patterns = all;
-        }
-        while work < GROWTH
-            && let Some((session, number)) = self.growing.pop_last()
-        {
-            work += 1;
-            if self.grow_one(session, number, directory) {
-                self.growing.insert((session, number));
-            }
-        }
-        if self.growing.is_empty() {
-            self.renamed.clear();
-        }
-        work
-    }
-
     /// Returns the subscriptions that have an instrument, in order.
     pub(super) fn subscriptions_to(&self, instrument: InstrumentId) -> Vec<(u32, u32)> {
         let seen = self.view.get(instrument);
@@ -540,99 +533,6 @@ impl Core {
             .collect();
         all.sort_unstable();
         all
-    }
-
-    /// Returns whether a subscription has a renamed instrument by the name that it had.
-    fn has_renamed(&self, session: u32, number: u32, instrument: InstrumentId) -> bool {
-        self.renamed.contains(&instrument)
-            && self
-                .subscriptions_to(instrument)
-                .binary_search(&(session, number))
-                .is_ok()
-    }
-
-    /// Refuses a subscription with more instruments than the session may have.
-    fn check_most(&mut self, session: u32, number: u32) {
-        if let Some(client) = self.client_mut(session)
-            && client.parts > client.grant.subscriptions
-        {
-            client.untold.insert(Untold::TooMany(number));
-            self.wait(session);
-        }
-    }
-
-    /// Returns whether a new instrument belongs to a subscription whose patterns will not reach it.
-    fn belongs(&self, session: u32, number: u32, symbol: &[u8], id: InstrumentId) -> bool {
-        let client = self.client(session);
-        let Some((client, own)) = client.and_then(|client| Some((client, client.get(number)?)))
-        else {
-            return false;
-        };
-        let comes_yet = match own.patterns.iter().position(|own| own.fits(symbol)) {
-            Some(fitting) => own.growing.as_ref().is_some_and(|(pattern, last)| {
-                fitting > *pattern
-                    || fitting == *pattern && last.as_deref().is_none_or(|last| symbol > last)
-            }),
-            None if own.lists.iter().any(|list| list.fits(symbol)) => false,
-            None => return false,
-        };
-        !comes_yet
-            && own.feed.has(id)
-            // The book of another would be empty for ever.
-            && (!own.spec.by_order || self.feeds.has_orders(id))
-            && client.grant.may_see(symbol)
-            && own.named.binary_search(&id).is_err()
-    }
-
-    /// Adds the instruments of the next symbol of a subscription's patterns. Returns whether there
-    /// may be more.
-    fn grow_one(&mut self, session: u32, number: u32, directory: &Directory) -> bool {
-        let Some(client) = self.client_mut(session) else {
-            return false;
-        };
-        let (grant, parts) = (Arc::clone(&client.grant), client.parts);
-        let Some(own) = client.get_mut(number) else {
-            return false;
-        };
-        let Some((at, last)) = &mut own.growing else {
-            return false;
-        };
-        if parts > grant.subscriptions {
-            client.untold.insert(Untold::TooMany(number));
-            self.wait(session);
-            return false;
-        }
-        let Some(Pattern::Prefix(prefix)) = own.patterns.get(*at) else {
-            own.growing = None;
-            let is_done = !own.goes_on && own.unserved == 0;
-            if is_done && own.places.is_empty() {
-                client.untold.insert(Untold::NoneFound(number));
-                self.wait(session);
-            } else if is_done {
-                self.stop(session, number);
-            }
-            return false;
-        };
-        let next = directory.next_symbol(last.as_deref(), prefix);
-        let Some((symbol, instruments)) = next else {
-            (*at, *last) = (*at + 1, None);
-            return true;
-        };
-        *last = Some(symbol.into());
-        let before = own.patterns.get(..*at).unwrap_or_default();
-        let is_there = before.iter().any(|own| own.fits(symbol));
-        if is_there || !grant.may_see(symbol) {
-            return true;
-        }
-        let (named, feed) = (Arc::clone(&own.named), own.feed);
-        for instrument in instruments.filter(|id| feed.has(*id)) {
-            if named.binary_search(&instrument).is_err()
-                && !self.has_renamed(session, number, instrument)
-            {
-                self.join(session, number, instrument);
-            }
-        }
-        true
     }
 }
 
@@ -693,4 +593,4 @@ fn allow(grant: &Grant, wanted: &Wanted<'_>) -> Result<(), Fault> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

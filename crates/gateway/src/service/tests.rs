@@ -69,6 +69,7 @@ fn subscribe(service: &mut Service, spec: Spec) {
         is_behind: false,
         is_queued: false,
         is_served: true,
+        owes_status: false,
         missed: 0,
     };
     let core = &mut service.core;
@@ -98,9 +99,9 @@ pub(super) fn log_on(service: &mut Service) -> u32 {
 fn join(service: &mut Service, session: u32, spec: Spec) -> u32 {
     let named = [InstrumentId(0)];
     let own = Subscription::new(lead(262, b"r"), spec, Contract::Cut, true, &named);
-    let core = &mut service.core;
+    let Service { events, core, .. } = service;
     let number = core.client_mut(session).unwrap().add(own);
-    core.join(session, number, InstrumentId(0));
+    core.join(session, number, InstrumentId(0), events.directory());
     number
 }
 
@@ -111,6 +112,7 @@ pub(super) fn join_served(service: &mut Service, session: u32, spec: Spec) -> u3
     let core = &mut service.core;
     let link = &mut core.classes.get_mut(0).unwrap().links[0];
     (link.is_behind, link.is_queued, link.is_served) = (false, false, true);
+    link.owes_status = false;
     core.waiting.clear();
     let client = core.client_mut(session).unwrap();
     client.is_waiting = false;

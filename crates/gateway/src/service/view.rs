@@ -2,7 +2,9 @@
 
 use super::class_list::ClassList;
 use fanfare_feed::recovery::State;
+use fanfare_market::instruments::Name;
 use fanfare_market::{Event, view};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The state of an instrument.
 pub(crate) type Seen = view::Seen<Own>;
@@ -19,10 +21,18 @@ pub(crate) struct Own {
     pub(crate) has_picture: bool,
     /// The last event of its trading status.
     pub(crate) status: Option<Event>,
-    /// The hash of its name in its last definition.
+    /// The [hash](hash_of) of its name in its last definition, or at its first subscription.
     pub(crate) name: Option<u64>,
-    /// The index of its feed, if other feeds have an instrument of the same name.
+    /// The index of its feed, if other feeds have an instrument of the same name, or had one since
+    /// its first subscription.
     pub(crate) feed: Option<u16>,
     /// The classes of subscriptions to it.
     pub(crate) classes: ClassList,
+}
+
+/// Returns the hash of a name.
+pub(crate) fn hash_of(name: &Name<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
 }

@@ -55,6 +55,17 @@ impl Grant {
         }
     }
 
+    /// Returns the entitlements of a user that may see what matches a pattern of Symbol(55).
+    #[cfg(test)]
+    pub(crate) fn seeing(pattern: &[u8]) -> Self {
+        let pattern = crate::service::Pattern::parse(pattern);
+        let names: super::names::Names = [pattern].into_iter().collect();
+        Self {
+            instruments: Instruments::of(vec![std::sync::Arc::new(names)]),
+            ..Self::everything()
+        }
+    }
+
     /// Returns whether an instrument of this Symbol(55) may be seen.
     #[inline]
     pub(crate) fn may_see(&self, symbol: &[u8]) -> bool {

@@ -308,7 +308,7 @@ mod tests {
             (r"a\\b", 0),
             ("c\u{1b}\n", 1),
             (r"c\u{1b}\n", 1),
-            ("d\u{fffd}", 2),
+            (r"d\xff", 2),
             (r"\n", 3),
             (r"\\n", 3),
             (r"x\y", 4),
@@ -323,7 +323,7 @@ mod tests {
             let found = find(&directory, &[], &wanted).unwrap();
             assert_eq!(found, [InstrumentId(number)], "{symbol:?}");
         }
-        for symbol in [r"c\u{1B}\n", r"a\\\\b", r"d\u{fffd}"] {
+        for symbol in [r"c\u{1B}\n", r"a\\\\b", r"d\u{fffd}", "d\u{fffd}"] {
             let wanted = WantedBook {
                 symbol: symbol.to_owned(),
                 ..WantedBook::default()

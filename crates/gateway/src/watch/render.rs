@@ -40,7 +40,7 @@ pub fn lacks(state: State) -> Option<Value> {
 
 /// Formats a text of a feed.
 pub(super) fn text(bytes: &[u8]) -> String {
-    Escaped::text(&String::from_utf8_lossy(bytes)).to_string()
+    Escaped::new(bytes).to_string()
 }
 
 /// Returns the texts that `wanted` may stand for: itself, and the text that is shown so.

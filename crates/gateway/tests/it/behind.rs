@@ -1,9 +1,11 @@
 //! Messages to sessions that are behind: what can never be sent, what others ask, and trades.
 
 use crate::client::{Client, message, value};
-use crate::market::generator;
+use crate::feed::group;
+use crate::market::{feed, gateway, generator};
 use crate::service::{Market, all, pictures};
 use crate::{eventually, stop};
+use fanfare_peers::Scratch;
 use std::collections::BTreeMap;
 
 #[test]
@@ -65,6 +67,60 @@ fn a_request_for_nothing_takes_no_instrument_from_another() {
     stop(market.gateway);
 }
 
+#[test]
+fn a_snapshot_does_not_wait_for_a_long_list() {
+    const COUNT: usize = 5_000;
+    let file = Scratch::new("long-list.csv");
+    let rows = (0..COUNT).map(|number| format!("S{number},{},8\n", 900_000_000 + number));
+    file.write(format!("symbol,id,source\n{}", rows.collect::<String>()));
+    let (line, changes) = (group(192), group(193));
+    let known = format!(
+        "most_instruments = {}\ninstruments = \"{}\"",
+        COUNT + 1_000,
+        file.display()
+    );
+    let text = feed("one", line, changes).replace("most_instruments = 1000", &known);
+    let market = Market {
+        gateway: gateway(&text, 1 << 22),
+        line,
+        pictures: changes,
+    };
+    let mut feed = [generator(false), generator(true)];
+    market.send(&mut feed, 500);
+    market.send(&mut feed, usize::MAX);
+    eventually("a live book", || {
+        market.gateway.count("instruments_live") > 0
+    });
+    // Instruments of the file have symbols, those of the feed have none, and come first.
+    let mut other = market.client_named("D", "FIX.4.4", "");
+    other.send("x", "320=first|559=4|");
+    let first = other.receive().unwrap();
+    let named = format!("55=[N/A]|48={}|22=8|", value(&first, 48).unwrap());
+    let rest = format!("264=1|265=1|267=1|269=0|146=1|{named}");
+    other.send("V", &format!("262=live|263=1|{rest}"));
+    while value(&other.receive().unwrap(), 35) != Some("W") {}
+    let mut client = market.client("FIX.4.4", "");
+    // Both arrive together.
+    let mut both = message("C", 2, "x", "320=all|559=4|");
+    both.extend(message("C", 3, "V", &format!("262=one|263=0|{rest}")));
+    client.send_raw(&both);
+    let (mut pages, mut pictures) = (0, 0);
+    while pictures == 0 {
+        let message = client.receive().unwrap();
+        match value(&message, 35) {
+            Some("W") => pictures += 1,
+            Some("y") => {
+                pages += 1;
+                assert!(!message.contains("|893=Y|"), "the snapshot has waited");
+            }
+            Some("B" | "h" | "f") => {}
+            _ => panic!("{message}"),
+        }
+    }
+    assert!(pages < COUNT / 50, "{pages}");
+    stop(market.gateway);
+}
+
 /// The trades of a client by MDReqID(262) and SecurityID(48), without their numbers.
 #[derive(Default)]
 struct Trades {
@@ -73,6 +129,18 @@ struct Trades {
     missing: BTreeMap<String, usize>,
     /// The number of trades that had to wait for the client.
     held: usize,
+    /// The trades of snapshots by SecurityID(48).
+    of_pictures: BTreeMap<String, Vec<Fields>>,
+}
+
+/// The values of a trade that snapshots and changes have: price, size, date, time and number.
+type Fields = [Option<String>; 5];
+
+/// Returns the values of an entry that is a trade.
+fn trade(entry: &str) -> Fields {
+    let own = |tag| value(entry, tag).map(str::to_owned);
+    let id = own(1003).or(own(278));
+    [own(270), own(271), own(272), own(273), id]
 }
 
 impl Trades {
@@ -83,6 +151,7 @@ impl Trades {
             let message = client.receive().unwrap();
             match value(&message, 35) {
                 Some("X") => self.take(&message),
+                Some("W") if value(&message, 262) == Some("full") => self.take_picture(&message),
                 Some("B") => self.miss(&message),
                 Some("Y") => return,
                 _ => {}
@@ -103,6 +172,28 @@ impl Trades {
                 self.held += usize::from(value(entry, 83).is_none());
             }
         }
+    }
+
+    fn take_picture(&mut self, message: &str) {
+        let id = value(message, 48).unwrap().to_owned();
+        let entries = message.split("|269=").skip(1);
+        let trades = entries.filter(|entry| entry.starts_with("2|")).map(trade);
+        self.of_pictures.entry(id).or_default().extend(trades);
+    }
+
+    /// Returns the number of trades that no snapshot has, and that are not announced. `all` are the
+    /// trades of one that received each.
+    fn lacks_in_pictures(&self, all: &BTreeMap<String, Vec<String>>) -> usize {
+        let lacks = self.of_pictures.iter().map(|(id, own)| {
+            let all = all.get(id).into_iter().flatten();
+            let all: Vec<_> = all.map(|entry| trade(entry)).collect();
+            // Those before the first snapshot are not for this client.
+            let first = all.iter().position(|trade| Some(trade) == own.first());
+            let later = all.iter().skip(first.unwrap_or(0));
+            later.filter(|trade| !own.contains(trade)).count()
+        });
+        let missing = self.missing.get("full").copied().unwrap_or_default();
+        lacks.sum::<usize>().saturating_sub(missing)
     }
 
     fn miss(&mut self, message: &str) {
@@ -155,9 +246,13 @@ fn trades_of_a_conflated_client_that_does_not_read_are_all_sent_or_counted() {
     eventually("all trades", || {
         trades.read(&mut slow);
         let mut requests = trades.all.keys();
-        requests.len() == 25 && requests.all(|request| trades.lacks(request, all) == 0)
+        requests.len() == 25
+            && requests.all(|request| trades.lacks(request, all) == 0)
+            && trades.lacks_in_pictures(all) == 0
     });
     assert!(trades.held > 0, "it was behind");
-    assert!(!trades.all.contains_key("full"));
+    assert!(!trades.all.contains_key("full"), "no X");
+    let with_trades = trades.of_pictures.values().filter(|own| !own.is_empty());
+    assert!(with_trades.count() > 0);
     stop(market.gateway);
 }

@@ -158,6 +158,32 @@ fn a_request_for_statuses_ends_with_the_right_to_its_instrument_alone() {
 }
 
 #[test]
+fn instruments_that_a_reload_permits_join_what_goes_on() {
+    let (line, changes) = (group(187), group(189));
+    let file = Scratch::new("permitted.toml");
+    let rights = user("u", "C", "secret", "");
+    file.write(rights.replace("instruments = [\"*\"]", "instruments = [\"NONE\"]"));
+    let users = format!("users = \"{}\"\n", file.display());
+    let text = users + PORTS + &feed("one", line, changes);
+    let market = Market::with(&text, line, changes);
+    let count = market.live();
+    let mut client = log_on(&market, "C");
+    client.send("V", &format!("262=all|263=1|264=1|265=1|{ALL}"));
+    // The request has been granted, and has brought nothing.
+    client.send("1", "112=done|");
+    let done = answer(&mut client);
+    assert!(
+        done.contains("|35=0|") && done.contains("|112=done|"),
+        "{done}"
+    );
+    file.write(rights);
+    let config = Config::from_toml(&text).unwrap();
+    market.gateway.reload(&config).unwrap();
+    assert_eq!(pictures(&mut client, count).len(), count);
+    stop(market.gateway);
+}
+
+#[test]
 fn a_client_that_asks_without_end_is_refused_and_costs_the_others_nothing() {
     let (line, changes) = (group(43), group(44));
     let users =

@@ -257,6 +257,15 @@ fn each_malformed_request_has_its_answer() {
         ("ZZ", "58=what|", "|372=ZZ|373=11|"),
         ("BW", "1346=a|1347=0|", "|372=BW|373=11|"),
         ("x", "320=l|", "|371=559|372=x|373=1|"),
+        ("x", "320=l|559=0|", "|371=55|372=x|373=1|"),
+        ("x", "320=l|559=1|541=x|", "|371=541|372=x|373=6|"),
+        ("x", "320=l|559=1|460=4|", "|560=1|"),
+        ("x", "320=l|559=2|", "|560=1|"),
+        ("x", "320=l|559=3|336=1|", "|560=1|"),
+        ("x", "320=l|559=1|15=ZZZ|", "|560=2|"),
+        ("x", "320=l|559=0|55=NONE|48=1|22=8|", "|560=2|"),
+        ("c", "320=d|321=3|460=4|", "|323=5|"),
+        ("c", "320=d|321=3|15=ZZZ|", "|58=no instrument matches"),
         ("c", "320=d|321=0|55=NONE|", "|372=c|380=2|"),
         ("e", "324=s|55=NONE|263=0|", "|372=e|380=2|"),
         ("e", "324=s|55=NONE|263=2|", "|372=e|380=1|"),
@@ -407,6 +416,39 @@ fn lists_come_in_pages_and_whole() {
     let empty = client.receive().unwrap();
     assert!(empty.contains("|560=1|"), "{empty}");
     stop(market.gateway);
+}
+
+#[test]
+fn instruments_of_a_file_are_listed_whole_right_behind_the_start() {
+    const COUNT: usize = 20_000;
+    let file = Scratch::new("listed.csv");
+    let rows = (0..COUNT).map(|number| format!("S{number},{number},8\n"));
+    file.write(format!("symbol,id,source\n{}", rows.collect::<String>()));
+    let known = format!(
+        "most_instruments = {COUNT}\ninstruments = \"{}\"",
+        file.display()
+    );
+    let feed = feed("one", group(242), group(243));
+    let text = feed.replace("most_instruments = 1000", &known);
+    assert!(text.contains(&known), "{text}");
+    let gateway = gateway(&text, 1 << 22);
+    let mut client = Client::log_on_in(gateway.consumers(), "C", "FIX.4.4", "");
+    let last = COUNT - 1;
+    client.send("c", &format!("320=one|321=1|55=S{last}|"));
+    let definition = client.receive().unwrap();
+    assert!(definition.contains("|35=d|"), "{definition}");
+    client.send("x", "320=all|559=4|");
+    let mut listed = 0;
+    loop {
+        let page = client.receive().unwrap();
+        assert_eq!(value(&page, 393), Some("20000"), "{page}");
+        listed += page.matches("|48=").count();
+        if page.contains("|893=Y|") {
+            break;
+        }
+    }
+    assert_eq!(listed, COUNT);
+    stop(gateway);
 }
 
 #[test]

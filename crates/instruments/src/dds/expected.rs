@@ -52,16 +52,21 @@ struct Series {
 #[derive(Debug, thiserror::Error)]
 pub enum ExpectedError {
     /// A message cannot be decoded.
-    #[error("at byte {at} of a packet: {error}")]
+    #[error("the message at byte {at}: {error}")]
     Message {
-        /// The offset of the message.
+        /// The offset of the message in its packet.
         at: usize,
         /// The error of the decoder.
         error: CodecError,
     },
     /// A message cannot be converted.
-    #[error(transparent)]
-    Sample(#[from] CdrError),
+    #[error("the message at byte {at}: {error}")]
+    Sample {
+        /// The offset of the message in its packet.
+        at: usize,
+        /// The error of the converter.
+        error: CdrError,
+    },
 }
 
 /// A maker of the samples of packets, in the same way as the publisher.
@@ -162,7 +167,7 @@ impl ExpectedReader<'_> {
     /// Converts all messages of a packet. Their samples stay in memory.
     ///
     /// # Errors
-    /// The bytes are not a message.
+    /// The bytes are not a message, or one of its samples is too long.
     pub fn packet(&mut self, bytes: &[u8]) -> Result<(), ExpectedError> {
         self.decoder.reset();
         let mut rest = bytes;
@@ -170,7 +175,8 @@ impl ExpectedReader<'_> {
             let at = bytes.len() - rest.len();
             let message = self.decoder.decode_record(rest, &mut self.record);
             let len = message.map_err(|error| ExpectedError::Message { at, error })?;
-            self.keep()?;
+            let kept = self.keep();
+            kept.map_err(|error| ExpectedError::Sample { at, error })?;
             rest = rest.get(len..).unwrap_or_default();
         }
         Ok(())
@@ -279,6 +285,28 @@ mod tests {
         assert_eq!(topics, 2);
         assert!(of_first.is_some_and(|count| count > 0));
         assert_eq!(count(100).1, of_first);
+    }
+
+    #[test]
+    fn an_error_has_the_place_of_the_message_in_its_packet() {
+        let xml = "<templates><template name=\"T\" id=\"1\"><string name=\"S\"/></template>\
+                   </templates>";
+        let program = Arc::new(Program::parse(xml).unwrap());
+        let mapping = Arc::new(Mapping::new(program, &TypeOptions::default()).unwrap());
+        let distribution = Distribution::default();
+        let mut reader = Expected::reader(&mapping, &distribution, 16);
+        // A short text, then one that is longer than a sample, or a template that does not exist.
+        let long = [
+            &[0xc0, 0x81, b'a' | 0x80, 0xc0, 0x81][..],
+            &[b'x'; 40],
+            &[b'y' | 0x80],
+        ];
+        let error = reader.packet(&long.concat()).unwrap_err().to_string();
+        let why = "the message at byte 3: longer than the buffer of 16 bytes";
+        assert_eq!(error, why);
+        let unknown = [0xc0, 0x81, b'a' | 0x80, 0xc0, 0x82];
+        let error = reader.packet(&unknown).unwrap_err().to_string();
+        assert!(error.starts_with("the message at byte 3: "), "{error}");
     }
 
     #[test]

@@ -9,12 +9,15 @@ use fanfare_fix::tag::{FANOUT_ID, POSS_DUP_FLAG};
 use super::matcher::Matcher;
 use super::options::Options;
 use super::report::Report;
+use crate::ip::UnknownLinks;
 use crate::messages::MessageStream;
-use crate::pcap::{End, LinkType, PcapError, Reader};
+use crate::pcap::{End, PcapError, Reader};
 use crate::tcp::{Endpoint, NoSegment, Segment, segment};
 
 /// The most connections followed; the segments of further ones are counted and ignored.
 const MAX_CONNECTIONS: usize = 1 << 16;
+const CUT_HEADERS: &str = "packets were left out, as their headers were captured in part";
+const UNKNOWN_LINKS: &str = "packets were left out, as their link type is not supported";
 /// The time of packets without a stamp. It is later than any other: a message has the latest time
 /// of its packets, and therefore this one if one of them has no stamp.
 const UNSTAMPED: u64 = u64::MAX;
@@ -50,8 +53,9 @@ pub fn analyse(capture: impl Read, options: Options) -> Result<Report, AnalysisE
         analysis.seen.unstamped += u64::from(packet.time.is_none());
         match segment(&packet) {
             Ok(segment) => analysis.segment(time, &segment),
-            Err(NoSegment::UnknownLink(link)) => analysis.seen.unknown_link = Some(link),
-            Err(NoSegment::Fragment) => analysis.seen.fragments += 1,
+            Err(NoSegment::UnknownLink(link)) => analysis.seen.unknown_links.add(link),
+            Err(NoSegment::Fragment(_)) => analysis.seen.fragments += 1,
+            Err(NoSegment::Cut(_)) => analysis.seen.cut_headers += 1,
             Err(_) => {}
         }
     }
@@ -86,10 +90,11 @@ struct Seen {
     tcp: u64,
     ours: u64,
     cut: u64,
+    cut_headers: u64,
     fragments: u64,
     unstamped: u64,
     too_many: u64,
-    unknown_link: Option<LinkType>,
+    unknown_links: UnknownLinks,
     /// Segments by port, as source or destination: at most 65,536 entries.
     ports: HashMap<u16, u64>,
 }
@@ -183,6 +188,8 @@ impl Analysis {
         let counts = [
             (garbled, "garbled messages were left out"),
             (self.seen.fragments, "IP fragments were left out"),
+            (self.seen.cut_headers, CUT_HEADERS),
+            (self.seen.unknown_links.count(), UNKNOWN_LINKS),
             (
                 self.seen.too_many,
                 "segments of further connections were left out",
@@ -246,8 +253,11 @@ impl Seen {
         } = options;
         let what = if self.packets == 0 {
             "it has no packets".to_owned()
-        } else if let (0, Some(link)) = (self.tcp, self.unknown_link) {
+        } else if let (0, Some(link)) = (self.tcp, self.unknown_links.last()) {
             format!("link type {} is not supported", link.0)
+        } else if self.tcp == 0 && self.cut_headers > 0 {
+            let (cut, packets) = (self.cut_headers, self.packets);
+            format!("{cut} of its {packets} packets were captured with a part of their headers")
         } else if self.tcp == 0 {
             format!("none of its {} packets is TCP", self.packets)
         } else if self.ours == 0 {

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::pcap::{LinkType, Writer};
 use crate::testing::{Tcp, capture, fix, v4};
 
 const START: u64 = 1_795_230_732_000_000_000;
@@ -278,6 +279,36 @@ fn what_the_capture_lost_is_missing_and_said() {
 }
 
 #[test]
+fn packets_that_cannot_be_read_are_counted_by_their_kind() {
+    let mut packets = run(2, 1, |_| 50 * US);
+    let whole = packets[1].1.clone();
+    let mut fragment = whole.clone();
+    fragment[6] = 0x20;
+    let mut foreign = fragment.clone();
+    foreign[9] = 17;
+    let cut = whole[..22].to_vec();
+    packets.extend([fragment, foreign, cut].map(|ip| (START, ip)));
+    let stamped = packets.into_iter().map(|(time, ip)| (Some(time), ip));
+    let mut file = pcapng(&stamped.collect::<Vec<_>>());
+    // An interface of link type 105, and an empty packet of it.
+    let words = [1_u32, 20, 105, 0, 20, 6, 32, 1, 0, 0, 0, 0, 32];
+    file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    let options = Options {
+        skip: 0,
+        ..Options::default()
+    };
+    let report = analyse(&file[..], options).unwrap();
+    assert_eq!(
+        report.warnings,
+        [
+            "1 IP fragments were left out",
+            "1 packets were left out, as their headers were captured in part",
+            "1 packets were left out, as their link type is not supported",
+        ]
+    );
+}
+
+#[test]
 fn other_traffic_is_an_error_that_says_what_it_is() {
     assert!(error(&[]).contains("it has no packets"));
     let web = Tcp::new(v4(9, 55_555), v4(1, 443)).payload(b"GET /").ip();
@@ -292,7 +323,13 @@ fn other_traffic_is_an_error_that_says_what_it_is() {
     assert!(error(&[(START, silent.clone())]).contains("no FIX message"));
     let mut udp = silent;
     udp[9] = 17;
+    let cut = udp[..8].to_vec();
     assert!(error(&[(START, udp)]).contains("none of its 1 packets is TCP"));
+    let mut writer = Writer::new(Vec::new(), LinkType::RAW, 8).unwrap();
+    writer.packet(START, &cut, 60).unwrap();
+    let error = analyse(&writer.into_inner()[..], Options::default()).unwrap_err();
+    let told = "1 of its 1 packets were captured with a part of their headers";
+    assert!(error.to_string().contains(told), "{error}");
     let not_pcap = analyse(&b"8=FIX.4.4|9=5|"[..], Options::default()).unwrap_err();
     assert!(not_pcap.to_string().contains("not a pcap"), "{not_pcap}");
 }

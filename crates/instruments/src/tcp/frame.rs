@@ -2,7 +2,7 @@
 
 use etherparse::{TcpSlice, ip_number};
 
-use crate::ip::{Carried, Endpoint, NoSegment, carried};
+use crate::ip::{Endpoint, NoSegment, carried};
 use crate::pcap::Packet;
 
 /// One captured TCP segment.
@@ -27,21 +27,16 @@ pub struct Segment<'a> {
 /// # Errors
 /// [`NoSegment`] with the kind of the packet.
 pub fn segment<'a>(packet: &Packet<'a>) -> Result<Segment<'a>, NoSegment> {
-    let Carried {
-        source,
-        destination,
-        bytes,
-        cut,
-    } = carried(packet, ip_number::TCP)?;
-    let tcp = TcpSlice::from_slice(bytes).map_err(|_| NoSegment::Malformed)?;
+    let found = carried(packet, ip_number::TCP)?;
+    let tcp = TcpSlice::from_slice(found.bytes).map_err(|_| found.short())?;
     let end = |ip, port| Endpoint { ip, port };
     Ok(Segment {
-        source: end(source, tcp.source_port()),
-        destination: end(destination, tcp.destination_port()),
+        source: end(found.source, tcp.source_port()),
+        destination: end(found.destination, tcp.destination_port()),
         sequence: tcp.sequence_number(),
         syn: tcp.syn(),
         payload: tcp.payload(),
-        cut: u32::try_from(cut).map_err(|_| NoSegment::Malformed)?,
+        cut: u32::try_from(found.cut).map_err(|_| NoSegment::Malformed(found.to()))?,
     })
 }
 
@@ -50,6 +45,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ip::Destination;
     use crate::pcap::LinkType;
     use crate::testing::{Tcp, v4, v6};
 
@@ -105,9 +101,13 @@ mod tests {
         let whole = tcp.clone().extensions(&[(44, &[0; 8])]);
         check(LinkType::RAW, &whole.ip());
         let fragment = tcp.extensions(&[(44, &[0, 0, 0, 1, 0, 0, 0, 0])]);
+        let to = Destination {
+            ip: Some(v6(2, 3_000).ip),
+            port: None,
+        };
         assert_eq!(
             segment(&packet(LinkType::RAW, &fragment.ip())),
-            Err(NoSegment::Fragment)
+            Err(NoSegment::Fragment(to))
         );
     }
 
@@ -152,16 +152,23 @@ mod tests {
         );
         let mut fragment = sample().ip();
         fragment[6] = 0x20;
+        let end = v4(2, 3_000);
+        let to = |port| Destination {
+            ip: Some(end.ip),
+            port,
+        };
         assert_eq!(
             segment(&packet(LinkType::RAW, &fragment)),
-            Err(NoSegment::Fragment)
+            Err(NoSegment::Fragment(to(None)))
         );
         for len in 0..40 {
             let short = &sample().ip()[..len];
-            assert_eq!(
-                segment(&packet(LinkType::RAW, short)),
-                Err(NoSegment::Malformed)
-            );
+            let expected = match len {
+                0..20 => NoSegment::Malformed(Destination::default()),
+                20..24 => NoSegment::Cut(to(None)),
+                _ => NoSegment::Cut(to(Some(end.port))),
+            };
+            assert_eq!(segment(&packet(LinkType::RAW, short)), Err(expected));
         }
     }
 

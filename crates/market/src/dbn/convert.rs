@@ -12,6 +12,7 @@ use crate::price::Price;
 use crate::state;
 use std::borrow::Cow;
 use std::mem;
+use std::ops::Range;
 
 /// The value of an unknown size.
 const NO_SIZE: u32 = u32::MAX;
@@ -63,7 +64,7 @@ impl ToDbn {
             Kind::State => self.state(event, to),
             Kind::Trade => self.trade(event, to),
             Kind::Definition if schemas.has(Schema::Definition) => self.definition(event, to),
-            Kind::Status if schemas.has(Schema::Status) => self.status(event, to),
+            Kind::Status if schemas.has(Schema::Status) => self.status(event, false, to),
             Kind::Statistic if schemas.has(Schema::Statistics) => self.statistic(event, to),
             _ => self.counts.other_schemas += 1,
         }
@@ -71,13 +72,9 @@ impl ToDbn {
 
     /// Records the state of the instrument's books after the events so far.
     pub(super) fn see(&mut self, event: &Event, table: &dyn Lookup) {
-        let place = event.instrument.0 as usize;
-        if place >= self.trust.len() && event.instrument.0 < table.bound() {
-            let len = table.bound() as usize;
-            self.trust.resize(len, Trust::new(self.is_lost));
-        }
+        self.make_room(event.instrument, table);
         let gaps = self.gaps;
-        if let Some(trust) = self.trust.get_mut(place) {
+        if let Some(trust) = self.trust(event) {
             trust.see(event, gaps);
             trust.source = Some(event.source);
             // A definition may have a symbol.
@@ -87,11 +84,25 @@ impl ToDbn {
         }
     }
 
+    /// Creates the states of all instruments of the table, if this one has none.
+    fn make_room(&mut self, instrument: InstrumentId, table: &dyn Lookup) {
+        let place = instrument.0 as usize;
+        if place >= self.trust.len() && instrument.0 < table.bound() {
+            let len = table.bound() as usize;
+            self.trust.resize(len, Trust::new(self.is_lost));
+        }
+    }
+
     fn trust(&mut self, event: &Event) -> Option<&mut Trust> {
         self.trust.get_mut(event.instrument.0 as usize)
     }
 
     fn lose(&mut self, event: &Event, field: &'static str, why: Why) {
+        let is_size = |why: &Why| matches!(why, Why::Range(_));
+        if is_size(&why) && self.lost.iter().any(|lost| is_size(&lost.why)) {
+            // The size of the event, and that of its level.
+            return;
+        }
         self.counts.lost += 1;
         self.lost.push(Lost {
             number: event.number,
@@ -115,7 +126,7 @@ impl ToDbn {
         Header {
             source: event.source,
             instrument: event.instrument.0,
-            ts_event: event.ts_event,
+            ts_event: wire::known_time(event.ts_event, event.ts_recv),
         }
     }
 
@@ -473,7 +484,7 @@ impl ToDbn {
 
     /// Writes a record that changes no level. Returns false if the instrument has no records of
     /// books.
-    fn note(&mut self, event: &Event, action: u8, to: &mut To<'_>) -> bool {
+    pub(super) fn note(&mut self, event: &Event, action: u8, to: &mut To<'_>) -> bool {
         match self.book_record(event) {
             None => return false,
             Some(BookRecord::Levels(levels)) => {
@@ -561,8 +572,8 @@ impl ToDbn {
         }
     }
 
-    pub(super) fn status(&mut self, event: &Event, to: &mut To<'_>) {
-        match codes::status(event.id, false) {
+    pub(super) fn status(&mut self, event: &Event, is_of_session: bool, to: &mut To<'_>) {
+        match codes::status(event.id, is_of_session) {
             Some(action) => self.status_record(event, action, to),
             None => self.lose(event, "action", Why::Status(event.id)),
         }
@@ -575,7 +586,20 @@ impl ToDbn {
         wire::status(Self::header(event), ts_recv, action, to.out);
     }
 
-    /// Converts the status of a session to a status of each instrument.
+    /// Returns the numbers that the instruments of a feed have, as far as they are known.
+    fn numbers_of(&self, source: u16, bound: u32) -> Range<u32> {
+        let place = usize::from(source).checked_sub(1);
+        let base = |at: usize| self.bases.get(at).copied();
+        match place.and_then(base) {
+            None => 0..bound,
+            Some(first) => {
+                let end = base(usize::from(source)).unwrap_or(bound);
+                first..end.min(bound)
+            }
+        }
+    }
+
+    /// Converts the status of a feed's session to a status of each of its instruments.
     pub(super) fn status_of_all(&mut self, event: &Event, to: &mut To<'_>) {
         if event.kind != Kind::Status || !self.config.schemas.has(Schema::Status) {
             self.counts.other_schemas += 1;
@@ -584,7 +608,7 @@ impl ToDbn {
         let Some(action) = codes::status(event.id, true) else {
             return self.lose(event, "action", Why::Status(event.id));
         };
-        for number in 0..to.table.bound() {
+        for number in self.numbers_of(event.source, to.table.bound()) {
             let event = Event {
                 instrument: InstrumentId(number),
                 ..*event
@@ -595,7 +619,9 @@ impl ToDbn {
             {
                 continue;
             }
-            self.see(&event, to.table);
+            // The record does not set the feed of the instrument: without the numbers of the feeds,
+            // it may be of another one.
+            self.make_room(event.instrument, to.table);
             self.status_record(&event, action, to);
         }
     }

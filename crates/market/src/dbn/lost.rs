@@ -3,6 +3,7 @@
 use crate::event::{InstrumentId, Kind};
 use crate::instruments::Lookup;
 use core::fmt;
+use fanfare_wire::text::Escaped;
 
 /// A value of an event that no record of DBN can represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,14 +38,17 @@ pub enum Why {
 }
 
 impl Lost {
-    /// Returns the reason with the instrument's name.
+    /// Returns the reason with the instrument's name, which is escaped.
     pub fn describe(&self, table: &dyn Lookup) -> String {
+        if self.instrument == InstrumentId::ALL {
+            return format!("all instruments: {self}");
+        }
         let known = table.instrument(self.instrument);
         let name = known.map_or_else(
             || self.instrument.0.to_string(),
             |known| known.definition.name.to_string(),
         );
-        format!("instrument {name}: {self}")
+        format!("instrument {}: {self}", Escaped::text(&name))
     }
 }
 
@@ -65,5 +69,32 @@ impl fmt::Display for Lost {
             Why::Trade => f.write_str("DBN cannot change or cancel a trade"),
             Why::Text => f.write_str("the text is too long for DBN, or not valid in its field"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instruments::{Instruments, Name};
+
+    #[test]
+    fn names_are_escaped_and_all_instruments_are_called_so() {
+        let mut table = Instruments::new(1);
+        let name = Name {
+            symbol: b"nl\nx",
+            ..Name::default()
+        };
+        let instrument = table.see(&name).unwrap();
+        let mut lost = Lost {
+            number: 7,
+            kind: Kind::Status,
+            instrument,
+            field: "action",
+            why: Why::Status(99),
+        };
+        let why = "event 7 (status): action: DBN has no status 99";
+        assert_eq!(lost.describe(&table), format!(r"instrument nl\nx: {why}"));
+        lost.instrument = InstrumentId::ALL;
+        assert_eq!(lost.describe(&table), format!("all instruments: {why}"));
     }
 }

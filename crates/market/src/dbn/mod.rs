@@ -61,6 +61,11 @@ pub const fn publisher_id(source: u16) -> u16 {
     }
 }
 
+/// The text of the system record that marks a restart of the plant in a file. The numbers of
+/// instruments begin anew behind it. Without it, [`FromDbn`] takes a new symbol of a number for a
+/// new name of its instrument.
+pub const RESTARTED: &str = "The plant was restarted: numbers may be those of other instruments";
+
 /// The schemas that are written, and the limits of the books they are made of, of feeds whose own
 /// books are unknown ([`ToDbn::with_books`]).
 #[derive(Clone, Copy, Debug)]
@@ -137,6 +142,8 @@ pub struct ToDbn {
     config: DbnConfig,
     /// The books of the feeds, from source 1 on.
     feeds: Vec<BookConfig>,
+    /// The number of the first instrument of each feed, from source 1 on, if they are known.
+    bases: Vec<u32>,
     numbered: BookConfig,
     by_price: BookConfig,
     by_order: BookConfig,
@@ -172,6 +179,7 @@ impl ToDbn {
             counts: DbnCounts::default(),
             lost: Vec::new(),
             feeds: Vec::new(),
+            bases: Vec::new(),
             config,
         })
     }
@@ -183,6 +191,20 @@ impl ToDbn {
     pub fn with_books(mut self, feeds: Vec<BookConfig>) -> Self {
         self.feeds = feeds;
         self
+    }
+
+    /// Sets the number of the first instrument of each feed, in the order of [`Event::source`],
+    /// from 1, ascending. The status of a feed's trading session becomes one of each of its
+    /// instruments. Without these numbers, an instrument without an event so far counts as one of
+    /// any feed.
+    #[must_use]
+    pub fn with_bases(mut self, bases: Vec<u32>) -> Self {
+        self.set_bases(bases);
+        self
+    }
+
+    fn set_bases(&mut self, bases: Vec<u32>) {
+        self.bases = bases;
     }
 
     /// Appends the metadata at the start of a stream: a mix of schemas from `start` on (nanoseconds
@@ -231,6 +253,25 @@ impl ToDbn {
         }
     }
 
+    /// Appends a record without a change of a book that events were lost of: behind
+    /// [`Self::lose_all`] it has the flag MAYBE_BAD_BOOK. `end` has its instrument, its feed and
+    /// the time of arrival. An instrument without a book has no such record.
+    pub fn note_loss(&mut self, end: &Event, table: &dyn Lookup, out: &mut Vec<u8>) {
+        self.lost.clear();
+        let mut to = To {
+            table,
+            out,
+            ts_recv: end.ts_recv,
+            sequence: end.rpt_seq,
+            written: self.counts.records,
+        };
+        let end = Event {
+            flags: Flags::LAST,
+            ..*end
+        };
+        self.note(&end, b'N', &mut to);
+    }
+
     /// Records a restart of the plant, behind the events that clear its books: every book begins
     /// again, also one without an event so far.
     pub fn restart(&mut self) {
@@ -265,9 +306,15 @@ impl ToDbn {
         }
     }
 
-    /// Appends the last status of an instrument, or its definition, without its symbol. Unlike
-    /// [`Self::write`], it allocates no state of instruments.
-    fn write_known(&mut self, event: &Event, table: &dyn Lookup, out: &mut Vec<u8>) {
+    /// Appends the last status of an instrument, or its definition, without its symbol.
+    /// `is_of_session` is set for the status of a trading session. Unlike [`Self::write`], it
+    /// allocates no state of instruments.
+    fn write_known(
+        &mut self,
+        (event, is_of_session): (&Event, bool),
+        table: &dyn Lookup,
+        out: &mut Vec<u8>,
+    ) {
         let mut to = To {
             table,
             out,
@@ -276,7 +323,7 @@ impl ToDbn {
             written: self.counts.records,
         };
         match event.kind {
-            Kind::Status => self.status(event, &mut to),
+            Kind::Status => self.status(event, is_of_session, &mut to),
             _ => self.definition(event, &mut to),
         }
     }

@@ -51,6 +51,15 @@ pub(super) struct Header {
     pub(super) ts_event: u64,
 }
 
+/// Returns the exchange's time, or the time of arrival if it is unknown: stock clients take no time
+/// that is undefined.
+pub(super) const fn known_time(ts_event: u64, ts_recv: u64) -> u64 {
+    match (ts_event, ts_recv) {
+        (NO_TIME, 1..) => ts_recv,
+        _ => ts_event,
+    }
+}
+
 /// The fields that records of books and trades share.
 #[derive(Clone, Copy)]
 pub(super) struct Tick {

@@ -372,6 +372,11 @@ impl Course {
         self.next.is_some()
     }
 
+    /// Returns whether the lines are silent.
+    pub(crate) const fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+
     /// Records that the last message of the channel so far has this number, so that those before it
     /// that did not arrive are missing.
     pub(crate) fn position(&mut self, now: u64, number: u32, send: &mut impl FnMut(&Event)) {
@@ -525,7 +530,7 @@ impl Course {
         if !packet.is_whole {
             self.note_part();
         }
-        if mapped.outcome.is_err() && !self.faults(mapped.faults, send) {
+        if mapped.outcome.is_err() && !self.faults(sequence, mapped.faults, send) {
             return self.lose_part(now, sequence, send);
         }
         if is_late && packet.is_whole && part.is_last {
@@ -632,13 +637,19 @@ impl Course {
         }
     }
 
-    /// Handles values that no event can hold, whose instruments lack a change. Returns false if the
-    /// instrument is unknown, so that any instrument may lack one.
+    /// Handles values of this message that no event can hold, whose instruments lack a change.
+    /// Returns false if the instrument is unknown, so that any instrument may lack one.
     #[cold]
-    fn faults(&mut self, faults: &[MapError], send: &mut impl FnMut(&Event)) -> bool {
+    fn faults(
+        &mut self,
+        sequence: u64,
+        faults: &[MapError],
+        send: &mut impl FnMut(&Event),
+    ) -> bool {
         let mut is_whole = true;
         for fault in faults.iter().filter(|fault| fault.is_of_book()) {
             match fault.instrument {
+                Some(instrument) if self.market.leaves_out(instrument, sequence) => {}
                 Some(instrument) => {
                     if let Some(steps) = &mut self.steps {
                         steps.fault(instrument);

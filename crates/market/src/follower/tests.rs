@@ -1,6 +1,7 @@
 //! Tests of followers with packets that arrive twice, late, or in part.
 
 mod in_fix;
+mod repeats;
 mod resets;
 
 use super::*;
@@ -272,7 +273,7 @@ impl Feed {
             let mut bytes = Vec::new();
             let known = self.follower.instruments().get(*instrument).unwrap();
             known.write(&mut bytes);
-            edge.instrument(now, plant, &bytes, send).unwrap();
+            edge.instrument((now, 0), plant, &bytes, send).unwrap();
         }
         let steps = self.follower.steps().unwrap();
         steps.parts(100, |steps, events| {
@@ -680,6 +681,19 @@ fn what_a_snapshot_line_repeats_does_not_precede_a_late_message() {
         let kinds: Vec<Kind> = feed.replayed.iter().map(|event| event.kind).collect();
         assert_eq!(kinds, events, "{beside:?}");
     }
+}
+
+#[test]
+fn a_definition_that_is_repeated_does_not_undo_a_status_behind_a_loss() {
+    let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
+    feed.bring(Line::A, &limit(1, 50, 17));
+    feed.bring(Line::A, &status(2, 19));
+    // Messages of any instrument may be lost.
+    feed.bring(Line::A, &fields(3, 4, &[2, 20]));
+    feed.bring_beside(&limit(9, 50, 17));
+    assert_eq!(known(&feed), (50, 19));
+    feed.bring_beside(&limit(9, 50, 18));
+    assert_eq!(known(&feed), (50, 18));
 }
 
 #[test]

@@ -4,6 +4,8 @@ use crate::event::{Event, InstrumentId};
 use crate::price::Price;
 use core::fmt;
 use fanfare_wire::int;
+use fanfare_wire::text::readable;
+use std::borrow::Cow;
 
 /// SecurityID(48). Digits without a leading zero are a number, however they were sent, so that
 /// FAST's integers and FIX's texts are equal.
@@ -29,6 +31,15 @@ impl<'a> SecurityId<'a> {
             None => Self::Text(text),
         }
     }
+
+    /// Returns the text as it was sent, empty if there is no ID. Allocates for a number.
+    pub fn bytes(self) -> Cow<'a, [u8]> {
+        match self {
+            Self::None => Cow::Borrowed(b""),
+            Self::Number(number) => Cow::Owned(number.to_string().into_bytes()),
+            Self::Text(text) => Cow::Borrowed(text),
+        }
+    }
 }
 
 impl fmt::Display for SecurityId<'_> {
@@ -36,7 +47,7 @@ impl fmt::Display for SecurityId<'_> {
         match self {
             Self::None => Ok(()),
             Self::Number(number) => write!(f, "{number}"),
-            Self::Text(text) => f.write_str(&String::from_utf8_lossy(text)),
+            Self::Text(text) => f.write_str(&readable(text)),
         }
     }
 }
@@ -74,7 +85,7 @@ impl IdSource {
 
 impl fmt::Display for IdSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from_utf8_lossy(self.as_bytes()))
+        f.write_str(&readable(self.as_bytes()))
     }
 }
 
@@ -98,7 +109,7 @@ impl Name<'_> {
 
 impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from_utf8_lossy(self.symbol))?;
+        f.write_str(&readable(self.symbol))?;
         if self.id == SecurityId::None {
             return Ok(());
         }

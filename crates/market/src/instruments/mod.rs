@@ -58,8 +58,12 @@ pub struct Instruments {
     /// The last status of the trading session, and its place in the channel.
     session: Option<u16>,
     session_at: u64,
+    /// The longest time from the creation of a snapshot to its arrival, in nanoseconds.
+    snapshot_age: u64,
     room: Vec<u8>,
 }
+
+const SECOND: u64 = 1_000_000_000;
 
 /// The place of a message in its channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,6 +144,7 @@ impl Instruments {
             refused: 0,
             session: None,
             session_at: 0,
+            snapshot_age: 0,
             room: Vec::new(),
         }
     }
@@ -188,6 +193,21 @@ impl Instruments {
             record.is_some_and(|record| record.symbol(&self.texts) == symbol)
         });
         found.map(InstrumentId)
+    }
+
+    /// Returns all instruments of this symbol, the one of [`Self::by_symbol`] first.
+    pub(crate) fn of_symbol<'a>(
+        &'a self,
+        symbol: &'a [u8],
+    ) -> impl Iterator<Item = InstrumentId> + use<'a> {
+        let hash = self.keys.of_text(symbol, 0);
+        let others = self.hidden.range((hash, 0)..=(hash, u32::MAX));
+        let others = others.filter(move |(_, place)| {
+            let record = self.records.get(*place);
+            record.is_some_and(|record| record.symbol(&self.texts) == symbol)
+        });
+        let first = self.by_symbol(symbol).into_iter();
+        first.chain(others.map(|(_, place)| InstrumentId(*place)))
     }
 
     /// Returns the instrument with this SecurityID from this source.
@@ -245,22 +265,37 @@ impl Instruments {
     ///
     /// Returns a [`Refused`] if the table is unchanged.
     pub fn define(&mut self, definition: &Definition<'_>) -> Result<Defined, Refused> {
-        check(definition)?;
-        let (instrument, is_new) = match self.find(&definition.name) {
-            Some(found) => (found, false),
-            None => (self.add(definition)?, true),
-        };
+        match self.find(&definition.name) {
+            Some(found) => self.replace(found, false, definition),
+            None => {
+                let added = self.add(definition)?;
+                self.replace(added, true, definition)
+            }
+        }
+    }
+
+    /// Defines the instrument of this number as [`Self::define`] does, whatever its name is. An ID
+    /// of the definition replaces another one.
+    pub(crate) fn define_at(
+        &mut self,
+        instrument: InstrumentId,
+        definition: &Definition<'_>,
+    ) -> Result<Defined, Refused> {
+        self.replace(instrument, false, definition)
+    }
+
+    fn replace(
+        &mut self,
+        instrument: InstrumentId,
+        is_new: bool,
+        definition: &Definition<'_>,
+    ) -> Result<Defined, Refused> {
         let Some(old) = self.records.get(instrument.0).copied() else {
             return Err(Refused::Full);
         };
         let before = old.definition(&self.texts);
-        let mut after = *definition;
-        if after.name.symbol.is_empty() {
-            after.name.symbol = before.name.symbol;
-        }
-        if after.name.id == SecurityId::None {
-            (after.name.id, after.name.source) = (before.name.id, before.name.source);
-        }
+        let after = completed(definition, &before.name);
+        check(&after)?;
         let is_same = after == before;
         let change = match is_same {
             _ if old.revision == 0 || old.is_closed => Change::New,
@@ -273,12 +308,16 @@ impl Instruments {
             record = Record::new(&after, old.texts);
             (record.revision, record.status) = (old.revision, old.status);
             (record.defined_at, record.status_at) = (old.defined_at, old.status_at);
+            (record.defined_status, record.closed_at) = (old.defined_status, old.closed_at);
             record::write_texts(&after, &mut self.room);
             self.rename(instrument.0, &names, definition);
             record.texts = self.texts.replace(old.texts, &self.room);
         }
         if change != Change::Same {
             record.revision = record.revision.saturating_add(1);
+        }
+        if change == Change::New {
+            record.defined_status = 0;
         }
         record.is_closed = false;
         let revision = record.revision;
@@ -298,6 +337,49 @@ impl Instruments {
             record.is_closed = is_closed;
             self.records.set(instrument.0, record);
         }
+    }
+
+    /// Closes an instrument, as [`Self::set_closed`] does, by a message of this place that arrived
+    /// at `ts_recv`.
+    pub(crate) fn close_at(&mut self, instrument: InstrumentId, place: Place, ts_recv: u64) {
+        if let Some(mut record) = self.records.get(instrument.0).copied() {
+            if !record.is_closed {
+                let seconds = u32::try_from(ts_recv.div_ceil(SECOND)).unwrap_or(u32::MAX);
+                record.closed_at = match place.is_numbered {
+                    true => seconds.max(1),
+                    false => 0,
+                };
+            }
+            record.is_closed = true;
+            self.records.set(instrument.0, record);
+        }
+    }
+
+    /// Sets the longest time from the creation of a snapshot to its arrival, in nanoseconds:
+    /// definitions that repeat what is known may be as old.
+    pub(crate) const fn set_snapshot_age(&mut self, snapshot_age: u64) {
+        self.snapshot_age = snapshot_age;
+    }
+
+    /// Returns whether a definition that arrives at `ts_recv`, with this status, may be of the time
+    /// before its instrument was closed: it has no number, and repeats the last one.
+    pub(crate) fn may_precede_end(
+        &self,
+        instrument: InstrumentId,
+        (definition, status): (&Definition<'_>, Option<u16>),
+        (place, ts_recv): (Place, u64),
+    ) -> bool {
+        let Some(record) = self.records.get(instrument.0) else {
+            return false;
+        };
+        if place.is_numbered || !record.is_closed || record.closed_at == 0 {
+            return false;
+        }
+        let since = ts_recv.abs_diff(u64::from(record.closed_at) * SECOND);
+        let before = record.definition(&self.texts);
+        since < self.snapshot_age
+            && status.is_none_or(|status| status == record.defined_status)
+            && completed(definition, &before.name) == before
     }
 
     /// Sets SecurityTradingStatus(326). Returns true if it has changed.
@@ -342,6 +424,27 @@ impl Instruments {
         Some(has_changed)
     }
 
+    /// Sets the status in a definition, as [`Self::set_status_at`] does. One without a number that
+    /// has the status of the last definition changes nothing, as it may be older than a status
+    /// since.
+    pub(crate) fn set_defined_status_at(
+        &mut self,
+        instrument: InstrumentId,
+        status: u16,
+        place: Place,
+    ) -> Option<bool> {
+        let mut record = self.records.get(instrument.0).copied()?;
+        let is_known = record.defined_status == status;
+        if record.defined_at <= place.sequence {
+            record.defined_status = status;
+            self.records.set(instrument.0, record);
+        }
+        match is_known && !place.is_numbered {
+            true => Some(false),
+            false => self.set_status_at(instrument, status, place),
+        }
+    }
+
     /// Records that the definition of an instrument is of this place in the channel.
     pub(crate) fn set_defined_at(&mut self, instrument: InstrumentId, place: Place) {
         if let Some(mut record) = self.records.get(instrument.0).copied() {
@@ -356,7 +459,8 @@ impl Instruments {
         record.is_some_and(|record| record.defined_at > place.sequence)
     }
 
-    fn add(&mut self, definition: &Definition<'_>) -> Result<InstrumentId, Refused> {
+    /// Adds an instrument, also if another one has its name.
+    pub(crate) fn add(&mut self, definition: &Definition<'_>) -> Result<InstrumentId, Refused> {
         check(definition)?;
         if self.len() >= self.limit {
             self.refused += 1;
@@ -393,6 +497,9 @@ impl Instruments {
             } else {
                 self.hidden.remove(&(hash, number));
             }
+        }
+        if let Some(hash) = names.old_id {
+            self.by_id.remove(hash, number);
         }
         let mut added = definition.name;
         if !names.has_new_symbol {
@@ -450,7 +557,8 @@ struct Names {
     /// The hash of the symbol that it had and no longer has.
     old_symbol: Option<u32>,
     has_new_symbol: bool,
-    /// Whether it has an ID, and had none. An ID never changes.
+    /// The hash of the ID that it had and no longer has.
+    old_id: Option<u32>,
     has_new_id: bool,
 }
 
@@ -458,12 +566,27 @@ impl Names {
     fn between(keys: Keys, before: &Name<'_>, after: &Name<'_>) -> Self {
         let has_new_symbol = before.symbol != after.symbol;
         let had_symbol = has_new_symbol && !before.symbol.is_empty();
+        let has_new_id = (before.id, before.source) != (after.id, after.source);
+        let old_id = hash_of_id(keys, before.id, before.source);
         Self {
             old_symbol: had_symbol.then(|| keys.of_text(before.symbol, 0)),
             has_new_symbol,
-            has_new_id: before.id != after.id,
+            old_id: old_id.filter(|_| has_new_id),
+            has_new_id,
         }
     }
+}
+
+/// Returns a definition with what its name lacks of the last one.
+fn completed<'d>(definition: &Definition<'d>, before: &Name<'d>) -> Definition<'d> {
+    let mut after = *definition;
+    if after.name.symbol.is_empty() {
+        after.name.symbol = before.symbol;
+    }
+    if after.name.id == SecurityId::None {
+        (after.name.id, after.name.source) = (before.id, before.source);
+    }
+    after
 }
 
 fn check(definition: &Definition<'_>) -> Result<(), Refused> {

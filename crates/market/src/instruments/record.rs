@@ -23,8 +23,12 @@ pub(super) struct Record {
     pub(super) status_at: u64,
     pub(super) texts: Span,
     pub(super) revision: u32,
+    /// When it was closed, in seconds since 1970, rounded up; 0 if the place of that is not known.
+    pub(super) closed_at: u32,
     source: IdSource,
     pub(super) status: u16,
+    /// The status in the last definition, 0 if none had one.
+    pub(super) defined_status: u16,
     depth: u16,
     book_type: u8,
     has_number: bool,
@@ -56,8 +60,10 @@ impl Record {
             status_at: 0,
             texts,
             revision: 0,
+            closed_at: 0,
             source: of.name.source,
             status: 0,
+            defined_status: 0,
             depth: of.depth,
             book_type: of.book_type,
             is_closed: false,

@@ -46,6 +46,20 @@ fn instruments_are_found_by_their_names() {
 }
 
 #[test]
+fn an_instrument_that_is_defined_by_its_number_may_have_another_name() {
+    let mut table = Instruments::new(10);
+    let first = table.define(&of("A", "1")).unwrap().instrument;
+    let second = table.define(&of("B", "2")).unwrap().instrument;
+    let defined = table.define_at(second, &of("A", "3")).unwrap();
+    assert_eq!((defined.instrument, defined.revision), (second, 2));
+    let all: Vec<_> = table.of_symbol(b"A").collect();
+    assert_eq!(all, [first, second]);
+    assert_eq!(table.by_symbol(b"B"), None);
+    assert_eq!(table.find(&name("", "2")), None);
+    assert_eq!(table.find(&name("", "3")), Some(second));
+}
+
+#[test]
 fn an_instrument_is_found_by_a_symbol_that_another_one_no_longer_has() {
     let mut table = Instruments::new(10);
     let mut places = |names: &[&str]| {

@@ -43,7 +43,7 @@ impl Engine {
             self.counts.unknown_instrument += 1;
             return;
         };
-        table.set_closed(instrument, true);
+        table.close_at(instrument, self.place, self.ts_recv());
         self.push(Event {
             instrument,
             ts_event: ts_event.unwrap_or(Event::NO_TIME),

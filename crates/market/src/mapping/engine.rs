@@ -91,7 +91,6 @@ impl Engine {
     }
 
     /// Returns when the current message arrived.
-    #[cfg(test)]
     pub(super) const fn ts_recv(&self) -> u64 {
         self.message.ts_recv
     }
@@ -653,15 +652,19 @@ impl Engine {
         definition.maturity = maturity?.unwrap_or(Event::NO_TIME);
         // No fault may follow the change of the table: a repetition is not passed on.
         let ts_event = sent?.unwrap_or(Event::NO_TIME);
-        let known = self.message.instrument;
-        if known.is_some_and(|known| table.is_defined_after(known, self.place)) {
+        let at = (self.place, self.message.ts_recv);
+        let is_late = |known| {
+            table.is_defined_after(known, at.0)
+                || table.may_precede_end(known, (&definition, status), at)
+        };
+        if self.message.instrument.is_some_and(is_late) {
             self.counts.same_definition += 1;
         } else {
             let defined = table.define(&definition);
             self.defined(table, defined, ts_event)?;
         }
         if let (Some(instrument), Some(status)) = (self.message.instrument, status)
-            && table.set_status_at(instrument, status, self.place) == Some(true)
+            && table.set_defined_status_at(instrument, status, self.place) == Some(true)
         {
             self.push_status(plan, texts, instrument, status.into())?;
         }

@@ -67,9 +67,14 @@ impl Format {
         )
     }
 
-    /// Returns whether integers are written in this format.
+    /// Returns whether integers are written in this format. Date and time to the microsecond have
+    /// 20 digits, which exceed 64 bits.
     pub(crate) const fn takes_integers(self) -> bool {
-        !matches!(self, Self::Timestamp | Self::TimeOnly)
+        let is_text = matches!(
+            self,
+            Self::Timestamp | Self::TimeOnly | Self::DateAndTime { digits: 6 }
+        );
+        !is_text
     }
 }
 
@@ -152,6 +157,19 @@ impl DateTime {
                 to.copy_from_slice(text);
                 let time = UtcTimestamp::parse(whole.get(..9 + text.len())?)?;
                 u64::try_from(time.nanos()).ok()
+            }
+            Format::DateAndTime { digits } => {
+                let (whole, fraction) = text.split_at_checked(14)?;
+                let nanos = match (fraction.len(), digits) {
+                    (0, 0) => 0,
+                    (len, _) if len == digits as usize => {
+                        parts(int::parse_u64(fraction)?, digits).1
+                    }
+                    _ => return None,
+                };
+                let whole = int::parse_u64(whole)?;
+                let of_day = time_of_day(whole % 1_000_000)? * SECOND + nanos;
+                self.on(date(whole / 1_000_000)?, of_day)
             }
             _ => self.read_number(int::parse_u64(text)?),
         }
@@ -294,6 +312,29 @@ mod tests {
         assert_eq!(time.read_text(b"14:24Z"), Some(51_840_000_000_000));
         assert_eq!(time.read_text(b"14:2"), None);
         assert_eq!(time.read_text(&[b'1'; 40]), None);
+        let read = |format: &str, text: &str| {
+            let how = DateTime::new(Format::from_name(format).unwrap(), moscow);
+            how.read_text(text.as_bytes())
+        };
+        let at = utc("20130801-11:24:37.941623");
+        let (micros, millis) = ("YYYYMMDDHHMMSSuuuuuu", "YYYYMMDDHHMMSSmmm");
+        assert_eq!(read(micros, "20130801142437941623"), Some(at));
+        assert_eq!(read(millis, "20130801142437941"), Some(at - 623_000));
+        let whole = at - 941_623_000;
+        assert_eq!(read("YYYYMMDDHHMMSS", "20130801142437"), Some(whole));
+        for (format, wrong) in [
+            (micros, "2013080114243794162"),
+            (micros, "201308011424379416235"),
+            (micros, "20130801142437-41623"),
+            (micros, "20130801242437941623"),
+            (micros, "20130832142437941623"),
+            (millis, "20130801142437"),
+            ("YYYYMMDDHHMMSS", "20130801142437941"),
+            ("YYYYMMDDHHMMSS", "2013080114243é"),
+            ("YYYYMMDDHHMMSS", ""),
+        ] {
+            assert_eq!(read(format, wrong), None, "{format} {wrong}");
+        }
         assert_eq!(offset("Z"), Some(0));
         assert_eq!(offset("-05:30"), Some(-19_800));
         for wrong in ["", "03:00", "+3:00", "+03", "+24:00", "+00:60", "+é:00"] {

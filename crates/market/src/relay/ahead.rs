@@ -65,6 +65,7 @@ impl Shown {
             kind: Kind::Status,
             id: self.status.into(),
             flags: Flags::LAST,
+            ts_recv: self.received,
             ..Event::EMPTY
         }
     }

@@ -1,5 +1,7 @@
 //! The market of a feed that other plants receive.
 
+mod finish;
+
 use super::ahead::{Ahead, Shown};
 use super::coverage::Coverage;
 use super::election::Election;
@@ -14,10 +16,8 @@ use crate::mapping::{Does, Outcome, Picture};
 use crate::market::Market;
 use crate::state;
 use fanfare_feed::arbiter::{self, Arbiter, ArbiterStats, Unit, Verdict};
-use fanfare_feed::channel;
 use fanfare_feed::recovery::{Lack, State};
-use fanfare_feed::serial::is_before;
-use fanfare_feed::{Line, LineStats};
+use fanfare_feed::{Line, LineStats, channel, serial::is_before};
 use std::collections::VecDeque;
 
 /// The initial capacity for a packet, in bytes.
@@ -231,24 +231,25 @@ impl Edge {
         plants.for_each(|plant| plant.past.settle(settled));
     }
 
-    /// Processes an instrument that a plant names or redefines. Returns its number at the edge, or
+    /// Processes an instrument that a plant names or redefines. `ts_recv` is the time at which its
+    /// definition arrived, in nanoseconds since 1970-01-01 UTC. Returns its number at the edge, or
     /// `None` if the bytes are invalid, or the table is full.
     pub fn instrument(
         &mut self,
-        now: u64,
+        (now, ts_recv): (u64, u64),
         origin: u64,
         bytes: &[u8],
         send: &mut impl FnMut(&Event),
     ) -> Option<InstrumentId> {
         self.settle(now);
-        let (_, id) = self.name(now, origin, bytes, None, send)?;
+        let (_, id) = self.name((now, ts_recv), origin, bytes, None, send)?;
         Some(id)
     }
 
     /// Processes an instrument, which is named by a snapshot as of message `last` if there is one.
     fn name(
         &mut self,
-        now: u64,
+        (now, ts_recv): (u64, u64),
         origin: u64,
         bytes: &[u8],
         last: Option<u32>,
@@ -264,7 +265,7 @@ impl Edge {
         let known = known.and_then(|id| self.table.get(id));
         let is_news = known.is_none_or(|known| known.revision == 0);
         let id = if is_news || self.leads(line) {
-            self.define(&new, send)?
+            self.define(ts_recv, &new, send)?
         } else {
             known?.instrument
         };
@@ -278,6 +279,7 @@ impl Edge {
 
     fn define(
         &mut self,
+        ts_recv: u64,
         new: &Instrument<'_>,
         send: &mut impl FnMut(&Event),
     ) -> Option<InstrumentId> {
@@ -291,9 +293,10 @@ impl Edge {
                 kind: Kind::Definition,
                 id: defined.revision.into(),
                 flags: Flags::LAST,
+                ts_recv,
                 ..Event::EMPTY
             };
-            self.course.market.pass_on(Event::NO_TIME, &event, send);
+            self.course.market.pass_on(ts_recv, &event, send);
         }
         Some(defined.instrument)
     }
@@ -328,6 +331,9 @@ impl Edge {
             }
         }
         self.adopt_due(now, send);
+        if !steps.is_empty() {
+            self.listen(now, send);
+        }
     }
 
     /// Processes what a step shows of the plant's channel.
@@ -359,7 +365,6 @@ impl Edge {
             What::Silence => {
                 self.election.set_silent(now, line, step.number != 0);
                 self.elect(now);
-                self.listen(now, send);
             }
             What::Position => self.position(now, line, step.number, send),
             What::Unnumbered => self.unnumbered(now, line, step, events, send),
@@ -656,10 +661,11 @@ impl Edge {
             self.election.bring(now, line, number);
         }
         let counts = self.counted().any(|own| own == line);
-        // Another plant that is behind may be about to deliver the messages missing up to there.
+        // Another plant that is heard may be about to deliver the messages missing up to there.
         let has_passed = |own: Line| {
             let shown = self.election.shown(own);
-            own == line || shown.is_some_and(|shown| !is_before(shown, number))
+            let is_idle = own == line || self.election.is_idle(now, own);
+            is_idle || shown.is_some_and(|shown| !is_before(shown, number))
         };
         let is_alone = self.counted().all(has_passed) || !self.course.has_begun();
         if counts && is_alone && self.is_ahead(number) {
@@ -676,12 +682,13 @@ impl Edge {
             }
             self.course.position(now, number, send);
         }
-        self.listen(now, send);
     }
 
-    /// Updates whether any plant whose messages count hears its lines.
+    /// Updates whether any plant whose messages count hears its lines. Stale books wait until one
+    /// has shown the edge's last number, and none a later one. Before, they may lack messages.
     fn listen(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
-        let is_heard = self.counted().any(|line| !self.election.is_silent(line));
+        let last = self.last_number().filter(|_| self.course.is_silent());
+        let is_heard = self.election.hears(self.counted(), last);
         self.course.set_silent(now, !is_heard, send);
     }
 
@@ -698,7 +705,8 @@ impl Edge {
             return;
         }
         self.settle(now);
-        let named = self.name(now, origin, picture.instrument, picture.last, send);
+        let times = (now, picture.received);
+        let named = self.name(times, origin, picture.instrument, picture.last, send);
         let Some((line, id)) = named else {
             return;
         };
@@ -718,12 +726,7 @@ impl Edge {
             return;
         }
         self.events.clear();
-        let own = picture.events.iter().map(|event| Event {
-            instrument: id,
-            ..*event
-        });
-        self.events.extend(own);
-        let times = (now, picture.received);
+        self.events.extend(picture.events_of(id));
         let market = &mut self.course.market;
         market.snapshot(times, Some(last), &self.events, send);
     }

@@ -58,6 +58,33 @@ impl Election {
         self.plants[line.index()].is_silent
     }
 
+    /// Returns whether nothing is to be awaited from a plant: its lines are silent, or it has been
+    /// behind another one for a second.
+    pub(super) fn is_idle(&self, now: u64, line: Line) -> bool {
+        let own = &self.plants[line.index()];
+        own.is_silent || (own.end > 0 && now >= own.end)
+    }
+
+    /// Returns whether one of these plants has brought anything since it came, and its lines are
+    /// heard. With `at`, its last number also has to be this one, and no other plant whose lines
+    /// are heard may have shown a later one.
+    pub(super) fn hears(&self, lines: impl Iterator<Item = Line>, at: Option<u32>) -> bool {
+        let mut is_any_there = false;
+        for line in lines {
+            let own = &self.plants[line.index()];
+            if own.end == 0 || own.is_silent {
+                continue;
+            }
+            if let (Some(at), Some(last)) = (at, own.last)
+                && is_before(at, last)
+            {
+                return false;
+            }
+            is_any_there |= at.is_none() || own.last == at;
+        }
+        is_any_there
+    }
+
     /// Returns the last number of the channel that a plant has shown.
     #[inline]
     pub(super) const fn shown(&self, line: Line) -> Option<u32> {

@@ -2,6 +2,8 @@
 
 mod election;
 mod restarts;
+mod returns;
+mod times;
 
 use super::*;
 use crate::book::BookConfig;

@@ -1,6 +1,6 @@
 //! What an edge takes and counts.
 
-use crate::event::Event;
+use crate::event::{Event, InstrumentId};
 use crate::follower::FollowerConfig;
 use fanfare_feed::arbiter::ArbiterConfig;
 
@@ -41,8 +41,24 @@ pub struct Relayed<'a> {
     /// LastMsgSeqNumProcessed(369): the last message of the channel that the book contains, or
     /// `None` if there was none.
     pub last: Option<u32>,
-    /// The time at which the snapshot arrived, in nanoseconds since 1970-01-01 UTC.
+    /// The time at which the snapshot was made, in nanoseconds since 1970-01-01 UTC. It becomes the
+    /// time of arrival of its definition, status and events that have none.
     pub received: u64,
     /// A Clear, the book, and the last values, or empty if the book is not complete.
     pub events: &'a [Event],
+}
+
+impl Relayed<'_> {
+    /// Returns the events with the edge's number of their instrument. Those without a time of
+    /// arrival have the snapshot's.
+    pub(super) fn events_of(&self, instrument: InstrumentId) -> impl Iterator<Item = Event> {
+        self.events.iter().map(move |event| Event {
+            instrument,
+            ts_recv: match event.ts_recv {
+                0 | Event::NO_TIME => self.received,
+                own => own,
+            },
+            ..*event
+        })
+    }
 }

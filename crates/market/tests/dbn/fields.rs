@@ -346,6 +346,23 @@ fn as_in_the_crate(first: &InstrumentDefMsg) -> InstrumentDefMsg {
 }
 
 #[test]
+fn a_size_that_dbn_cannot_hold_counts_once_for_its_event() {
+    let mut stream = Stream::new(schemas(&[Schema::Mbp10]), table(1));
+    for (rpt_seq, size, flags) in [(1, 7, Flags::NONE), (2, 1 << 32, Flags::LAST)] {
+        stream.write(&Event {
+            kind: Kind::Level,
+            action: Action::New,
+            entry: entry::BID,
+            size,
+            flags,
+            price: Price::from_units(rpt_seq.into()),
+            ..event(rpt_seq)
+        });
+    }
+    assert_eq!(stream.to_dbn.counts().lost, 1);
+}
+
+#[test]
 fn what_dbn_cannot_hold_is_named_and_makes_the_book_doubtful() {
     let mut stream = Stream::new(schemas(&[Schema::Mbo]), table(1));
     stream.write(&order(1, Action::New, 11, 7));
@@ -663,4 +680,38 @@ fn schemas_have_names() {
     assert!("mbp-5".parse::<Schema>().is_err());
     assert_eq!(Schemas::new(&[Schema::Mbp1, Schema::Mbp10]), None);
     assert_eq!(Schemas::new(&[]), None);
+}
+
+#[test]
+fn the_status_of_a_session_is_one_of_each_instrument_of_its_feed() {
+    let of_status = || schemas(&[Schema::Status]);
+    let session = |source| Event {
+        kind: Kind::Status,
+        instrument: InstrumentId::ALL,
+        id: 2,
+        source,
+        ..event(0)
+    };
+    let mut stream = Stream::new(of_status(), table(3));
+    stream.to_dbn = stream.to_dbn.with_bases(vec![0, 1]);
+    // Each with its symbol, the first time.
+    let written = [1, 2, 1].map(|source| stream.write(&session(source)));
+    assert_eq!(written, [2, 4, 1]);
+    let mut seen = Vec::new();
+    stream.read(|record| {
+        if let Some(status) = record.get::<StatusMsg>() {
+            seen.push((status.hd.publisher_id, status.hd.instrument_id));
+        }
+    });
+    assert_eq!(seen, [(50_001, 0), (50_002, 1), (50_002, 2), (50_001, 0)]);
+    // Where the instruments of feeds are unknown, the status of a session does not say them.
+    let mut stream = Stream::new(of_status(), table(2));
+    assert_eq!(stream.write(&session(1)), 4);
+    let own = Event {
+        instrument: InstrumentId(1),
+        ..session(2)
+    };
+    assert_eq!(stream.write(&own), 1);
+    let written = [1, 2].map(|source| stream.write(&session(source)));
+    assert_eq!(written, [1, 2]);
 }

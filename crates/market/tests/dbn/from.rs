@@ -9,19 +9,19 @@ use fanfare_market::{Book, BookConfig, Instruments, Price, Side};
 use fastrand::Rng;
 
 /// The state that was read besides events.
-struct Read {
-    table: Instruments,
+pub(crate) struct Read {
+    pub(crate) table: Instruments,
     version: Option<u8>,
 }
 
 /// Reads a stream in pieces. Returns the events, and the fault.
-fn read(bytes: &[u8]) -> (Read, Vec<Event>, Result<(), FromDbnError>) {
+pub(crate) fn read(bytes: &[u8]) -> (Read, Vec<Event>, Result<(), FromDbnError>) {
     let (mut from, mut table) = (FromDbn::new(3), Instruments::new(100));
     let (mut all, mut at) = (Vec::new(), 0);
     let outcome = loop {
         match from.read(&mut table, &bytes[at..]) {
             Ok(None) => {
-                let outcome = from.finish(&bytes[at..]);
+                let outcome = from.finish(&mut table, &bytes[at..]);
                 all.extend_from_slice(from.events());
                 break outcome;
             }
@@ -324,7 +324,11 @@ fn of_version(version: u8, records: &[&[u8]]) -> Vec<u8> {
 
 /// Returns a stream of a version with these records, and in its metadata symbols with the first
 /// day, the day behind the last one, and the number.
-fn with_symbols(version: u8, symbols: &[(&str, u32, u32, &str)], records: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn with_symbols(
+    version: u8,
+    symbols: &[(&str, u32, u32, &str)],
+    records: &[&[u8]],
+) -> Vec<u8> {
     let room = if version == 1 { 22 } else { 71 };
     let text = |text: &str, room: usize| {
         let mut bytes = text.as_bytes().to_vec();

@@ -2,7 +2,7 @@
 
 use crate::live::{SECOND, encoder, event, order, read, trade};
 use dbn::{BboMsg, OhlcvMsg, SymbolMappingMsg, SystemMsg};
-use fanfare_market::dbn::live::{Batch, LiveSchema, LiveSchemas};
+use fanfare_market::dbn::live::{Batch, LiveSchema, LiveSchemas, end_of_all};
 use fanfare_market::event::entry;
 use fanfare_market::state::code;
 use fanfare_market::{Event, Flags, InstrumentId, Kind};
@@ -72,6 +72,39 @@ fn bars_and_quotes_end_with_their_intervals() {
             );
         }
     });
+}
+
+#[test]
+fn the_end_of_a_stream_ends_the_intervals_of_its_last_events() {
+    const DAY: u64 = 86_400 * SECOND;
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    let wanted = [
+        LiveSchema::Ohlcv1S,
+        LiveSchema::Ohlcv1M,
+        LiveSchema::Ohlcv1H,
+        LiveSchema::Ohlcv1D,
+    ];
+    encoder.want(wanted.into_iter().collect(), &table);
+    // On both sides of midnight.
+    for second in [86_399, 86_400] {
+        encoder.event(&trade(second, 100, second as i64), &table, &mut batch);
+    }
+    encoder.watermark(end_of_all(86_400 * SECOND + 7), &mut batch);
+    assert_eq!(encoder.ended(), 2 * DAY);
+    let mut bars = Vec::new();
+    read(&batch, LiveSchemas::ALL, false, |record| {
+        if let Some(bar) = record.get::<OhlcvMsg>() {
+            bars.push((bar.hd.rtype, bar.volume));
+        }
+    });
+    bars.sort_unstable();
+    let all = [0x20, 0x21, 0x22, 0x23].map(|rtype| [(rtype, 86_399), (rtype, 86_400)]);
+    assert_eq!(bars, all.concat());
+    assert_eq!(
+        [0, 1, DAY - 1, DAY].map(end_of_all),
+        [DAY, DAY, DAY, 2 * DAY]
+    );
 }
 
 /// An event that arrived in this millisecond.

@@ -1,7 +1,7 @@
 //! Live streams: records of all schemas, read with the crate `dbn`.
 
 use dbn::decode::{DbnDecoder, DbnMetadata, DecodeRecordRef};
-use dbn::{ErrorMsg, InstrumentDefMsg, MboMsg, Mbp1Msg, Mbp10Msg, RecordRef, SystemMsg};
+use dbn::{ErrorMsg, InstrumentDefMsg, MboMsg, Mbp1Msg, Mbp10Msg, RecordRef, StatusMsg, SystemMsg};
 use fanfare_market::book::BookConfig;
 use fanfare_market::dbn::live::{
     Batch, Encoder, ErrorCode, LiveSchema, LiveSchemas, SystemCode, error, metadata, with_ts_out,
@@ -552,4 +552,54 @@ fn books_have_as_many_orders_as_those_of_the_feed() {
     encoder.event(&order(10_001, entry::BID, 1_000, 5), &table, &mut batch);
     let expected = (991..=1_000).rev().collect::<Vec<i64>>();
     assert_eq!(bids(&batch), (expected, false));
+}
+
+#[test]
+fn the_last_status_of_an_instrument_is_its_own_or_that_of_its_session() {
+    let (encoder, table) = encoder();
+    let mut encoder = encoder.with_bases(vec![0, 1]);
+    encoder.want(LiveSchema::Status.alone(), &table);
+    let status = |number: u64, instrument, source, id| Event {
+        number,
+        instrument,
+        source,
+        id,
+        ..event(Kind::Status, number)
+    };
+    let [a, b, all] = [InstrumentId(0), InstrumentId(1), InstrumentId::ALL];
+    let closes = status(2, all, 1, 3);
+    let shown = Event {
+        number: 5,
+        flags: Flags::SNAPSHOT.with(Flags::LAST),
+        ..closes
+    };
+    let last = |encoder: &Encoder, instrument| {
+        let mut known = Vec::new();
+        encoder.write_known(LiveSchema::Status, instrument, 9, &table, &mut known);
+        let action = known.get(std::mem::offset_of!(StatusMsg, action)..);
+        action.map_or(0, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]))
+    };
+    let (trading, halt, close) = (7, 8, 12);
+    let mut batch = Batch::default();
+    // The second feed's instrument has no event of its own.
+    for (event, expected) in [
+        (status(1, a, 1, 17), (trading, 0)),
+        (closes, (close, 0)),
+        (status(3, all, 2, 2), (close, trading)),
+        (status(4, a, 1, 2), (halt, trading)),
+        (shown, (halt, trading)),
+    ] {
+        encoder.event(&event, &table, &mut batch);
+        assert_eq!((last(&encoder, a), last(&encoder, b)), expected);
+    }
+    let mut seen = Vec::new();
+    read(&batch, LiveSchema::Status.alone(), false, |record| {
+        if let Some(status) = record.get::<StatusMsg>() {
+            let of = (status.hd.instrument_id, status.hd.publisher_id);
+            seen.push((of, status.action));
+        }
+    });
+    let (own, other) = ((0, 50_001), (1, 50_002));
+    let expected = [(own, trading), (own, close), (other, trading), (own, halt)];
+    assert_eq!(seen, expected);
 }

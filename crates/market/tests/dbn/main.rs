@@ -10,6 +10,7 @@ mod books;
 mod fields;
 mod from;
 mod intervals;
+mod keys;
 mod live;
 
 use dbn::RecordRef;

@@ -55,8 +55,11 @@ pub(super) const COMMANDS: &[Row<HostOperator>] = &[
         "sessions reset",
         "Start both directions of a session at 1 again, by a Logon with ResetSeqNumFlag(141) if \
          it is logged on.",
-        &[SESSION],
-        |operator, ask| steer(operator, ask, Steer::Reset),
+        &[SESSION, Field::DISCARD],
+        |operator, ask| {
+            let force = ask.flag("force");
+            steer(operator, ask, Steer::Reset { force })
+        },
     ),
     Row::act(
         "sessions set-seq",
@@ -269,6 +272,7 @@ fn failed(error: &HostError) -> OperatorError {
         HostError::Lower { .. } => OperatorError::failed(format!(
             "{text}: stop the session with `sessions stop`, or set `force`"
         )),
+        HostError::Missing(_) => OperatorError::failed(format!("{text}; set `force` to do so")),
         _ => OperatorError::failed(text),
     }
 }

@@ -57,9 +57,14 @@ pub enum Steer {
     /// End the connection without a Logout(5). An initiator reconnects.
     Disconnect,
     /// Restart both directions at 1: at once without a connection, by a Logon(A) with
-    /// ResetSeqNumFlag(141)=Y while logged on. Refused during a resend and while messages wait for
-    /// their rate, as those that wait would be lost.
-    Reset,
+    /// ResetSeqNumFlag(141)=Y while logged on. An initiator without a connection asks for the reset
+    /// in its next Logon(A), too. Refused during a resend and while messages wait for their rate,
+    /// as those would be lost.
+    Reset {
+        /// Whether to do so even if messages of the counterparty are missing. These are lost, and
+        /// so are the received ones behind them.
+        force: bool,
+    },
     /// Change the sequence numbers. Without a connection, a reset that the counterparty has not
     /// answered is not requested again.
     SetNumbers {
@@ -132,7 +137,7 @@ impl<H: Handler> Host<H> {
             }
             Steer::LogOut(text) => session.logout(now, &text),
             Steer::Disconnect => session.close(now),
-            Steer::Reset => done = reset(session, now),
+            Steer::Reset { force } => done = reset(session, now, force),
             Steer::SetNumbers {
                 sender,
                 target,
@@ -202,12 +207,22 @@ impl<H: Handler> Host<H> {
     }
 }
 
-fn reset(session: &mut Session<Store>, now: Now) -> Result<(), HostError> {
+fn reset(session: &mut Session<Store>, now: Now, force: bool) -> Result<(), HostError> {
     let id = &session.config().id;
     match session.state() {
-        State::Idle | State::Ended => session.reset_idle(now).map_err(HostError::Numbers),
+        State::Idle | State::Ended => {
+            session.reset_idle(now).map_err(HostError::Numbers)?;
+            if session.role() == Role::Initiator {
+                // The counterparty would take number 1 as too low.
+                session.ask_reset();
+            }
+            Ok(())
+        }
         State::LoggedOn if id.version > Version::Fix40 => {
-            session.reset_sequence(now).map_err(HostError::Send)
+            if session.is_missing_messages() && !force {
+                return Err(HostError::Missing(id.clone()));
+            }
+            session.reset_despite_gap(now).map_err(HostError::Send)
         }
         state => Err(HostError::NoReset(id.clone(), state)),
     }

@@ -246,7 +246,8 @@ impl Hosted {
         if let (Event::App(message), Some(received)) = (event, &mut self.received)
             && let Err(error) = received.keep(session.store().created(), message)
         {
-            return session.abandon(now, INTERNAL_ERROR, DisconnectReason::Store(error));
+            let reason = DisconnectReason::Store(error);
+            return session.abandon(now, &reason.to_string(), reason);
         }
         if let Event::LoggedOn { .. } = event
             && let Some(made) = self.made_mut()

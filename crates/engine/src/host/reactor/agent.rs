@@ -5,9 +5,20 @@ use crate::agent::{Agent, AgentError};
 use crate::host::handler::Handler;
 use crate::host::hosted::Hosted;
 use crate::host::peer::SessionKey;
-use fanfare_fix::session::Now;
+use fanfare_fix::session::{Config, Now, SECOND};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
+
+/// The longest time that a stop waits for counterparties that read slowly, in nanoseconds. Service
+/// managers kill a process that takes much longer. A longer `Config::logout_timeout` takes
+/// precedence.
+const LONGEST_STOP: u64 = 20 * SECOND;
+
+/// Returns the longest time that a stop waits for the logout of a session, in nanoseconds.
+fn longest_stop(config: &Config) -> u64 {
+    let most = config.longest_logout().min(LONGEST_STOP);
+    most.max(config.logout_timeout)
+}
 
 impl<H: Handler> Agent for Host<H> {
     fn name(&self) -> &str {
@@ -70,7 +81,7 @@ impl<H: Handler> Agent for Host<H> {
                 break;
             };
             if hosted.link.is_some() {
-                longest = longest.max(hosted.session.config().logout_timeout);
+                longest = longest.max(longest_stop(hosted.session.config()));
                 hosted.session.logout(now, "");
                 self.write(SessionKey(index), now);
             }
@@ -134,5 +145,20 @@ impl<H: Handler> Agent for Host<H> {
             .chain(ports)
             .chain(self.bench.handler.handler.next_turn())
             .min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_fix::session::{SessionId, Version};
+
+    #[test]
+    fn a_stop_waits_as_long_as_a_service_manager_permits() {
+        let mut config = Config::new(SessionId::new(Version::Fix44, "US", "PEER"));
+        for (timeout, longest) in [(1, 11), (4, 40), (5, 40), (60, 60)] {
+            config.logout_timeout = timeout * SECOND / 2;
+            assert_eq!(longest_stop(&config), longest * SECOND / 2, "{timeout}");
+        }
     }
 }

@@ -79,6 +79,28 @@ fn messages_are_kept_under_their_numbers_before_the_application_sees_them() {
 }
 
 #[test]
+fn the_counterparty_is_told_why_a_message_is_not_kept() {
+    let folder = Folder::new("told");
+    let (mut sell, address) = folder.seller();
+    let mut world = World::new();
+    let mut caller = TcpStream::connect(address).unwrap();
+    let order = format!("11=long|58={}|", "x".repeat(60_000));
+    for message in [
+        greetings::of_buy("A", 1, "98=0|108=30|"),
+        greetings::of_buy("D", 2, &order),
+    ] {
+        caller.write_all(message.as_bytes()).unwrap();
+        world.run(&mut [&mut sell]);
+    }
+    let said = String::from_utf8(rest(caller)).unwrap();
+    let why = "\x0158=store: the message is larger than the store\x01";
+    assert!(
+        said.contains("\x0135=5\x01") && said.contains(why),
+        "{said}"
+    );
+}
+
+#[test]
 fn passwords_are_not_kept() {
     let folder = Folder::new("secrets");
     let (mut sell, address) = folder.seller();

@@ -115,7 +115,7 @@ fn a_reset_starts_both_sides_at_1_and_no_message_is_lost() {
         &mut world,
         &mut [&mut sell, &mut buy],
         &id("SELL", "BUY"),
-        Steer::Reset,
+        Steer::Reset { force: false },
     )
     .unwrap();
     assert!(buy.hosted[0].session.is_logged_on());
@@ -133,12 +133,52 @@ fn a_reset_starts_both_sides_at_1_and_no_message_is_lost() {
         (&mut sell, id("SELL", "BUY")),
         (&mut buy, id("BUY", "SELL")),
     ] {
-        steer(&mut world, &mut [&mut *host], &id, Steer::Reset).unwrap();
+        steer(
+            &mut world,
+            &mut [&mut *host],
+            &id,
+            Steer::Reset { force: false },
+        )
+        .unwrap();
         assert_eq!(numbers(host, 0), (1, 1));
     }
     world.wait(2);
     world.run(&mut [&mut buy, &mut sell]);
     assert_eq!((numbers(&sell, 0), numbers(&buy, 0)), ((2, 2), (2, 2)));
+}
+
+#[test]
+fn an_initiator_without_a_connection_asks_for_its_reset_in_the_next_logon() {
+    let (mut world, mut buy, mut sell, _) = pair();
+    order(&mut buy, world.now, "x");
+    world.run(&mut [&mut buy, &mut sell]);
+    log_out(&mut buy, world.now);
+    world.run(&mut [&mut buy, &mut sell]);
+    let wish = Steer::Reset { force: false };
+    steer(&mut world, &mut [&mut buy], &id("BUY", "SELL"), wish).unwrap();
+    world.wait(2);
+    world.run(&mut [&mut buy, &mut sell]);
+    assert!(buy.hosted[0].session.is_logged_on());
+    assert_eq!((numbers(&sell, 0), numbers(&buy, 0)), ((2, 2), (2, 2)));
+}
+
+#[test]
+fn a_reset_that_discards_messages_has_to_be_forced() {
+    let (mut world, mut buy, mut sell, _) = pair();
+    let set = Steer::SetNumbers {
+        sender: Some(50),
+        target: None,
+        force: false,
+    };
+    steer(&mut world, &mut [&mut buy], &id("BUY", "SELL"), set).unwrap();
+    order(&mut buy, world.now, "x");
+    buy.do_work(world.now).unwrap();
+    world.run(&mut [&mut sell]);
+    let ours = id("SELL", "BUY");
+    let mut reset = |force| steer(&mut world, &mut [&mut sell], &ours, Steer::Reset { force });
+    let error = reset(false).unwrap_err();
+    assert!(matches!(error, HostError::Missing(_)), "{error}");
+    reset(true).unwrap();
 }
 
 #[test]
@@ -204,7 +244,7 @@ fn numbers_set_after_an_unanswered_reset_stay_on_either_side() {
             true => (&mut buy, &buyer),
             false => (&mut sell, &seller),
         };
-        for wish in [Steer::Reset, Steer::Disconnect] {
+        for wish in [Steer::Reset { force: false }, Steer::Disconnect] {
             steer(&mut world, &mut [&mut *host], own, wish).unwrap();
         }
         assert!(host.hosted[0].session.is_reset_open());

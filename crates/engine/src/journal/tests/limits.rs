@@ -44,21 +44,63 @@ fn a_full_disk_is_told_in_time_and_leaves_room_for_the_farewell() {
     assert_eq!(folder.files().len(), 2);
 }
 
+/// The time of a session's tests.
+const WHEN: Now = Now { mono: 1, utc: NOW };
+
+/// Returns a message of B to A.
+fn of_b(kind: &str, seq: u32, more: &str) -> String {
+    let fields = format!("35={kind}|34={seq}|49=B|52=20260202-02:40:00|56=A|{more}");
+    let fields = fields.replace('|', "\x01");
+    let message = format!("8=FIX.4.4\x019={}\x01{fields}", fields.len());
+    let sum = message.bytes().fold(0, u8::wrapping_add);
+    format!("{message}10={sum:03}\x01")
+}
+
+/// Returns a session that is logged on, on a disk without room for another segment.
+fn on_a_full_disk(folder: &Folder) -> Session<Journal> {
+    let mut journal = folder.open(small());
+    (journal.recipe.make, journal.helper) = (full_disk, None);
+    let config = Config::new(SessionId::new(Version::Fix44, "A", "B"));
+    let mut session = Session::acceptor(config, journal);
+    session.connected(WHEN);
+    let logon = of_b("A", 1, "98=0|108=0|");
+    session.handle_bytes(WHEN, &mut Scratch::default(), logon.as_bytes());
+    assert!(session.is_logged_on());
+    session
+}
+
+#[test]
+fn a_message_whose_answer_finds_the_disk_full_is_not_received() {
+    let folder = Folder::new();
+    let mut session = on_a_full_disk(&folder);
+    let (mut scratch, text) = (Scratch::default(), "x".repeat(200));
+    let refused = (2..).find(|&seq| {
+        session.transmitted(session.poll_transmit().len());
+        let order = of_b("D", seq, "11=A|");
+        let mut at = 0;
+        while at < order.len() {
+            let step = session.handle_bytes(WHEN, &mut scratch, &order.as_bytes()[at..]);
+            at += step.consumed;
+            if step.is_idle() || matches!(step.event, Some(Event::App(_))) {
+                break;
+            }
+        }
+        let answered = session.send(WHEN, b"8", |report| {
+            report.str(58, &text);
+        });
+        let is_full = answered == Err(SendError::Store(StoreError::DiskFull));
+        assert_eq!(is_full, answered.is_err(), "{answered:?}");
+        is_full
+    });
+    assert!(!session.is_connected());
+    let expected = session.store().next_target();
+    assert_eq!(Some(expected), refused.map(u64::from), "it comes again");
+}
+
 #[test]
 fn a_session_on_a_full_disk_says_so_and_ends_with_nothing_half_written() {
     let folder = Folder::new();
-    let mut journal = folder.open(small());
-    (journal.recipe.make, journal.helper) = (full_disk, None);
-    let now = Now { mono: 1, utc: NOW };
-    let config = Config::new(SessionId::new(Version::Fix44, "A", "B"));
-    let mut session = Session::acceptor(config, journal);
-    session.connected(now);
-    let fields = "35=A\x0134=1\x0149=B\x0152=20260202-02:40:00\x0156=A\x0198=0\x01108=0\x01";
-    let mut logon = format!("8=FIX.4.4\x019={}\x01{fields}", fields.len());
-    let sum = logon.bytes().fold(0, u8::wrapping_add);
-    logon += &format!("10={sum:03}\x01");
-    session.handle_bytes(now, &mut Scratch::default(), logon.as_bytes());
-    assert!(session.is_logged_on());
+    let (mut session, now) = (on_a_full_disk(&folder), WHEN);
     let text = "x".repeat(200);
     let error = loop {
         session.transmitted(session.poll_transmit().len());

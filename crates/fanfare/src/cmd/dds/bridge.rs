@@ -55,7 +55,8 @@ pub(crate) struct Args {
     partition: Option<String>,
     /// reliable: lost packets are sent again, and a subscriber that hangs delays a message by at
     /// most a tenth of a second. best-effort: lost packets are not sent again. last-value:
-    /// reliable, and a late joiner receives the last message of each Symbol(55).
+    /// reliable, and a gateway, or another program over DDS, that subscribes late receives the last
+    /// message of each Symbol(55). Consumers receive only what comes after their Logon.
     #[arg(long, value_enum, default_value_t = QosArg::Reliable)]
     qos: QosArg,
     #[command(flatten)]

@@ -191,6 +191,11 @@ fn open(
                 "fanfare: another writer's type is {}: its samples are not shown",
                 Shown(&other.type_name)
             );
+        } else if is_other_type(other, writer) {
+            note!(
+                "fanfare: another writer's {} has other members: its samples may not be shown",
+                Shown(&other.type_name)
+            );
         }
         qos = other.join(qos);
     }
@@ -208,6 +213,12 @@ fn open(
         _ => {}
     });
     Ok(reader.open()?)
+}
+
+/// Returns whether both describe their types, and not the same one.
+fn is_other_type(one: &Endpoint, two: &Endpoint) -> bool {
+    let both = one.type_hash().zip(two.type_hash());
+    both.is_some_and(|(one, two)| one != two)
 }
 
 /// Takes samples in a thread of its own, so that a slow reader of the output delays neither the

@@ -20,9 +20,10 @@ use std::time::{Duration, Instant};
 /// any vendor.
 ///
 /// Participants on one host discover each other within a second; those that start later, or are far
-/// away, may need a longer --wait. A topic with two types is marked, and one with a writer and a
-/// reader in a common partition that do not match in reliability, durability or ownership. Other
-/// policies, such as deadlines, are not compared.
+/// away, may need a longer --wait. A topic is marked if it has two types, of two names, or of one
+/// name and different members. It is also marked if a writer and a reader in a common partition do
+/// not match in reliability, durability or ownership. Other policies, such as deadlines, are not
+/// compared.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -64,6 +65,8 @@ type Topics<'a> = BTreeMap<&'a str, Known<'a>>;
 #[derive(Default)]
 struct Known<'a> {
     types: BTreeSet<&'a str>,
+    /// The types as they are described.
+    hashes: BTreeSet<[u8; 14]>,
     writers: u64,
     readers: u64,
     policies: Policies,
@@ -72,6 +75,11 @@ struct Known<'a> {
 impl<'a> Known<'a> {
     fn types(&self) -> Vec<&'a str> {
         self.types.iter().copied().collect()
+    }
+
+    /// Returns whether there are two types. One that is not described is known by its name alone.
+    fn types_differ(&self) -> bool {
+        self.types.len() > 1 || self.hashes.len() > 1
     }
 
     /// Returns the names of the policies that do not match.
@@ -86,6 +94,7 @@ fn topics(discovery: &Discovery) -> Topics<'_> {
     for e in discovery.endpoints() {
         let topic = topics.entry(&e.topic).or_default();
         topic.types.insert(&e.type_name);
+        topic.hashes.extend(e.type_hash());
         topic.policies.add(e);
         match e.kind {
             EndpointKind::Writer => topic.writers += 1,
@@ -109,7 +118,7 @@ fn print(args: &Args, time: Duration, discovery: &Discovery) {
     );
     for (topic, known) in &topics {
         let (types, misfits) = (known.types(), known.misfits());
-        let mut odd = match types.len() > 1 {
+        let mut odd = match known.types_differ() {
             true => " (types differ)".to_owned(),
             false => String::new(),
         };
@@ -206,8 +215,8 @@ fn as_json(discovery: &Discovery) -> Value {
     };
     let topic = |(name, known): (&&str, &Known<'_>)| {
         json!({
-            "topic": name, "types": known.types(), "writers": known.writers,
-            "readers": known.readers, "misfits": known.misfits(),
+            "topic": name, "types": known.types(), "types_differ": known.types_differ(),
+            "writers": known.writers, "readers": known.readers, "misfits": known.misfits(),
         })
     };
     all["participants"] = discovery.participants().map(participant).collect();

@@ -8,6 +8,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, FromArgMatches, Id, ValueEnum};
 use fanfare_dds::distribute::{Carrier, Distribution};
 use fanfare_dds::fast::{Mapping, TemplateType, TypeOptions};
+use fanfare_dds::types::is_scoped_name;
 use fanfare_dds::{Domain, DomainConfig, INSTANCES, Liveliness, Policy, Qos, Transport, shm};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,8 @@ use std::time::Duration;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct DomainArgs {
     /// Domain id, 0 to 232.
-    #[arg(long, value_name = "ID", default_value_t = 0)]
+    #[arg(long, value_name = "ID", default_value_t = 0,
+          value_parser = clap::value_parser!(u32).range(0..=232))]
     pub(crate) domain: u32,
     /// Network interface, by name or address.
     #[arg(long, value_name = "NAME", default_value = "127.0.0.1")]
@@ -173,6 +175,18 @@ impl DomainArgs {
     }
 }
 
+/// The longest lease, in ms. Cyclone DDS takes up to an hour, and the lease of a process whose
+/// writers assert theirs by writing is twice as long as theirs.
+const LONGEST_LEASE: u64 = 1_800_000;
+
+/// Parses the name of an IDL module, which may be in others: `A::B`.
+fn idl_module(text: &str) -> Result<String, String> {
+    match is_scoped_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err("not a valid name in IDL".to_owned()),
+    }
+}
+
 /// The set-up: the templates, and their topics.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct FeedArgs {
@@ -204,8 +218,9 @@ pub(crate) struct FeedArgs {
     pub(crate) no_echo: bool,
     /// How long, in ms, a peer may be silent before it is dropped: a stopped or disconnected peer
     /// delays its counterpart no longer than that. With udp, tcp and mcast; the subscriber's must
-    /// not be shorter than the publisher's [default: 10,000]
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..))]
+    /// not be shorter than the publisher's. It is at most half an hour [default: 10,000]
+    #[arg(long, value_name = "MS",
+          value_parser = clap::value_parser!(u64).range(100..=LONGEST_LEASE))]
     pub(crate) lease: Option<u64>,
     /// With --lease: how a writer asserts its liveliness. automatic: its process, by running.
     /// participant: any writer of its process, by writing. topic: the writer, by writing; one that
@@ -263,7 +278,7 @@ pub(crate) struct TypeArgs {
     #[arg(long)]
     pub(crate) exact_decimals: bool,
     /// IDL module around the types.
-    #[arg(long, value_name = "NAME", default_value = "Fanfare")]
+    #[arg(long, value_name = "NAME", default_value = "Fanfare", value_parser = idl_module)]
     pub(crate) module: String,
     #[command(flatten)]
     reading: TemplateReading,

@@ -62,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS")]
     idle: Option<u64>,
     /// Compare each sample byte by byte with those made of this file's messages; one that differs
-    /// is an error, one that is missing is counted.
+    /// is an error, one that is missing is counted. A sample of the file has up to 1 MiB.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
     /// With --check: length header in front of each packet of that file.
@@ -104,7 +104,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Some(file) => {
             let mut reader = Expected::reader(&mapping, &distribution, SAMPLE);
             let read = each_packet(file, args.header, &stop, |packet| {
-                reader.packet(packet.bytes)?;
+                let read = reader.packet(packet.bytes);
+                read.with_context(|| format!("in the packet at byte {}", packet.offset))?;
                 Ok(Flow::Continue(()))
             });
             read.with_context(|| format!("cannot compare with `{}`", file.display()))?;

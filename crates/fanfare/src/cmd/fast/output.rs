@@ -149,6 +149,16 @@ impl Output {
         writeln!(self.out, "{line}")
     }
 
+    /// Writes an error of a packet that has no place in a file: in JSON, its offset is 0.
+    pub(crate) fn packet_error(&mut self, code: &str, text: &str) -> io::Result<()> {
+        if self.format == Some(Format::Json) {
+            return self.error(code, 0, text);
+        }
+        self.out.flush()?;
+        self.remark(format_args!("fanfare: {code}: {text}"));
+        Ok(())
+    }
+
     /// Writes an error of the template document with this text.
     pub(crate) fn template_error(&mut self, text: &str, error: &TemplateError) -> io::Result<()> {
         let before = text
@@ -198,18 +208,21 @@ fn text_value(value: Value<'_>, out: &mut String) {
         Value::Ascii(text) | Value::Unicode(text) => {
             _ = write!(out, "{:?}", String::from_utf8_lossy(text));
         }
-        Value::Bytes(bytes) => {
-            out.push_str("0x");
-            for byte in bytes {
-                _ = write!(out, "{byte:02x}");
-            }
-        }
+        Value::Bytes(bytes) => write_hex(bytes, out),
         Value::Group(fields) => braces(fields, out),
         Value::Sequence(entries) => text_entries(entries, out),
         Value::Template(template, fields) => {
             out.push_str(template.name());
             braces(fields, out);
         }
+    }
+}
+
+/// Appends bytes as `0x00ff`.
+pub(super) fn write_hex(bytes: &[u8], out: &mut String) {
+    out.push_str("0x");
+    for byte in bytes {
+        _ = write!(out, "{byte:02x}");
     }
 }
 

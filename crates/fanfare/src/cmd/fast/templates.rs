@@ -1,6 +1,7 @@
 //! `fanfare fast templates`: checks a template file and lists its declarations.
 
 use super::options::{TEMPLATES_HELP, TemplateReading, load};
+use super::output::write_hex;
 use crate::plural::counted;
 use crate::print::{note, say};
 use anyhow::Result;
@@ -136,9 +137,7 @@ fn operator(program: &Program, op: &Op) -> String {
             int(program, mantissa)
         ),
         Op::Text(op) => {
-            let initial = op
-                .initial
-                .map(|text| format!("{:?}", lossy(program.text(text))));
+            let initial = op.initial.map(|text| constant(op.ty, program.text(text)));
             one(program, op.operator, initial, op.slot)
         }
         Op::Sequence { length, body, .. } => {
@@ -183,8 +182,16 @@ fn one(program: &Program, kind: OperatorKind, initial: Option<String>, slot: Slo
     text
 }
 
-fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+/// Formats an initial value as messages are printed: a string in quotes, a byte vector as `0x00ff`.
+fn constant(ty: TextType, bytes: &[u8]) -> String {
+    match ty {
+        TextType::Ascii | TextType::Unicode => format!("{:?}", String::from_utf8_lossy(bytes)),
+        TextType::Bytes => {
+            let mut out = String::new();
+            write_hex(bytes, &mut out);
+            out
+        }
+    }
 }
 
 /// Formats a decimal as in the stream.

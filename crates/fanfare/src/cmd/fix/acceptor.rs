@@ -23,7 +23,7 @@ Any number of sessions may share a port. The CompIDs of a Logon identify its ses
 with its SubIDs and LocationIDs where sessions have the same CompIDs. A section with \
 AcceptorTemplate=Y creates a session for each Logon that matches its CompIDs. Without \
 SocketAcceptAddress, only this machine can connect. The versions are FIX.4.0 to FIX.4.4, and \
-FIXT.1.1 with 5.0 to 5.0SP2; without a dictionary file, the built-in tables of the version are \
+FIXT.1.1 with 4.0 to 5.0SP2; without a dictionary file, the built-in tables of the version are \
 used. With --control, `fanfare ctl` lists and controls the sessions while they run. \
 docs/settings.md describes all keys; a key that is not supported is reported with its line, not \
 ignored. Ctrl-C (SIGINT) and SIGTERM log all sessions out; the third one ends the program at \

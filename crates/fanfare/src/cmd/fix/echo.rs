@@ -10,7 +10,7 @@ use fanfare_engine::levels::LogLevel;
 use fanfare_fix::codec::{FieldSet, GroupSpec, Message};
 use fanfare_fix::dict::{self, Dictionary, DictionaryValidator, Printable};
 use fanfare_fix::session::{
-    AppMessage, BusinessReason, DisconnectReason, Event, SendError, SessionId, Version,
+    AppMessage, BusinessReason, DisconnectReason, Event, SendError, SessionId, StoreError, Version,
 };
 use fanfare_fix::{msg_type, tag};
 use std::any::Any;
@@ -24,6 +24,7 @@ pub(super) struct Application {
     echo: bool,
     orders: HashMap<SessionId, Orders>,
     refusals: Refusals,
+    unanswered: Refusals,
 }
 
 impl Application {
@@ -32,7 +33,8 @@ impl Application {
         Self {
             echo,
             orders,
-            refusals: Refusals::default(),
+            refusals: Refusals::of("without a logon"),
+            unanswered: Refusals::of("without an answer"),
         }
     }
 
@@ -62,6 +64,29 @@ impl Application {
                 sent.map(drop)
             }
         }
+    }
+
+    /// Logs that a message has no answer. Where there may be room for the answer later, the session
+    /// ends, and the message comes again after the next logon.
+    fn leave_unanswered(&mut self, peer: &mut Peer<'_>, seq: u64, error: SendError) {
+        let id = peer.id().clone();
+        let (at, line) = (Instant::now(), format!("{id}: no answer to {seq}: {error}"));
+        // A summary is about all sessions.
+        self.unanswered.look(at, &mut logs::unanswered);
+        self.unanswered.take(at, line, &mut |words| {
+            logs::session(LogLevel::Error, &id, words);
+        });
+        let reason = match error {
+            SendError::Throttled { .. } => DisconnectReason::Closed,
+            SendError::Store(StoreError::Full) => DisconnectReason::TransmitFull,
+            SendError::Store(error) if error != StoreError::TooLong => {
+                DisconnectReason::Store(error)
+            }
+            _ => return,
+        };
+        let text = format!("message {seq} has no answer: {error}");
+        let now = peer.now();
+        peer.session().abandon(now, &text, reason);
     }
 
     fn send_back(peer: &mut Peer<'_>, message: &Message<'_>) -> Result<(), SendError> {
@@ -116,8 +141,7 @@ impl Handler for Application {
             return say!("{}", Printable(message.message.masked(&mut room).bytes()));
         }
         if let Err(error) = self.answer(peer, message) {
-            let words = format!("{}: no answer to {}: {error}", peer.id(), message.seq);
-            logs::session(LogLevel::Error, peer.id(), &words);
+            self.leave_unanswered(peer, message.seq, error);
         }
     }
 
@@ -152,7 +176,9 @@ impl Handler for Application {
             Event::Garbled(why) => logs::garbled(peer.id(), why),
             Event::Unreadable { seq, why } => logs::unreadable(peer.id(), *seq, why),
             Event::NoLongerKept { begin, end } => logs::no_longer_kept(peer.id(), *begin, *end),
+            Event::QueueFull { seq } => logs::queue_full(peer.id(), *seq),
             Event::WaitingDiscarded { messages } => logs::discarded(peer.id(), *messages),
+            Event::HeldDiscarded { messages } => logs::held_discarded(peer.id(), *messages),
             _ => {}
         }
     }
@@ -170,6 +196,10 @@ impl Handler for Application {
         if self.refusals.has_more() {
             self.refusals.look(Instant::now(), &mut logs::refused);
         }
+        if self.unanswered.has_more() {
+            let now = Instant::now();
+            self.unanswered.look(now, &mut logs::unanswered);
+        }
         0
     }
 }
@@ -177,6 +207,7 @@ impl Handler for Application {
 impl Drop for Application {
     fn drop(&mut self) {
         self.refusals.end(&mut logs::refused);
+        self.unanswered.end(&mut logs::unanswered);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Lines about connections that did not log on. Anyone can cause one with each connection, so only
-//! some of them are written, and the others are counted.
+//! Lines about connections that did not log on, or messages without an answer. A counterparty can
+//! cause any number of them, so only some are written, and the others are counted.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,9 @@ const MOST: u32 = 20;
 
 /// A limiter that writes the first lines of each window. At the end of the window it writes the
 /// number of the others, and the last one.
-#[derive(Default)]
 pub(super) struct Refusals {
+    /// What the lines have in common, as the summary names it.
+    what: &'static str,
     begun: Option<Instant>,
     written: u32,
     more: u64,
@@ -19,6 +20,17 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
+    /// Returns a limiter of lines about `what`.
+    pub(super) const fn of(what: &'static str) -> Self {
+        Self {
+            what,
+            begun: None,
+            written: 0,
+            more: 0,
+            last: String::new(),
+        }
+    }
+
     /// Writes a line, or counts it.
     pub(super) fn take(&mut self, now: Instant, line: String, write: &mut dyn FnMut(&str)) {
         self.look(now, write);
@@ -47,11 +59,10 @@ impl Refusals {
 
     /// Writes the summary of the current window.
     pub(super) fn end(&mut self, write: &mut dyn FnMut(&str)) {
-        let Self { more, last, .. } = std::mem::take(self);
+        let what = self.what;
+        let Self { more, last, .. } = std::mem::replace(self, Self::of(what));
         if more > 0 {
-            write(&format!(
-                "and {more} more without a logon, the last: {last}"
-            ));
+            write(&format!("and {more} more {what}, the last: {last}"));
         }
     }
 }
@@ -62,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_crowd_is_summed_up_and_the_next_window_has_lines_again() {
-        let (begun, mut refusals) = (Instant::now(), Refusals::default());
+        let (begun, mut refusals) = (Instant::now(), Refusals::of("without a logon"));
         let mut lines = Vec::new();
         for number in 0..1_000_u64 {
             let now = begun + Duration::from_millis(number);

@@ -61,15 +61,26 @@ fn show(args: &Args, books: &AsOf, instrument: InstrumentId) {
         depth: args.depth.map_or(usize::MAX, |depth| depth as usize),
     };
     let time = (books.time != 0).then(|| utc(books.time));
+    let feed = books.run.source_of(instrument);
     if !args.json {
         let time = time.map_or_else(String::new, |time| format!(", {time}"));
-        say!("as of event {}{time}", books.number);
+        let feed = match feed {
+            0 => String::new(),
+            feed => format!(", feed {feed}"),
+        };
+        say!(
+            "as of event {}{time}{feed}, instrument {}",
+            books.number,
+            instrument.0
+        );
         return say!("{}", picture.table());
     }
     let mut object = serde_json::Map::new();
     object.insert("number".to_owned(), books.number.into());
     object.insert("time".to_owned(), time.into());
     object.insert("run".to_owned(), books.run.number.into());
+    object.insert("feed".to_owned(), (feed != 0).then_some(feed).into());
+    object.insert("instrument".to_owned(), instrument.0.into());
     object.append(&mut picture.object());
     let known = table.instrument(instrument);
     let value = |event: &Event| Value::Object(json::object(event, known.as_ref()));

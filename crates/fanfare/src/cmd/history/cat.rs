@@ -109,7 +109,7 @@ fn text(event: &Event, known: Option<&Instrument<'_>>, line: &mut String) {
     };
     let symbol = known.map(|known| known.definition.name.symbol);
     let symbol = symbol.filter(|symbol| !symbol.is_empty()).unwrap_or(b"-");
-    let symbol = symbol.escape_ascii();
+    let symbol = Escaped::new(symbol);
     *line = format!("{} {time} {symbol} {}", event.number, event.kind.name());
     json::fields(event, known, &mut |name, value| {
         if ["number", "kind", "ts_recv", "symbol"].contains(&name) {
@@ -158,7 +158,7 @@ mod tests {
         text(&event, Some(&known), &mut line);
         assert!(!line.contains(char::is_control), "{line:?}");
         for shown in [
-            r" A\x1b[2J ",
+            r" A\u{1b}[2J ",
             r" security_id=X\u{1b}[2J\n ",
             r" entry=\u{7}",
         ] {

@@ -12,6 +12,7 @@ use fanfare_history::{Log, Pushed, Reader, Start};
 use fanfare_market::Delivery;
 use fanfare_market::event::{Event, InstrumentId, Kind};
 use fanfare_market::instruments::{Directory, Instrument, Lookup, Name};
+use fanfare_wire::text::readable;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -212,11 +213,11 @@ impl Chosen<'_> {
     }
 }
 
-/// Matches by symbol, by ID, or by a prefix of the symbol.
+/// Matches, by the texts that columns have, by symbol, by ID, or by a prefix of the symbol.
 fn is_called(name: &Name<'_>, wanted: &str) -> bool {
     match wanted.strip_suffix('*') {
-        Some(prefix) => name.symbol.starts_with(prefix.as_bytes()),
-        None => name.symbol == wanted.as_bytes() || name.id.to_string() == wanted,
+        Some(prefix) => readable(name.symbol).starts_with(prefix),
+        None => *readable(name.symbol) == *wanted || name.id.to_string() == wanted,
     }
 }
 
@@ -265,6 +266,22 @@ mod tests {
         let mut bytes = Vec::new();
         known.write(&mut bytes);
         table.take(&bytes);
+    }
+
+    #[test]
+    fn names_that_are_not_utf_8_are_chosen_by_their_escaped_form() {
+        let name = Name {
+            symbol: b"\xcf\xe0",
+            ..Name::default()
+        };
+        for (wanted, fits) in [
+            (r"\xcf\xe0", true),
+            (r"\xcf*", true),
+            (r"\xcf\xe1", false),
+            ("\u{fffd}*", false),
+        ] {
+            assert_eq!(is_called(&name, wanted), fits, "{wanted}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::usage::misuse;
 use anyhow::Result;
 use fanfare_market::Instruments;
 use fanfare_market::instruments::Instrument;
-use fanfare_wire::text::Escaped;
+use fanfare_wire::text::{Escaped, readable};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -64,11 +64,9 @@ fn print(args: &Args, table: &Instruments, is_ok: bool) -> ExitCode {
     }
     for known in table.iter() {
         let name = known.definition.name;
-        let symbol = String::from_utf8_lossy(name.symbol);
-        let id = name.id.to_string();
         if let Some(wanted) = &args.symbol
-            && symbol != wanted.as_str()
-            && id != *wanted
+            && *readable(name.symbol) != **wanted
+            && name.id.to_string() != *wanted
         {
             continue;
         }
@@ -81,8 +79,9 @@ fn print(args: &Args, table: &Instruments, is_ok: bool) -> ExitCode {
             }
             false => {
                 let number = known.instrument.0.to_string();
-                let source = name.source.to_string();
-                let texts = [&*symbol, &id, &source].map(|text| Escaped::text(text).to_string());
+                let id = name.id.bytes();
+                let texts = [name.symbol, &*id, name.source.as_bytes()];
+                let texts = texts.map(|text| Escaped::new(text).to_string());
                 let [symbol, id, source] = &texts;
                 let rest = definition(&known);
                 say!("{}", line(&number, symbol, id, source, &rest));

@@ -19,6 +19,13 @@ pub(super) fn definition(known: &Instrument<'_>) -> Map<String, Value> {
     parsed(&text)
 }
 
+/// Returns a text of a feed: a string, or an object with its bytes if it is not UTF-8.
+pub(super) fn text(bytes: &[u8]) -> Value {
+    let mut text = String::new();
+    json::text(bytes, &mut text);
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
 fn parsed(text: &str) -> Map<String, Value> {
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -1,5 +1,6 @@
 //! A book as text and as JSON.
 
+use super::json::text;
 use fanfare_feed::recovery::State;
 use fanfare_gateway::{lacks, state_name};
 use fanfare_market::book::Level;
@@ -63,11 +64,11 @@ impl Picture<'_> {
     pub(crate) fn object(&self) -> Map<String, Value> {
         let name = self.known.as_ref().map(|known| known.definition.name);
         let values = [
+            ("symbol", json!(name.map(|name| text(name.symbol)))),
             (
-                "symbol",
-                json!(name.map(|name| String::from_utf8_lossy(name.symbol).into_owned())),
+                "security_id",
+                json!(name.map(|name| text(&name.id.bytes()))),
             ),
-            ("security_id", json!(name.map(|name| name.id.to_string()))),
             ("state", json!(self.state.map(state_name))),
             ("lacks", json!(self.state.and_then(lacks))),
             ("rpt_seq", json!(self.rpt_seq)),
@@ -98,8 +99,8 @@ fn cells(level: Option<Level>) -> [String; 2] {
 
 /// Formats symbol and ID, which are text of the feed.
 fn full_name(name: &Name<'_>) -> String {
-    let id = name.id.to_string();
-    let (symbol, own) = (Escaped::new(name.symbol), Escaped::text(&id));
+    let id = name.id.bytes();
+    let (symbol, own) = (Escaped::new(name.symbol), Escaped::new(&id));
     match (name.symbol.is_empty(), id.is_empty()) {
         (true, _) => own.to_string(),
         (false, true) => symbol.to_string(),

@@ -288,6 +288,13 @@ fn report(args: &Args, play: &Play, elapsed: Duration) {
         let fragments = counted(left_out.fragments, "fragment");
         note!("fanfare: {fragments} of longer datagrams: {whole}");
     }
+    if left_out.malformed > 0 {
+        let malformed = counted(left_out.malformed, "datagram");
+        note!("fanfare: {malformed} with headers that contradict each other: {whole}");
+    }
+    if left_out.unknown_links.count() > 0 {
+        note!("fanfare: {}", left_out.unknown_links);
+    }
     if left_out.lost > 0 {
         let lost = counted(left_out.lost, "datagram");
         note!("fanfare: {lost} or messages are missing in the log");
@@ -328,6 +335,8 @@ fn figures(play: &Play, sent: u64, elapsed: Duration) {
     figures.count("other_packets", left_out.other + left_out.elsewhere);
     figures.count("fragments", left_out.fragments);
     figures.count("cut", left_out.cut);
+    figures.count("malformed", left_out.malformed);
+    figures.count("unsupported_link", left_out.unknown_links.count());
     figures.count("messages_left_out", left_out.messages);
     figures.count("missing_in_log", left_out.lost);
     figures.add("captured_us", play.span as f64 / 1e3);

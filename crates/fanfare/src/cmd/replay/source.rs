@@ -8,7 +8,7 @@ use crate::print::note;
 use anyhow::{Context, Result, bail, ensure};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::Header;
-use fanfare_instruments::ip::NoSegment;
+use fanfare_instruments::ip::{NoSegment, UnknownLinks};
 use fanfare_instruments::pcap::{End, LinkType, Reader, is_capture};
 use fanfare_instruments::udp::datagram;
 use std::io::{self, Cursor, ErrorKind, Read};
@@ -24,8 +24,12 @@ pub(super) struct LeftOut {
     pub(super) other: u64,
     /// Fragments of datagrams.
     pub(super) fragments: u64,
-    /// Datagrams that were captured truncated.
+    /// Datagrams that were captured truncated, also within their headers.
     pub(super) cut: u64,
+    /// Datagrams whose headers contradict each other.
+    pub(super) malformed: u64,
+    /// Packets of link types that are not supported.
+    pub(super) unknown_links: UnknownLinks,
     /// Datagrams to no multicast group, or to none that was given.
     pub(super) elsewhere: u64,
     /// FIX messages in a raw log.
@@ -168,8 +172,13 @@ impl Source {
                     self.bytes.extend_from_slice(datagram.payload);
                     return Ok(true);
                 }
-                Err(NoSegment::Fragment) => left_out.fragments += 1,
-                Err(NoSegment::UnknownLink(link)) => *unknown_link = Some(link),
+                Err(NoSegment::Fragment(_)) => left_out.fragments += 1,
+                Err(NoSegment::Cut(_)) => left_out.cut += 1,
+                Err(NoSegment::UnknownLink(link)) => {
+                    *unknown_link = Some(link);
+                    left_out.unknown_links.add(link);
+                }
+                Err(reason) if reason.spoilt().is_some() => left_out.malformed += 1,
                 Err(_) => left_out.other += 1,
             }
         }

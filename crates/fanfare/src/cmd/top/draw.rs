@@ -1,6 +1,7 @@
 //! One frame.
 
 use super::view::View;
+use crate::plural::counted;
 use fanfare_wire::text::Shown;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -9,12 +10,12 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table};
 use serde_json::Value;
 
-/// The most lines of multicast, and stages, that are shown.
-const LINES: usize = 8;
-const STAGES: usize = 8;
-/// The least lines for the sessions, and for the notices.
-const SESSIONS: u16 = 4;
-const NOTICES: u16 = 4;
+/// A title and a header are above the rows of a table, a title above the notices.
+const HEAD: u16 = 2;
+/// The heights of lines, sessions, stages and notices that a low screen has room for first, and
+/// those that come next.
+const FIRST: [u16; 4] = [5, 4, 0, 3];
+const NEXT: [u16; 4] = [6, 4, 4, 4];
 
 /// A lag, in milliseconds, that needs attention; also the silence of a line.
 const LAG: u64 = 1_000;
@@ -22,16 +23,13 @@ const SILENCE: u64 = 5_000;
 
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     let (lines, stages) = (line_rows(view), stage_rows(view));
-    // Each table has a title and a header above its rows.
-    let height = |rows: &[Row<'_>]| rows.len() as u16 + 2;
-    let parts = Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Length(height(&lines)),
-        Constraint::Min(SESSIONS),
-        Constraint::Length(height(&stages)),
-        Constraint::Length(NOTICES),
-        Constraint::Length(1),
-    ]);
+    let height = |rows: usize| u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(HEAD);
+    let notices = view.notices["notices"].as_array().map_or(0, Vec::len);
+    let wanted = [lines.len(), view.rows().len(), stages.len(), notices].map(height);
+    let shares = share(frame.area().height.saturating_sub(2), wanted);
+    let [of_lines, of_sessions, of_stages, of_notices] = shares;
+    let parts = [1, of_lines, of_sessions, of_stages, of_notices, 1].map(Constraint::Length);
+    let parts = Layout::vertical(parts);
     let [top, of_lines, of_sessions, of_stages, of_notices, bottom] = parts.areas(frame.area());
     frame.render_widget(Paragraph::new(title(view)), top);
     draw_lines(frame, of_lines, lines);
@@ -41,9 +39,29 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     frame.render_widget(Paragraph::new(footer(view)), bottom);
 }
 
+/// Divides the height of the screen among lines, sessions, stages and notices, a row to each in
+/// turns. Sessions have what is left.
+fn share(mut room: u16, wanted: [u16; 4]) -> [u16; 4] {
+    let mut parts = [0; 4];
+    for bounds in [FIRST, NEXT, wanted] {
+        let mut before = 0;
+        while before != room {
+            before = room;
+            for ((part, wanted), bound) in parts.iter_mut().zip(wanted).zip(bounds) {
+                if *part < wanted.min(bound) && room > 0 {
+                    *part += 1;
+                    room -= 1;
+                }
+            }
+        }
+    }
+    let [lines, sessions, stages, notices] = parts;
+    [lines, sessions + room, stages, notices]
+}
+
 fn title(view: &View) -> Line<'static> {
     if let Some(trouble) = &view.trouble {
-        let text = format!("no answer: {}", Shown(trouble));
+        let text = format!("out of date: {}", Shown(trouble));
         return Line::from(Span::styled(text, alarm()));
     }
     let status = &view.status;
@@ -105,20 +123,35 @@ fn draw_lines(frame: &mut Frame<'_>, area: Rect, rows: Vec<Row<'static>>) {
         "behind",
         "silent",
     ];
+    let title = block(titled("lines", rows.len(), area));
     let table = Table::new(rows, widths).header(head(&names));
-    frame.render_widget(table.block(block(" lines ".to_owned())), area);
+    frame.render_widget(table.block(title), area);
 }
 
-/// Returns a row for each feed, and for each of its lines.
+/// Returns a row for each feed, and for each of its lines. Feeds that need attention are first.
 fn line_rows(view: &View) -> Vec<Row<'static>> {
     let mut rows = Vec::new();
-    for feed in view.lines["feeds"].as_array().into_iter().flatten() {
+    let feeds = view.lines["feeds"].as_array().into_iter().flatten();
+    let mut feeds: Vec<&Value> = feeds.collect();
+    feeds.sort_by_key(|feed| {
+        let mut lines = feed["lines"].as_array().into_iter().flatten();
+        let is_troubled = count(feed, "recovering") + count(feed, "stale") > 0;
+        (!is_troubled, !lines.any(is_silent))
+    });
+    for feed in feeds {
         let [live, recovering, stale, gaps] =
-            ["live", "recovering", "stale", "gaps"].map(|name| feed[name].as_u64().unwrap_or(0));
-        let told = format!(
-            "{}: {live} live, {recovering} recovering, {stale} stale, {gaps} gaps",
+            ["live", "recovering", "stale", "gaps"].map(|name| count(feed, name));
+        let mut told = format!(
+            "{}: {live} live, {recovering} recovering, {stale} stale",
             text(&feed["channel"])
         );
+        for other in ["closed", "unheard"] {
+            match count(feed, other) {
+                0 => {}
+                count => told += &format!(", {count} {other}"),
+            }
+        }
+        told += &format!(", {gaps} gaps");
         let style = match recovering + stale {
             0 => Style::new(),
             _ => alarm(),
@@ -137,11 +170,33 @@ fn line_rows(view: &View) -> Vec<Row<'static>> {
                 behind.map_or_else(String::new, |nanos| micros(nanos) + " us"),
                 silence.map_or_else(|| "never".to_owned(), millis),
             ]);
-            let is_silent = silence.is_none_or(|silence| silence >= SILENCE);
-            rows.push(if is_silent { row.style(alarm()) } else { row });
+            rows.push(if is_silent(line) {
+                row.style(alarm())
+            } else {
+                row
+            });
         }
     }
-    cut(rows, LINES)
+    rows
+}
+
+fn count(of: &Value, name: &str) -> u64 {
+    of[name].as_u64().unwrap_or(0)
+}
+
+/// Returns whether a line has received nothing for some time.
+fn is_silent(line: &Value) -> bool {
+    let silence = line["silence_ms"].as_u64();
+    silence.is_none_or(|silence| silence >= SILENCE)
+}
+
+/// Returns the title of a table, with the number of rows that do not fit.
+fn titled(name: &str, rows: usize, area: Rect) -> String {
+    let fit = usize::from(area.height.saturating_sub(HEAD));
+    match rows.saturating_sub(fit) {
+        0 => format!(" {name} "),
+        more => format!(" {name}, {more} more "),
+    }
 }
 
 fn draw_sessions(frame: &mut Frame<'_>, area: Rect, view: &View) {
@@ -150,7 +205,7 @@ fn draw_sessions(frame: &mut Frame<'_>, area: Rect, view: &View) {
         let lag = session["lag_ms"].as_u64();
         let heard = session["last_heard_ms"].as_u64();
         let row = Row::new([
-            text(&session["sender"]),
+            name(session),
             text(&session["user"]),
             lag.map_or_else(String::new, |lag| lag.to_string()),
             number(&session["queued_bytes"]),
@@ -186,9 +241,18 @@ fn draw_sessions(frame: &mut Frame<'_>, area: Rect, view: &View) {
         "heard",
     ];
     let total = view.sessions["total"].as_u64().unwrap_or(0);
-    let title = format!(" {total} sessions, by {} ", view.sort.name());
+    let total = counted(total, "session");
+    let title = format!(" {total}, by {} ", view.sort.name());
     let table = Table::new(rows, widths).header(head(&names));
     frame.render_widget(table.block(block(title)), area);
+}
+
+/// Returns the sender of a session; the port and the number of a client that has none.
+fn name(session: &Value) -> String {
+    match session["sender"].as_str() {
+        None | Some("") => format!("{} {}", text(&session["port"]), text(&session["session"])),
+        Some(_) => text(&session["sender"]),
+    }
 }
 
 fn draw_stages(frame: &mut Frame<'_>, area: Rect, rows: Vec<Row<'static>>) {
@@ -201,13 +265,17 @@ fn draw_stages(frame: &mut Frame<'_>, area: Rect, rows: Vec<Row<'static>>) {
         Constraint::Length(9),
     ];
     let names = ["stage, us of 10 s", "of", "count", "p50", "p99", "max"];
+    let title = block(titled("stages", rows.len(), area));
     let table = Table::new(rows, widths).header(head(&names));
-    frame.render_widget(table.block(block(" stages ".to_owned())), area);
+    frame.render_widget(table.block(title), area);
 }
 
+/// Returns a row for each stage, first for those that have a count.
 fn stage_rows(view: &View) -> Vec<Row<'static>> {
     let stages = view.stages.as_array().into_iter().flatten();
-    let rows = stages.map(|stage| {
+    let mut stages: Vec<&Value> = stages.collect();
+    stages.sort_by_key(|stage| count(&stage["windows"]["10s"], "count") == 0);
+    let rows = stages.into_iter().map(|stage| {
         let window = &stage["windows"]["10s"];
         let time = |name: &str| {
             let nanos = window[name].as_f64().filter(|_| window["count"] != 0);
@@ -222,17 +290,7 @@ fn stage_rows(view: &View) -> Vec<Row<'static>> {
             time("max_ns"),
         ])
     });
-    cut(rows.collect(), STAGES)
-}
-
-/// Returns the first rows; the last of them states the number of the others.
-fn cut(mut rows: Vec<Row<'static>>, most: usize) -> Vec<Row<'static>> {
-    if rows.len() > most {
-        let more = rows.len() - most + 1;
-        rows.truncate(most - 1);
-        rows.push(Row::new([Cell::from(format!("{more} more"))]).dim());
-    }
-    rows
+    rows.collect()
 }
 
 fn draw_notices(frame: &mut Frame<'_>, area: Rect, view: &View) {

@@ -1,6 +1,8 @@
 //! `fanfare top`: a running gateway in the terminal, refreshed every second.
 
 #[cfg(feature = "top")]
+mod asker;
+#[cfg(feature = "top")]
 mod draw;
 #[cfg(feature = "top")]
 mod screen;

@@ -1,7 +1,8 @@
 //! The terminal: frames and keys.
 
+use super::asker::Asker;
 use super::source::Source;
-use super::view::View;
+use super::view::{Answers, View};
 use super::{Args, draw};
 use crate::print::say;
 use crate::usage::misuse;
@@ -30,7 +31,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         (None, None) => misuse!("expected --socket or --url"),
     };
     let mut view = View::new(args.interval);
-    view.ask(&mut source).with_context(|| source.to_string())?;
+    let answers = Answers::ask(view.sort, &mut source).with_context(|| source.to_string())?;
+    view.show(Ok(answers));
     if args.once {
         say!("{}", frame(&view, args.size.unwrap_or(SIZE))?);
         return Ok(ExitCode::SUCCESS);
@@ -40,9 +42,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     end_with_terminal(stop.clone()).context("cannot start a thread")?;
+    let mut asker = Asker::start(source).context("cannot start a thread")?;
     // This also restores the terminal in a panic.
     let mut terminal = ratatui::try_init().context("the terminal")?;
-    let ended = watch(&mut terminal, &mut view, &mut source, &stop);
+    let ended = watch(&mut terminal, &mut view, &mut asker, &stop);
     let restored = ratatui::try_restore();
     ended?;
     restored.context("the terminal")?;
@@ -86,7 +89,7 @@ fn text(buffer: &Buffer) -> String {
 fn watch(
     terminal: &mut ratatui::DefaultTerminal,
     view: &mut View,
-    source: &mut Source,
+    asker: &mut Asker,
     stop: &Stop,
 ) -> Result<()> {
     let mut due = Instant::now() + view.interval();
@@ -99,14 +102,16 @@ fn watch(
             if Instant::now() >= due {
                 due = Instant::now() + view.interval();
                 if !view.is_paused {
-                    view.refresh(source);
+                    asker.want();
                 }
+            }
+            if asker.turn(view) {
                 break;
             }
         }
         while event::poll(Duration::ZERO)? {
             if let Event::Key(key) = event::read()?
-                && !take(key, view, source)
+                && !take(key, view, asker)
             {
                 return Ok(());
             }
@@ -115,7 +120,7 @@ fn watch(
 }
 
 /// Handles a key. Returns whether to continue.
-fn take(key: KeyEvent, view: &mut View, source: &mut Source) -> bool {
+fn take(key: KeyEvent, view: &mut View, asker: &mut Asker) -> bool {
     if key.kind == KeyEventKind::Release {
         return true;
     }
@@ -126,7 +131,7 @@ fn take(key: KeyEvent, view: &mut View, source: &mut Source) -> bool {
         KeyCode::Char('s') => {
             view.sort = view.sort.next();
             view.scrolled = 0;
-            view.refresh(source);
+            asker.want();
         }
         KeyCode::Char('p' | ' ') => view.is_paused = !view.is_paused,
         KeyCode::Char('+') => view.seconds = (view.seconds + 1).min(3600),
@@ -220,9 +225,9 @@ mod tests {
     #[test]
     fn keys_scroll_within_the_list_and_end() {
         let mut view = view();
-        let mut source = Source::socket(&PathBuf::from("/nowhere/x"));
+        let mut asker = Asker::start(Source::socket(&PathBuf::from("/nowhere/x"))).unwrap();
         let mut press = |code, modifiers| {
-            let goes_on = take(KeyEvent::new(code, modifiers), &mut view, &mut source);
+            let goes_on = take(KeyEvent::new(code, modifiers), &mut view, &mut asker);
             (goes_on, view.scrolled, view.sort)
         };
         let none = KeyModifiers::NONE;
@@ -235,6 +240,76 @@ mod tests {
         assert_eq!(press(KeyCode::Char('s'), none), (true, 0, Sort::Queue));
         assert!(!press(KeyCode::Char('q'), none).0);
         assert!(!press(KeyCode::Char('c'), KeyModifiers::CONTROL).0);
+        while !asker.turn(&mut view) {
+            thread::yield_now();
+        }
         assert!(view.trouble.is_some(), "it says that nobody answers");
+    }
+
+    #[test]
+    fn keys_do_not_wait_for_a_gateway_that_does_not_respond() {
+        let path = std::env::temp_dir().join(format!("fanfare-top-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let _silent = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let mut asker = Asker::start(Source::socket(&path)).unwrap();
+        let mut view = view();
+        let key = |char| KeyEvent::new(KeyCode::Char(char), KeyModifiers::NONE);
+        assert!(take(key('s'), &mut view, &mut asker));
+        assert!(!asker.turn(&mut view) && asker.is_pending());
+        assert!(!take(key('q'), &mut view, &mut asker));
+        assert!(view.trouble.is_none() && asker.is_pending());
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    /// Returns a view of five feeds with a line each, of which the last is recovering, and of
+    /// stages of which the last has a count.
+    fn five_feeds() -> View {
+        let mut view = view();
+        let line = view.lines["feeds"][0]["lines"][0].clone();
+        let feed = |at: u64| {
+            json!({"channel": format!("F{at}"), "gaps": 0, "live": 9, "stale": 0, "closed": 3,
+                "recovering": u64::from(at == 5), "unheard": 0, "lines": [line]})
+        };
+        view.lines = json!({"feeds": (1..=5).map(feed).collect::<Vec<_>>()});
+        let last = view.stages[0].clone();
+        let idle = json!({"stage": "ring", "of": "worker0", "windows": {"10s": {"count": 0}}});
+        view.stages = (0..27).map(|_| idle.clone()).chain([last]).collect();
+        view
+    }
+
+    #[test]
+    fn what_needs_attention_is_shown_at_any_size_and_the_rest_is_counted() {
+        let view = five_feeds();
+        for (size, more) in [((60, 12), 8), ((80, 24), 4), ((120, 40), 0)] {
+            let text = frame(&view, size).unwrap();
+            let shown = "F5: 9 live, 1 recovering, 0 stale, 3 closed, 0 gaps";
+            assert!(text.contains(shown), "{text}");
+            match more {
+                0 => assert!(
+                    text.contains("F4: 9 live") && text.contains(" lines ─"),
+                    "{text}"
+                ),
+                more => assert!(text.contains(&format!(" lines, {more} more ")), "{text}"),
+            }
+        }
+        assert!(frame(&view, (80, 24)).unwrap().contains("arrival_to_ring"));
+    }
+
+    #[test]
+    fn a_client_without_a_name_is_shown_by_its_number_and_trouble_is_told_once() {
+        let mut view = view();
+        let client = json!({"sender": "", "port": "dbn", "session": "7", "user": "",
+            "lag_ms": null, "queued_bytes": 0, "conflated": 0, "skipped": 0,
+            "last_heard_ms": null, "next_sender": null});
+        view.sessions = json!({"total": 1, "next": null, "sessions": [client]});
+        let text = frame(&view, (80, 24)).unwrap();
+        assert!(text.contains("dbn 7"), "{text}");
+        assert!(text.contains(" 1 session, by lag "), "{text}");
+        view.show(Err("no answer: timed out".to_owned()));
+        let text = frame(&view, (80, 24)).unwrap();
+        assert!(
+            text.starts_with("out of date: no answer: timed out\n"),
+            "{text}"
+        );
     }
 }

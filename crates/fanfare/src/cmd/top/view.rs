@@ -36,6 +36,33 @@ impl Sort {
     }
 }
 
+/// The responses to one round of requests.
+#[derive(Debug)]
+pub(super) struct Answers {
+    status: Value,
+    lines: Value,
+    sessions: Value,
+    stages: Value,
+    notices: Value,
+}
+
+impl Answers {
+    /// Requests all data, with the sessions in this order. Waits for the responses.
+    ///
+    /// # Errors
+    /// There is no response, or the program is not a gateway.
+    pub(super) fn ask(sort: Sort, source: &mut Source) -> Result<Self> {
+        let order = json!({ "sort": sort.name(), "limit": SESSIONS });
+        Ok(Self {
+            status: source.ask("status", &json!({}))?,
+            lines: source.ask("lines", &json!({}))?,
+            sessions: source.ask("sessions", &order)?,
+            stages: source.ask("stages", &json!({}))?,
+            notices: source.ask("notices", &json!({ "limit": NOTICES }))?,
+        })
+    }
+}
+
 /// The last responses, and the options that keys change.
 #[derive(Debug)]
 pub(super) struct View {
@@ -74,23 +101,21 @@ impl View {
         Duration::from_secs(self.seconds)
     }
 
-    /// Requests all data.
-    ///
-    /// # Errors
-    /// There is no response, or the program is not a gateway.
-    pub(super) fn ask(&mut self, source: &mut Source) -> Result<()> {
-        self.status = source.ask("status", &json!({}))?;
-        self.lines = source.ask("lines", &json!({}))?;
-        let order = json!({ "sort": self.sort.name(), "limit": SESSIONS });
-        self.sessions = source.ask("sessions", &order)?;
-        self.stages = source.ask("stages", &json!({}))?;
-        self.notices = source.ask("notices", &json!({ "limit": NOTICES }))?;
-        Ok(())
-    }
-
-    /// Requests all data; an error is shown on the screen.
-    pub(super) fn refresh(&mut self, source: &mut Source) {
-        self.trouble = self.ask(source).err().map(|error| format!("{error:#}"));
+    /// Shows responses, or why there are none.
+    pub(super) fn show(&mut self, answer: Result<Answers, String>) {
+        match answer {
+            Ok(Answers {
+                status,
+                lines,
+                sessions,
+                stages,
+                notices,
+            }) => {
+                (self.status, self.lines, self.sessions) = (status, lines, sessions);
+                (self.stages, self.notices, self.trouble) = (stages, notices, None);
+            }
+            Err(trouble) => self.trouble = Some(trouble),
+        }
         self.scroll(0);
     }
 

@@ -259,11 +259,58 @@ fn one_line_that_passes_as_it_comes_has_the_messages_behind_the_reset() {
         "SequenceReset 50000001.0 ",
         "reset 1 true",
         "Quote 1.0 57",
-        "Quote 50000000.0 56",
-        "SequenceReset 50000001.0 ",
+        // Its first messages are of the run before.
         "Quote 1.0 57",
     ];
     assert_eq!(all, expected);
+}
+
+#[test]
+fn one_line_that_passes_as_it_comes_leaves_out_late_packets_of_the_run_before() {
+    let mut config = ChannelConfig::new(1);
+    config.as_it_comes = true;
+    let mut channel = channel(config);
+    let mut packets: Vec<_> = (101..=119).map(|n| quotes(n, 50, 0)).collect();
+    packets.retain(|packet| *packet != quotes(110, 50, 0));
+    packets.push(sequence_reset(120, 1));
+    packets.extend([quotes(1, 51, 0), quotes(2, 51, 0)]);
+    let first = packets.into_iter().map(|packet| (Line::A, packet));
+    assert_eq!(all_told(&mut channel, first).len(), 18 + 3 + 2);
+    let line = *channel.arbiter().line(Line::A);
+    // One that was missing, one that comes again, and the end of the run.
+    let late = [
+        quotes(110, 50, 0),
+        quotes(112, 50, 0),
+        sequence_reset(120, 1),
+    ];
+    let late = late.map(|packet| (Line::A, packet));
+    assert_eq!(all_told(&mut channel, late), [] as [&str; 0]);
+    let after = channel.arbiter().line(Line::A);
+    assert_eq!(
+        (after.late, after.duplicate),
+        (line.late + 1, line.duplicate + 2)
+    );
+    let next = [quotes(3, 52, 0), quotes(2, 51, 0), quotes(4, 53, 0)];
+    let all = all_told(&mut channel, next.map(|packet| (Line::A, packet)));
+    // One of the new run that comes again is delivered.
+    assert_eq!(all, ["Quote 3.0 52", "Quote 2.0 51", "Quote 4.0 53"]);
+}
+
+#[test]
+fn one_line_that_passes_as_it_comes_has_the_second_half_of_a_cycle() {
+    let mut config = ChannelConfig::new(1);
+    config.as_it_comes = true;
+    let mut channel = channel(config);
+    let mut packets: Vec<_> = (1..=60).map(|n| quotes(n, 50, 0)).collect();
+    packets.push(sequence_reset(61, 1));
+    // The numbers from 3 to 40 of the second cycle are lost.
+    packets.extend((1..=2).chain(41..=60).map(|n| quotes(n, 51, 0)));
+    // One of the first cycle comes again.
+    packets.push(quotes(45, 50, 0));
+    let mut all = all_told(&mut channel, packets.iter().map(|packet| (Line::A, packet)));
+    all.retain(|text| text.starts_with("Quote"));
+    let second = [quoted(1..=2, 51), quoted(41..=60, 51)].concat();
+    assert_eq!(all, [quoted(1..=60, 50), second].concat());
 }
 
 #[test]

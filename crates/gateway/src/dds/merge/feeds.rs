@@ -43,9 +43,9 @@ impl FeedOrder {
 
     /// Returns the ranks of samples, which are sorted by origin. Those of one origin keep their
     /// order, one of no feed comes as early as it can, and one of a feed behind all earlier ones of
-    /// it, unless the orders of origins contradict each other. Returns `None` if there is nothing to
-    /// merge, or the numbers of a feed begin again among those of an origin, so that they have no
-    /// order in common.
+    /// it, unless the orders of origins contradict each other. Returns `None` if there is nothing
+    /// to merge, or the numbers of a feed begin again among those of an origin, so that they have
+    /// no order in common.
     pub(super) fn rank<T>(&mut self, all: &[T], place: impl Fn(&T) -> Place) -> Option<&[usize]> {
         let place = |at: usize| all.get(at).map(&place);
         if !self.divide(all.len(), &place) || self.begins_again(&place) {
@@ -114,9 +114,8 @@ impl FeedOrder {
         self.ranks.resize(len, NONE);
     }
 
-    /// Returns the index of the run whose first sample is next: one of no feed, or one that no
-    /// other has an earlier sample of its feed for. If each waits for another, it is the earliest of
-    /// the first one's feed.
+    /// Returns the index of the run whose first sample is next: one of no feed, or the earliest of
+    /// its feed in all runs. If each waits for another, it is the earliest of the first one's feed.
     fn next_run(&self, place: &impl Fn(usize) -> Option<Place>) -> Option<usize> {
         let heads = (0..).zip(&self.runs);
         let heads = heads.filter_map(|(run, left)| Some((run, left.start, place(left.start)?)));
@@ -176,7 +175,10 @@ mod tests {
 
     #[test]
     fn numbers_that_begin_again_behind_another_feed_have_no_order() {
-        assert_eq!(in_order(&[(1, 5, 9), (1, 6, 1), (1, 5, 1), (2, 5, 2)]), None);
+        assert_eq!(
+            in_order(&[(1, 5, 9), (1, 6, 1), (1, 5, 1), (2, 5, 2)]),
+            None
+        );
     }
 
     #[test]

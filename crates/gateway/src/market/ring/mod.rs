@@ -3,8 +3,10 @@
 //! The thread of the feeds writes and does not wait, unless it is configured to wait for the log. A
 //! reader that is overtaken detects by the numbers what it lost, and requests all instruments and
 //! snapshots again. These are written some at a time, as it reads them, so that they do not
-//! overtake it again.
+//! overtake it again. Instruments that are known at the start are handed to the readers beside the
+//! ring.
 
+mod introduced;
 mod reader;
 #[cfg(test)]
 mod tests;

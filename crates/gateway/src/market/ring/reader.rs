@@ -1,17 +1,43 @@
 //! The reading ends of the ring.
 
+use super::introduced::Introduced;
 use super::{Asks, BITS, INSTRUMENT, MORE, RESTART, Record, SHOWN, WATERMARK, events, number};
 use crate::stages::OutletStages;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::BroadcastReader;
 use fanfare_market::event::InstrumentId;
-use fanfare_market::instruments::Directory;
+use fanfare_market::instruments::{Directory, Instrument, Lookup};
 use fanfare_market::{Delivery, Event};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The position of a reader that holds up no writer, because it has not started or is gone.
 const ABSENT: u64 = u64::MAX;
+
+/// The most instruments of a call whose events are told apart.
+const TOLD_APART: usize = 1024;
+
+/// The instruments whose events a call has delivered, for an owner that collects new names. Does
+/// not allocate: [`TOLD_APART`] or more count as all.
+struct Delivered(Vec<InstrumentId>);
+
+impl Delivered {
+    #[inline]
+    fn add(&mut self, instrument: InstrumentId) {
+        if self.0.last() != Some(&instrument) && self.0.len() < TOLD_APART {
+            self.0.push(instrument);
+        }
+    }
+
+    /// Counts all instruments as delivered.
+    fn add_all(&mut self) {
+        self.0.resize(TOLD_APART, InstrumentId::ALL);
+    }
+
+    fn has(&self, instrument: InstrumentId) -> bool {
+        self.0.len() == TOLD_APART || self.0.contains(&instrument)
+    }
+}
 
 /// The reading end: market events in the order of the plant's numbers, and their instruments.
 pub struct EventReader {
@@ -20,6 +46,11 @@ pub struct EventReader {
     /// The instruments that were not known by their names before, if the owner of the reader
     /// collects them.
     added: Option<Vec<InstrumentId>>,
+    /// The instruments whose events the last call of [`Self::read`] has delivered.
+    delivered: Delivered,
+    /// An encoded instrument with another name than before, in front of which the last call of
+    /// [`Self::read`] has ended. Empty if there is none.
+    renamed: Vec<u8>,
     /// The number of the next event.
     next: u64,
     /// The number of the next event of the ring, at the end of the writer's last turn.
@@ -48,6 +79,8 @@ pub(crate) struct RecordReader {
     was_overtaken: bool,
     /// Whether the last events continue in a record that was not read.
     is_within: bool,
+    /// The instruments that precede all records, until they are read.
+    introduced: Option<Arc<OnceLock<Introduced>>>,
 }
 
 impl Drop for RecordReader {
@@ -59,13 +92,14 @@ impl Drop for RecordReader {
 impl RecordReader {
     /// Creates a reader. The first waker wakes its thread, the second one the thread of the feeds.
     /// The reader sets `read` to its position, and requests more instruments while its backlog is
-    /// less than `most` bytes.
+    /// less than `most` bytes. The instruments in `introduced` precede all records.
     pub(super) fn new(
         ring: BroadcastReader,
         read: Arc<AtomicU64>,
         most: u64,
         [waker, feeds]: [Waker; 2],
         asks: Arc<Asks>,
+        introduced: Arc<OnceLock<Introduced>>,
     ) -> Self {
         Self {
             ring,
@@ -79,28 +113,77 @@ impl RecordReader {
             lacks_some: false,
             was_overtaken: false,
             is_within: false,
+            introduced: Some(introduced),
         }
     }
 
     /// Calls `each` with at most `limit` records and the rest of the last one's message, and with
     /// whether the message continues in the next record. Returns how many there were. If the reader
-    /// was overtaken, it requests all instruments. Does not wait.
+    /// was overtaken, it requests all instruments. The first call begins with all instruments that
+    /// were introduced. Does not wait.
     pub(crate) fn read(&mut self, limit: usize, mut each: impl FnMut(Record<'_>, bool)) -> usize {
-        let mut read = self.read_some(limit, &mut each);
-        while self.is_within {
-            // The writer may still be writing the message.
-            match self.read_some(1, &mut each) {
-                0 => break,
-                more => read += more,
-            }
-        }
-        read
+        self.read_while(limit, |record, continues| {
+            each(record, continues);
+            true
+        })
     }
 
-    fn read_some(&mut self, limit: usize, each: &mut impl FnMut(Record<'_>, bool)) -> usize {
+    /// Reads as [`Self::read`] does, but no further than the record of the ring for which `each`
+    /// returns false.
+    fn read_while(
+        &mut self,
+        limit: usize,
+        mut each: impl FnMut(Record<'_>, bool) -> bool,
+    ) -> usize {
+        let introduced = self.read_introduced(&mut |record: Record<'_>, continues| {
+            each(record, continues);
+        });
+        let (mut read, mut goes_on) = (0, true);
+        // The writer may still be writing the rest of a message.
+        while goes_on && (read < limit || self.is_within) {
+            match self.read_one(&mut each) {
+                None => break,
+                Some(next) => goes_on = next,
+            }
+            read += 1;
+        }
+        if read > 0 {
+            self.read.store(self.ring.position(), Ordering::Relaxed);
+        }
+        if self.is_waiting() && self.ring.backlog() < self.most {
+            self.asks.more.store(true, Ordering::Relaxed);
+            self.feeds.wake();
+        }
+        introduced + read
+    }
+
+    /// Calls `each` with the instruments that were introduced, unless they were read before.
+    /// Returns how many there were.
+    #[inline]
+    fn read_introduced(&mut self, each: &mut impl FnMut(Record<'_>, bool)) -> usize {
+        let introduced = self.introduced.as_deref();
+        if introduced.is_none_or(|own| own.get().is_none()) {
+            return 0;
+        }
+        // The last reader releases them.
+        let introduced = self.introduced.take();
+        let Some(all) = introduced.as_deref().and_then(OnceLock::get) else {
+            return 0;
+        };
+        for bytes in all.iter() {
+            each(Record::Instrument(bytes), false);
+        }
+        all.len()
+    }
+
+    /// Calls `each` with the next record of the ring, if there is one. Returns whether reading goes
+    /// on.
+    #[inline]
+    fn read_one(&mut self, each: &mut impl FnMut(Record<'_>, bool) -> bool) -> Option<bool> {
         let (asked, is_within) = (&mut self.asked, &mut self.is_within);
-        let batch = self.ring.read(limit, |record| match record.kind & !BITS {
-            INSTRUMENT => each(Record::Instrument(record.bytes), false),
+        let mut goes_on = true;
+        let batch = self.ring.read(1, |record| match record.kind & !BITS {
+            INSTRUMENT => goes_on = each(Record::Instrument(record.bytes), false),
             SHOWN => {
                 *is_within = false;
                 // It may answer an earlier request of another reader.
@@ -110,29 +193,22 @@ impl RecordReader {
             }
             RESTART => {
                 *is_within = false;
-                each(Record::Restart(number(record.bytes)), false);
+                goes_on = each(Record::Restart(number(record.bytes)), false);
             }
-            WATERMARK => each(Record::Watermark(number(record.bytes)), false),
+            WATERMARK => goes_on = each(Record::Watermark(number(record.bytes)), false),
             _ => {
                 // If the rest is overwritten, the numbers of the next events show it.
                 *is_within = record.kind & MORE != 0;
-                each(events(record.kind, record.bytes), *is_within);
+                goes_on = each(events(record.kind, record.bytes), *is_within);
             }
         });
-        if batch.read > 0 {
-            self.read.store(self.ring.position(), Ordering::Relaxed);
-        }
         if batch.lost > 0 {
             (self.lacks_some, self.was_overtaken) = (true, true);
             if self.asks_itself {
                 self.ask();
             }
         }
-        if self.is_waiting() && self.ring.backlog() < self.most {
-            self.asks.more.store(true, Ordering::Relaxed);
-            self.feeds.wake();
-        }
-        batch.read
+        (batch.read > 0).then_some(goes_on)
     }
 
     /// Releases the records read so far, which are in the log and need not be recovered from the
@@ -197,6 +273,8 @@ impl EventReader {
             records,
             directory: Directory::new(),
             added: None,
+            delivered: Delivered(Vec::new()),
+            renamed: Vec::new(),
             next,
             written,
             stages: None,
@@ -207,49 +285,94 @@ impl EventReader {
     /// Calls `each` with the events of at most `limit` records and the rest of the last one's
     /// message, and returns how many records there were. A message has one record, or several if it
     /// is long. Does not wait.
+    ///
+    /// For an owner that collects new names, a call ends in front of an instrument that is renamed
+    /// if the call has delivered an event of it: each event of a call comes under the name that is
+    /// known after the call, and the owner reviews this name before the next call. Each call takes
+    /// at least one record, so that renames hold up nothing.
     pub fn read(&mut self, limit: usize, mut each: impl FnMut(Delivery<'_>)) -> usize {
         let Self {
             records,
             directory,
             added,
+            delivered,
+            renamed,
             next,
             stages,
             now,
             ..
         } = self;
-        records.read(limit, |record, continues| match record {
-            Record::Instrument(bytes) => {
-                if let (Some((number, true)), Some(added)) = (directory.take(bytes), added.as_mut())
-                {
-                    added.push(number);
-                }
-            }
-            Record::Events(events, mark) => {
-                if let (Some(mark), Some(stages)) = (mark, stages.as_mut()) {
-                    stages.take(mark, *now);
-                }
-                for event in events.iter().filter_map(Event::from_bytes) {
-                    if event.number > *next {
-                        each(Delivery::Lost {
-                            first: *next,
-                            last: event.number - 1,
-                        });
+        let held = usize::from(!renamed.is_empty());
+        if held > 0 {
+            take_instrument(renamed, directory, added);
+            renamed.clear();
+        }
+        delivered.0.clear();
+        let read = records.read_while(limit, |record, continues| {
+            match record {
+                Record::Instrument(bytes) => {
+                    if added.is_some() && is_renamed(bytes, directory, delivered) {
+                        renamed.extend_from_slice(bytes);
+                        return false;
                     }
-                    *next = event.number + 1;
-                    each(Delivery::Event(&event, directory));
+                    take_instrument(bytes, directory, added);
                 }
-                if !continues {
-                    each(Delivery::End(directory));
+                Record::Events(events, mark) => {
+                    if let (Some(mark), Some(stages)) = (mark, stages.as_mut()) {
+                        stages.take(mark, *now);
+                    }
+                    for event in events.iter().filter_map(Event::from_bytes) {
+                        if event.number > *next {
+                            if added.is_some() {
+                                delivered.add_all();
+                            }
+                            each(Delivery::Lost {
+                                first: *next,
+                                last: event.number - 1,
+                            });
+                        }
+                        *next = event.number + 1;
+                        if added.is_some() {
+                            delivered.add(event.instrument);
+                        }
+                        each(Delivery::Event(&event, directory));
+                    }
+                    if !continues {
+                        each(Delivery::End(directory));
+                    }
                 }
+                Record::Restart(_) => {
+                    if added.is_some() {
+                        delivered.add_all();
+                    }
+                    each(Delivery::Restart);
+                }
+                Record::Watermark(time) => each(Delivery::Watermark(time)),
             }
-            Record::Restart(_) => each(Delivery::Restart),
-            Record::Watermark(time) => each(Delivery::Watermark(time)),
-        })
+            true
+        });
+        held + read - usize::from(!renamed.is_empty())
     }
 
-    /// Returns the bytes written and not read, including headers.
+    /// Reads the instruments that were introduced, unless they were read before, for an answer that
+    /// precedes the first call of [`Self::read`].
+    pub(crate) fn take_introduced(&mut self) {
+        let Self {
+            records,
+            directory,
+            added,
+            ..
+        } = self;
+        records.read_introduced(&mut |record: Record<'_>, _| {
+            if let Record::Instrument(bytes) = record {
+                take_instrument(bytes, directory, added);
+            }
+        });
+    }
+
+    /// Returns the bytes written and not taken, including headers.
     pub(crate) fn backlog(&self) -> u64 {
-        self.records.ring.backlog()
+        self.records.ring.backlog() + self.renamed.len() as u64
     }
 
     /// Returns the position of the end of the ring, in bytes.
@@ -339,6 +462,7 @@ impl EventReader {
     /// Collects the numbers of new and renamed instruments from now on.
     pub(crate) fn keep_added(&mut self) {
         self.added = Some(Vec::new());
+        self.delivered.0.reserve_exact(TOLD_APART);
     }
 
     /// Takes the numbers of new and renamed instruments since the last call.
@@ -358,6 +482,25 @@ impl EventReader {
 
     /// Returns true once the gateway has ended and everything was read.
     pub fn is_finished(&mut self) -> bool {
-        self.records.ring.is_finished()
+        self.renamed.is_empty() && self.records.ring.is_finished()
     }
+}
+
+/// Adds an encoded instrument to a directory, and its number to `added` if the instrument is new or
+/// has another name.
+fn take_instrument(bytes: &[u8], directory: &mut Directory, added: &mut Option<Vec<InstrumentId>>) {
+    if let (Some((number, true)), Some(added)) = (directory.take(bytes), added.as_mut()) {
+        added.push(number);
+    }
+}
+
+/// Returns whether a directory has an encoded instrument by another name, and an event of it was
+/// delivered.
+#[cold]
+fn is_renamed(bytes: &[u8], directory: &Directory, delivered: &Delivered) -> bool {
+    Instrument::read(bytes).is_some_and(|new| {
+        let known = directory.instrument(new.instrument);
+        known.is_some_and(|known| known.definition.name != new.definition.name)
+            && delivered.has(new.instrument)
+    })
 }

@@ -1,5 +1,6 @@
 //! The writing end of the ring.
 
+use super::introduced::Introduced;
 use super::reader::{EventReader, RecordReader};
 use super::{Asks, EVENTS, INSTRUMENT, LEAST, MORE, MOST, PER_BYTE, RESTART, SHOWN, WATERMARK};
 use crate::market::awaited::Awaited;
@@ -7,11 +8,11 @@ use crate::stages::{Mark, Pending};
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, Policy, RingLock};
 use fanfare_engine::stop::Stop;
-use fanfare_market::Event;
 use fanfare_market::instruments::Instrument;
+use fanfare_market::{Event, Flags};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The writing end of the ring.
 pub(crate) struct EventRing {
@@ -31,12 +32,18 @@ pub(crate) struct EventRing {
     wrote: bool,
     /// The log, if the writer waits for it.
     pub(super) log: Option<Awaited>,
+    /// The log, if there is one, which the writer waits for at its end.
+    at_end: Option<Awaited>,
     /// The position of each reader, in bytes.
     read: Vec<Arc<AtomicU64>>,
     /// The mark of the next events, if they are measured.
     mark: Pending,
     /// The value of `next` at the end of the last turn.
     shown: Arc<AtomicU64>,
+    /// The instruments that were introduced, until they are shared.
+    introduced: Introduced,
+    /// The place in which the readers find them.
+    shared: Arc<OnceLock<Introduced>>,
 }
 
 impl EventRing {
@@ -80,9 +87,12 @@ impl EventRing {
             feeds,
             wrote: false,
             log: None,
+            at_end: None,
             read: Vec::new(),
             mark: Pending::default(),
             shown: Arc::new(AtomicU64::new(next)),
+            introduced: Introduced::default(),
+            shared: Arc::default(),
         }
     }
 
@@ -100,7 +110,10 @@ impl EventRing {
         self.read.push(Arc::clone(&read));
         let ring = self.ring.subscribe()?;
         let (wakers, asks) = ([waker, self.feeds.clone()], Arc::clone(&self.asks));
-        Some(RecordReader::new(ring, read, self.most, wakers, asks))
+        let introduced = Arc::clone(&self.shared);
+        Some(RecordReader::new(
+            ring, read, self.most, wakers, asks, introduced,
+        ))
     }
 
     /// Returns the plant's number of the next event at the end of the last turn, for any thread.
@@ -112,9 +125,18 @@ impl EventRing {
     /// seconds without progress, nor once `stop` is raised. `committed` is the number after its
     /// last event.
     pub(crate) fn wait_for(&mut self, committed: Arc<AtomicU64>, stop: Stop) {
+        self.log = Some(self.awaited(committed, stop));
+    }
+
+    /// Waits for this log at the end: see [`Self::put_last`].
+    pub(crate) fn wait_at_end_for(&mut self, committed: Arc<AtomicU64>, stop: Stop) {
+        self.at_end = Some(self.awaited(committed, stop));
+    }
+
+    fn awaited(&self, committed: Arc<AtomicU64>, stop: Stop) -> Awaited {
         // An event takes at most 96 bytes with its mark, and instruments are rare.
         let most = self.most * 8 / 160;
-        self.log = Some(Awaited::new(committed, most, stop));
+        Awaited::new(committed, most, stop)
     }
 
     /// Waits for the log before these events are written, if it is to be waited for.
@@ -140,6 +162,29 @@ impl EventRing {
     /// Adds a waker for a thread that starts after its reader was created.
     pub(crate) fn add_waker(&mut self, waker: Waker) {
         self.wakers.push(waker);
+    }
+
+    /// Adds an instrument that is known before the feeds bring anything. It is not written to the
+    /// ring: only readers that exist at [`Self::share_introduced`] receive it. Allocates.
+    pub(crate) fn introduce(&mut self, instrument: &Instrument<'_>) {
+        instrument.write(&mut self.room);
+        self.introduced.add(&self.room);
+    }
+
+    /// Adds an instrument as [`Self::introduce`] does, in the form of [`Instrument::write`].
+    pub(crate) fn introduce_bytes(&mut self, instrument: &[u8]) {
+        self.introduced.add(instrument);
+    }
+
+    /// Hands the introduced instruments to all readers, whose next read begins with all of them,
+    /// and which the next [`Self::wake`] wakes. Called once, before the readers' threads start. The
+    /// reader that reads them last, or is dropped last, releases them: that of a watch without a
+    /// console reads them at its first query.
+    pub(crate) fn share_introduced(&mut self) {
+        let mut all = std::mem::take(&mut self.introduced);
+        all.shrink();
+        self.wrote |= all.len() > 0;
+        let _ = std::mem::take(&mut self.shared).set(all);
     }
 
     /// Writes an instrument. Allocates only for longer texts than before.
@@ -234,6 +279,26 @@ impl EventRing {
             self.next += 1;
         }
         self.write(events, false);
+    }
+
+    /// Writes the last events of the plant, which may be more than the ring holds. Each message is
+    /// written by itself as by [`Self::put`], and one of more than [`MOST`] events as several.
+    ///
+    /// The writer waits between them for the log of [`Self::wait_at_end_for`], for a few seconds in
+    /// all, although the plant stops: feeds that have ended are not held up. Events that the log
+    /// has not read by then may be missing in it, which it records.
+    pub(crate) fn put_last(&mut self, events: &mut [Event]) {
+        let messages = events.chunk_by_mut(|event, _| !event.flags.has(Flags::LAST));
+        for part in messages.flat_map(|message| message.chunks_mut(MOST)) {
+            let log = self.at_end.as_ref();
+            if log.is_some_and(|log| log.is_half_behind(self.next)) {
+                self.wake();
+                if let Some(log) = &mut self.at_end {
+                    log.wait_at_end(self.next);
+                }
+            }
+            self.put(part);
+        }
     }
 
     /// Returns whether a reader has requested all instruments since the last call.

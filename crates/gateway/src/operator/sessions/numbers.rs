@@ -23,7 +23,7 @@ pub(super) const RESET: Row<GatewayOperator> = Row::act(
     "sessions reset",
     "Start both directions of sessions at 1 again, by a Logon with ResetSeqNumFlag(141) if they \
      are logged on.",
-    &[SESSION, SENDER, TARGET, USER, PORT],
+    &[SESSION, SENDER, TARGET, USER, PORT, Field::DISCARD],
     reset,
 )
 .returns(DONE);
@@ -92,7 +92,8 @@ fn found(operator: &GatewayOperator, which: &Which) -> Result<Vec<Found>, Operat
 fn reset(operator: &GatewayOperator, ask: &Ask) -> Outcome {
     let all = found(operator, &select::some(ask)?)?;
     let fresh = |_| Numbers::new(1, 1);
-    steer::all(operator, &all, &Steer::Reset, fresh, "reset")
+    let force = ask.flag("force");
+    steer::all(operator, &all, &Steer::Reset { force }, fresh, "reset")
 }
 
 fn set_seq(operator: &GatewayOperator, ask: &Ask) -> Outcome {

@@ -101,6 +101,11 @@ pub(super) fn one(
                 let why = format!("{error}: stop the session with `sessions stop`, or set `force`");
                 return Err(OperatorError::failed(why));
             }
+            Err(error @ HostError::Missing(_)) => {
+                return Err(OperatorError::failed(format!(
+                    "{error}; set `force` to do so"
+                )));
+            }
             Err(error) => return Err(OperatorError::failed(error.to_string())),
         }
     }

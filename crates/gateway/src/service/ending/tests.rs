@@ -3,6 +3,7 @@
 use super::super::client::{Of, lead};
 use super::super::contract::Contract;
 use super::super::entry_types::EntryTypes;
+use super::super::share::Share;
 use super::super::spec::Spec;
 use super::super::tests::{VERSION, in_state, log_on, service, take};
 use super::*;
@@ -10,6 +11,7 @@ use crate::users::grant::Grant;
 use fanfare_feed::recovery::State;
 use fanfare_market::book::BookConfig;
 use fanfare_market::event::entry;
+use fanfare_market::instruments::Directory;
 use fanfare_market::{Action, Event, Flags, InstrumentId, Kind, Price};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -44,7 +46,8 @@ fn subscribe(
     let own = Subscription::new(lead, spec(depth), Contract::Skip, true, &[]);
     let number = core.client_mut(session).unwrap().add(own);
     for instrument in instruments {
-        core.join(session, number, InstrumentId(instrument));
+        let instrument = InstrumentId(instrument);
+        core.join(session, number, instrument, &Directory::new());
     }
     number
 }
@@ -109,6 +112,22 @@ fn a_turn_ends_a_limited_number_of_the_parts_of_a_session() {
     assert_eq!(left, [2 * SLICE + 7, SLICE + 7, 7, 0]);
     assert_eq!(service.core.end_slice(), 0);
     assert!(service.core.ending.all.is_empty());
+}
+
+#[test]
+fn fewer_parts_are_ended_while_the_feeds_bring_messages() {
+    let (_, mut service) = service(book());
+    let session = log_on(&mut service);
+    let core = &mut service.core;
+    subscribe(core, session, "a", 1, 0..2 * PARTS);
+    // The end itself takes what is left of the turn before.
+    core.end(session);
+    assert_eq!(links(core), SLICE);
+    core.share = Share::of_turn(1, false);
+    let few = core.share.ends;
+    assert!(few < SLICE);
+    assert_eq!([core.end_slice(), core.end_slice()], [few; 2]);
+    assert_eq!(links(core), SLICE - 2 * few);
 }
 
 #[test]

@@ -6,13 +6,17 @@ use super::super::class::Part;
 use super::super::contract::Contract;
 use super::super::feeds::Feeds;
 use super::super::list::{Filter, LOOKED_AT, List};
-use super::super::tests::{EVERYTHING, VERSION, in_state, log_on, service, take, trade};
+use super::super::share::Share;
+use super::super::tests::{
+    EVERYTHING, VERSION, in_state, is_queued, join_served, log_on, picture, service, take, trade,
+};
 use super::*;
 use crate::market::ring::EventRing;
+use crate::test_log;
 use fanfare_fix::codec::{Decoder, SendingTime, SessionHeader, SharedBody, SharedFrame};
 use fanfare_history::FeedInfo;
 use fanfare_market::book::BookConfig;
-use fanfare_market::instruments::{Definition, Instrument, Name};
+use fanfare_market::instruments::{Definition, IdSource, Instrument, Name, SecurityId};
 use fanfare_market::{Event, Kind};
 use fanfare_wire::{Precision, UtcTimestamp};
 
@@ -59,7 +63,7 @@ fn define(ring: &mut EventRing, service: &mut Service, symbol: &[u8]) {
 }
 
 /// Calls `then` with a MarketDataRequest(V) of these fields.
-fn with_request<T>(fields: &str, then: impl FnOnce(&Message<'_>) -> T) -> T {
+pub(crate) fn with_request<T>(fields: &str, then: impl FnOnce(&Message<'_>) -> T) -> T {
     let text = fields.replace('|', "\x01");
     let header = SessionHeader::new(b"FIX.4.4", b"C", b"P").unwrap();
     let time = SendingTime::new(UtcTimestamp::from_nanos(0), Precision::Millis);
@@ -168,7 +172,7 @@ fn the_status_of_a_session_names_its_feed_if_there_are_several() {
 }
 
 #[test]
-fn an_instrument_whose_namesake_is_renamed_is_shown_without_its_feed() {
+fn an_instrument_whose_namesake_is_renamed_has_its_feed_while_it_is_subscribed() {
     let (mut ring, mut service, session) = of_two_feeds();
     for (number, feed) in (0..).zip(["one", "two"]) {
         let named = format!("55=RIU3|20014={feed}|");
@@ -177,12 +181,195 @@ fn an_instrument_whose_namesake_is_renamed_is_shown_without_its_feed() {
     }
     define(&mut ring, &mut service, b"RIZ3");
     let Service { events, core, .. } = &mut service;
-    for (number, symbol) in [(0, "RIU3"), (1, "RIZ3")] {
-        let body = core.picture(number, VERSION, events.directory()).unwrap();
-        let picture = text(core, body);
-        assert!(picture.starts_with(&format!("55={symbol}|")), "{picture}");
-        assert!(!picture.contains("20014="), "{picture}");
+    let picture = |core: &mut Core, class| {
+        core.pictures.clear();
+        let body = core.picture(class, VERSION, events.directory()).unwrap();
+        text(core, body)
+    };
+    for (number, begin) in [(0, "20014=one|55=RIU3|"), (1, "20014=two|55=RIZ3|")] {
+        let picture = picture(core, number);
+        assert!(picture.starts_with(begin), "{picture}");
     }
+    core.stop(session, 0);
+    core.stop(session, 1);
+    ask(&mut service, session, "again", "55=RIU3|").unwrap();
+    let Service { events, core, .. } = &mut service;
+    let own = core.client(session).unwrap();
+    let own = own.get(own.find(262, b"again").unwrap()).unwrap();
+    let class = own.places[0].class;
+    core.pictures.clear();
+    let body = core.picture(class, VERSION, events.directory()).unwrap();
+    let picture = text(core, body);
+    assert!(picture.starts_with("55=RIU3|"), "{picture}");
+}
+
+#[test]
+fn a_subscription_begins_anew_when_another_feed_has_the_name_of_its_instrument() {
+    let (mut ring, mut service, session) = of_two_feeds();
+    define(&mut ring, &mut service, b"RIZ3");
+    ask(&mut service, session, "a", "55=RIU3|").unwrap();
+    assert!(picture(&mut service).starts_with("55=RIU3|"));
+    let core = &mut service.core;
+    let link = &mut core.classes.get_mut(0).unwrap().links[0];
+    (link.is_behind, link.is_queued) = (false, false);
+    core.client_mut(session).unwrap().behind.clear();
+    define(&mut ring, &mut service, b"RIU3");
+    assert!(is_queued(&service));
+    let client = service.core.client(session).unwrap();
+    assert_eq!(client.behind.len(), 1);
+    let picture = picture(&mut service);
+    assert!(picture.starts_with("20014=one|55=RIU3|"), "{picture}");
+}
+
+#[test]
+fn a_subscription_with_updates_has_the_statuses_that_are_known_with_its_snapshots() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    for (number, status) in [(1, 2), (2, 0)] {
+        ring.put_instrument(&Instrument {
+            instrument: InstrumentId(number),
+            definition: test_log::named("RIZ3"),
+            revision: 1,
+            status,
+        });
+    }
+    let halted = Event {
+        instrument: InstrumentId(0),
+        kind: Kind::Status,
+        id: 2,
+        source: 1,
+        ..Event::EMPTY
+    };
+    take(
+        &mut ring,
+        &mut service,
+        &mut [halted, in_state(State::Live)],
+    );
+    let session = log_on(&mut service);
+    let statuses = |service: &Service| -> Vec<_> {
+        let core = &service.core;
+        let classes = (0..).map_while(|class| core.classes.get(class));
+        let owing = classes.filter(|class| class.links.iter().any(|link| link.owes_status));
+        owing.map(|class| class.instrument.0).collect()
+    };
+    let once = "262=o|263=0|264=1|265=1|267=1|269=0|146=1|55=*|";
+    request(&mut service, session, once).unwrap();
+    assert_eq!(statuses(&service), [0; 0]);
+    ask(&mut service, session, "a", "55=*|").unwrap();
+    assert_eq!(statuses(&service), [0, 1]);
+    // A change that is sent is not sent again.
+    take(&mut ring, &mut service, &mut [Event { id: 17, ..halted }]);
+    assert_eq!(statuses(&service), [1]);
+}
+
+#[test]
+fn instruments_that_a_user_may_see_later_join_what_goes_on() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    for (number, symbol) in [(1, "SIU3"), (2, "SIZ3")] {
+        ring.put_bytes(&test_log::instrument(number, test_log::named(symbol)));
+    }
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    let session = log_on(&mut service);
+    let client = service.core.client_mut(session).unwrap();
+    client.grant = Arc::new(Grant::seeing(b"R*"));
+    ask(&mut service, session, "all", "55=*|").unwrap();
+    let names: Names = [Pattern::parse(b"SIZ3")].into_iter().collect();
+    let mut own = Subscription::new(lead(262, b"list"), EVERYTHING, Contract::Cut, true, &[]);
+    own.lists = vec![Arc::new(names)];
+    let Service { events, core, .. } = &mut service;
+    let client = core.client_mut(session).unwrap();
+    let list = client.add(own);
+    let grant = Arc::new(Grant::everything());
+    client.grant = Arc::clone(&grant);
+    for _ in 0..2 {
+        for number in [0, list] {
+            core.look_again(session, number);
+        }
+        core.grow(&[], events.directory());
+        assert!(core.growing.is_empty());
+    }
+    assert_eq!(instruments(&service, session, 0), [0, 1, 2]);
+    assert_eq!(instruments(&service, session, list), [2]);
+}
+
+#[test]
+fn a_look_at_a_list_takes_its_share_of_each_turn_and_new_instruments_nothing_of_it() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    let symbol = |number: u32| format!("S{number:03}");
+    for number in 1..200 {
+        let bytes = test_log::instrument(number, test_log::named(&symbol(number)));
+        ring.put_bytes(&bytes);
+    }
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    let session = log_on(&mut service);
+    let names = (1..250).map(|number| Pattern::Symbol(symbol(number).into_bytes().into()));
+    let names: Names = names.collect();
+    let mut own = Subscription::new(lead(262, b"list"), EVERYTHING, Contract::Cut, true, &[]);
+    own.lists = vec![Arc::new(names)];
+    let number = service.core.client_mut(session).unwrap().add(own);
+    service.core.with_patterns.insert((session, number));
+    service.core.share.growth = 10;
+    service.core.look_again(session, number);
+    service.events.take_added();
+    // One joins before the look reaches it, and is there once.
+    let late = test_log::instrument(240, test_log::named(&symbol(240)));
+    let (mut added, mut turns) = (Vec::new(), 0);
+    while !service.core.growing.is_empty() {
+        let Service { events, core, .. } = &mut service;
+        let before = core.client(session).unwrap().parts;
+        core.grow(&added, events.directory());
+        let after = core.client(session).unwrap().parts;
+        assert!(after - before <= 10 + added.len(), "{before} {after}");
+        turns += 1;
+        if turns == 2 {
+            ring.put_bytes(&late);
+            take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+        }
+        added = service.events.take_added();
+    }
+    assert!(turns >= 20, "{turns}");
+    let expected: Vec<_> = (1..200).chain([240]).collect();
+    let mut all = instruments(&service, session, number);
+    all.sort_unstable();
+    assert_eq!(all, expected);
+}
+
+#[test]
+fn looks_go_on_while_there_are_many_new_instruments() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    for number in 1..100 {
+        let bytes = test_log::instrument(number, test_log::named(&format!("S{number}")));
+        ring.put_bytes(&bytes);
+    }
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    let session = log_on(&mut service);
+    let added = service.events.take_added();
+    service.core.share.growth = 10;
+    ask(&mut service, session, "r", "55=S*|").unwrap();
+    let before = instruments(&service, session, 0).len();
+    let Service { events, core, .. } = &mut service;
+    core.grow(&added, events.directory());
+    assert_eq!(instruments(&service, session, 0).len(), before + 10);
+}
+
+#[test]
+fn a_new_request_is_looked_up_before_those_that_look_again() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    for number in 1..100 {
+        let bytes = test_log::instrument(number, test_log::named(&format!("S{number}")));
+        ring.put_bytes(&bytes);
+    }
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    service.events.take_added();
+    let session = log_on(&mut service);
+    let other = log_on(&mut service);
+    let mut own = Subscription::new(lead(262, b"again"), EVERYTHING, Contract::Cut, true, &[]);
+    own.patterns = vec![Pattern::parse(b"S*")];
+    let number = service.core.client_mut(other).unwrap().add(own);
+    service.core.look_again(other, number);
+    service.core.share.growth = 10;
+    ask(&mut service, session, "r", "55=S*|").unwrap();
+    assert_eq!(instruments(&service, session, 0).len(), 10);
+    assert_eq!(instruments(&service, other, number), [0; 0]);
 }
 
 #[test]
@@ -293,4 +480,73 @@ fn a_list_has_the_feed_of_an_instrument_that_several_have() {
         ..Filter::default()
     });
     assert!(one.ends_with("|146=1|55=RIU3|58=feed=two|"), "{one}");
+}
+
+#[test]
+fn a_symbol_that_lasts_less_than_a_turn_ends_the_right_to_its_instrument() {
+    let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    let session = log_on(&mut service);
+    let number = join_served(&mut service, session, EVERYTHING);
+    let Service { events, core, .. } = &mut service;
+    events.take_added();
+    core.client_mut(session).unwrap().grant = Arc::new(Grant::seeing(b"R*"));
+    for symbol in ["SIU3", "RIU3"] {
+        ring.put_bytes(&test_log::instrument(0, test_log::named(symbol)));
+        ring.put(&mut [trade()]);
+    }
+    for expected in [vec![(session, number)], Vec::new()] {
+        assert!(core.read(events, 0, &mut None) > 0);
+        let added = events.take_added();
+        assert_eq!(added, [InstrumentId(0)]);
+        assert_eq!(core.hidden(&added, events.directory()), expected);
+    }
+}
+
+#[test]
+fn an_id_beside_the_symbol_of_another_instrument_is_unknown() {
+    let (mut ring, mut service, session) = of_two_feeds();
+    for (number, symbol) in [(20_u32, b"AAA"), (21, b"BBB")] {
+        let name = Name {
+            symbol,
+            id: SecurityId::Number(number.into()),
+            source: IdSource::parse(b"8").unwrap(),
+        };
+        let definition = Definition {
+            name,
+            ..Definition::default()
+        };
+        ring.put_bytes(&test_log::instrument(number, definition));
+    }
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    let unknown = Fault::refused(reason::UNKNOWN_SYMBOL, "unknown instrument 21");
+    let requests = [
+        ("48=21|22=8|", Ok(())),
+        ("55=BBB|48=21|22=8|", Ok(())),
+        ("55=[N/A]|48=21|22=8|", Ok(())),
+        ("55=AAA|48=21|22=8|", Err(unknown.clone())),
+        ("55=*|48=21|22=8|", Err(unknown)),
+    ];
+    for (id, (named, expected)) in (0..).zip(requests) {
+        let done = ask(&mut service, session, &format!("{id}"), named);
+        assert_eq!(done, expected, "{named}");
+    }
+}
+
+#[test]
+fn fewer_instruments_are_looked_up_while_the_feeds_bring_messages() {
+    let (mut ring, mut service, session) = of_two_feeds();
+    for number in 20..120 {
+        let symbol = format!("S{number}");
+        ring.put_bytes(&test_log::instrument(number, test_log::named(&symbol)));
+    }
+    take(&mut ring, &mut service, &mut [in_state(State::Live)]);
+    service.core.share = Share::of_turn(1, false);
+    ask(&mut service, session, "r", "55=S*|").unwrap();
+    let found = instruments(&service, session, 0).len();
+    assert_eq!(found, service.core.share.growth);
+    service.core.share = Share::of_turn(0, false);
+    let Service { events, core, .. } = &mut service;
+    core.grow(&[], events.directory());
+    assert_eq!(instruments(&service, session, 0).len(), 100);
 }

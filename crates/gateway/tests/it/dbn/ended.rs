@@ -32,7 +32,7 @@ fn is_seen(operator: &GatewayOperator, address: Option<SocketAddr>) {
     let port = &done(operator, "status", json!({}))["ports"][2];
     let expected = json!({
         "name": "dbn", "address": address.unwrap().to_string(), "tls": false,
-        "sessions": 2, "most": 1_000, "open": false,
+        "sessions": 2, "most": 9, "open": false,
     });
     assert_eq!(*port, expected);
 }
@@ -45,7 +45,7 @@ fn a_stopped_user_has_no_session_until_it_is_started() {
     let other = Keyed::new("stop-other", &other_key, ALL);
     let (line, pictures) = (group(230), group(231));
     let text = format!(
-        "audit = \"{}\"\n{PORTS}[dbn]\nport = 0\n{}{}{}",
+        "audit = \"{}\"\n{PORTS}[dbn]\nport = 0\nmax_clients = 9\n{}{}{}",
         audit.display(),
         feed("one", line, pictures),
         desk.table,

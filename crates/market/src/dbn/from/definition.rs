@@ -80,10 +80,10 @@ const fn layout(version: u8) -> Layout {
     }
 }
 
-/// Returns whether a definition ends its instrument: `security_update_action`, in front of the
-/// month of maturity, is `D`.
-pub(super) fn ends(record: Bytes<'_>, version: u8) -> bool {
-    record.u8(layout(version).month - 1) == b'D'
+/// Returns `security_update_action`, which is in front of the month of maturity: `A` adds an
+/// instrument, and `D` ends it.
+pub(super) fn action(record: Bytes<'_>, version: u8) -> u8 {
+    record.u8(layout(version).month - 1)
 }
 
 /// Parses a definition. `room` is a buffer for texts that are made of numbers.

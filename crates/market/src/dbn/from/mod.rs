@@ -5,11 +5,17 @@
 //! cancelled, whereas events have the change, and the remaining size. A book begins with a Clear,
 //! as that of a plant does: one of levels with its first record, one of orders with the first that
 //! is a clear or of a snapshot.
+//!
+//! An instrument is what has one `publisher_id` and one `instrument_id`. A new symbol renames it,
+//! and its book stays; only a symbol of certain days is that of another instrument, which may have
+//! had another number until then. Several that have one symbol are told apart by SecurityID(48).
 
 mod book;
 mod bytes;
 mod dated;
 mod definition;
+mod error;
+mod keys;
 mod metadata;
 
 use self::book::{OfBook, Seen};
@@ -18,76 +24,19 @@ use super::codes;
 use super::wire::{flag, rtype};
 use crate::book::BookKind;
 use crate::event::{Action, Event, Flags, InstrumentId, Kind, entry};
-use crate::instruments::{Change, Instruments, Name, Refused, SecurityId};
+use crate::instruments::{Change, Instruments};
 use crate::price::Price;
 use crate::state;
-use core::fmt;
-use dated::{ByDay, Dated};
+pub use error::{FromDbnError, Wrong};
 use fanfare_feed::recovery::{Lack, State};
+use keys::{Key, Keys};
 use metadata::Metadata;
-use std::collections::HashMap;
 
 /// The newest version that is read.
 pub const NEWEST: u8 = super::wire::VERSION;
 
 /// The bytes of the header of a record.
 const HEADER: usize = 16;
-
-/// A fault of a stream of DBN, and its position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FromDbnError {
-    /// The byte, from 0, at which the metadata or the record begins.
-    pub at: u64,
-    /// The fault.
-    pub why: Wrong,
-}
-
-/// A fault of a stream of DBN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrong {
-    /// The stream does not begin with `DBN`.
-    NotDbn,
-    /// The version is not supported.
-    Version(u8),
-    /// The metadata are invalid, for this reason.
-    Metadata(&'static str),
-    /// A record has fewer bytes than its header or its kind: the kind, the bytes, and the least of
-    /// its kind.
-    Short(u8, usize, usize),
-    /// The stream ends within the metadata or a record, of which it has this many bytes.
-    Cut(usize),
-    /// The table of instruments refuses another one.
-    Instrument(Refused),
-}
-
-impl fmt::Display for FromDbnError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {}: ", self.at)?;
-        match self.why {
-            Wrong::NotDbn => {
-                f.write_str("not DBN: the file does not begin with `DBN` and a version")
-            }
-            Wrong::Version(version) => {
-                write!(
-                    f,
-                    "unsupported version {version} of DBN, expected 1 to {NEWEST}"
-                )
-            }
-            Wrong::Metadata(why) => write!(f, "the metadata are damaged: {why}"),
-            Wrong::Short(kind, has, least) => write!(
-                f,
-                "the record is damaged: type 0x{kind:02x} needs at least {least} bytes, found {has}"
-            ),
-            Wrong::Cut(has) => write!(
-                f,
-                "the file is truncated: {has} bytes of an incomplete record or header at the end"
-            ),
-            Wrong::Instrument(why) => write!(f, "an instrument is refused: {why}"),
-        }
-    }
-}
-
-impl core::error::Error for FromDbnError {}
 
 /// The counts of what was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,10 +75,9 @@ pub struct FromDbn {
     metadata: Option<Metadata>,
     /// The position of the next record.
     at: u64,
-    /// The instruments by `instrument_id`.
-    numbers: HashMap<u32, InstrumentId>,
-    /// The instruments of each day, for numbers that stand for several.
-    days: ByDay,
+    keys: Keys,
+    /// The symbol of the last record, if it renames an instrument.
+    naming: Option<Naming>,
     seen: Vec<Seen>,
     /// The last event, which is held back because a record without a change may end its message.
     held: Option<Event>,
@@ -144,8 +92,19 @@ pub struct FromDbn {
 #[derive(Clone, Copy)]
 struct Head {
     rtype: u8,
-    instrument: u32,
+    key: Key,
     ts_event: u64,
+}
+
+/// A symbol that renames an instrument, unless the next record is its definition, which does so
+/// itself.
+#[derive(Debug)]
+struct Naming {
+    key: Key,
+    symbol: Vec<u8>,
+    ts_event: u64,
+    /// Whether the symbol is that of certain days.
+    is_dated: bool,
 }
 
 impl FromDbn {
@@ -155,8 +114,8 @@ impl FromDbn {
             source,
             metadata: None,
             at: 0,
-            numbers: HashMap::new(),
-            days: ByDay::default(),
+            keys: Keys::default(),
+            naming: None,
             seen: Vec::new(),
             held: None,
             new: Vec::new(),
@@ -193,7 +152,9 @@ impl FromDbn {
     }
 
     /// Parses the metadata, or one record, and returns its length in bytes, or `None` if it is
-    /// incomplete. Instruments are added to `table`, which must be the same for all calls.
+    /// incomplete. Returns 0 in front of a definition that may rename the instrument of the last
+    /// event, which has the symbol before. Instruments are added to `table`, which must be the same
+    /// for all calls.
     ///
     /// # Errors
     /// Returns a [`FromDbnError`], after which nothing more can be read. The last event before it
@@ -221,38 +182,33 @@ impl FromDbn {
         }
     }
 
-    /// Ends the stream, of which `rest` was not read.
+    /// Ends the stream, of which `rest` was not read. `table` is that of all calls.
     ///
     /// # Errors
-    /// Returns [`Wrong::Cut`]. The events so far are available.
-    pub fn finish(&mut self, rest: &[u8]) -> Result<(), FromDbnError> {
+    /// Returns [`Wrong::Cut`], or [`Wrong::Instrument`] if the last record has a symbol that
+    /// `table` refuses. The events so far are available.
+    pub fn finish(&mut self, table: &mut Instruments, rest: &[u8]) -> Result<(), FromDbnError> {
         self.out.clear();
+        self.new.clear();
+        let named = self.rename(table, None, Event::NO_TIME);
         self.pass_held();
-        match (rest, &self.metadata) {
-            ([], Some(_)) => Ok(()),
-            _ => Err(FromDbnError {
-                at: self.at,
-                why: Wrong::Cut(rest.len()),
-            }),
-        }
+        self.held = self.new.pop();
+        self.pass_new();
+        self.pass_held();
+        let outcome = match (rest, &self.metadata) {
+            ([], Some(_)) => named,
+            _ => Err(Wrong::Cut(rest.len())),
+        };
+        let at = self.at;
+        outcome.map_err(|why| FromDbnError { at, why })
     }
 
     fn begin(&mut self, table: &mut Instruments, bytes: &[u8]) -> Result<Option<usize>, Wrong> {
         let Some((metadata, len)) = Metadata::read(bytes)? else {
             return Ok(None);
         };
-        let mut all = Vec::new();
-        for named in &metadata.symbols {
-            self.name(table, named.number, &named.symbol)?;
-            let instrument = self.numbers.get(&named.number);
-            all.extend(instrument.map(|instrument| Dated {
-                number: named.number,
-                instrument: *instrument,
-                from: named.from,
-                to: named.to,
-            }));
-        }
-        self.days = ByDay::new(all);
+        let symbols = &metadata.symbols;
+        self.keys.begin(table, symbols)?;
         self.metadata = Some(metadata);
         Ok(Some(len))
     }
@@ -273,14 +229,26 @@ impl FromDbn {
         if len < least {
             return Err(Wrong::Short(*kind, len, least));
         }
-        self.counts.records += 1;
-        let head = Head {
+        let mut head = Head {
             rtype: *kind,
-            instrument: record.u32(4),
+            key: (record.u16(2), record.u32(4)),
             ts_event: record.u64(8),
         };
-        self.days.apply(time(head, record), &mut self.numbers);
+        if head.rtype == rtype::DEFINITION && self.has_held(head.key) {
+            self.pass_held();
+            return Ok(Some(0));
+        }
+        self.counts.records += 1;
+        let time = time(head, record);
+        if is_stand_in(head, record) {
+            head.ts_event = Event::NO_TIME;
+        }
+        self.keys.pass_to(time);
         self.new.clear();
+        self.rename(table, Some(head), time)?;
+        if !self.new.is_empty() {
+            self.pass(head, record);
+        }
         self.take(table, head, record)?;
         self.pass(head, record);
         Ok(Some(len))
@@ -294,7 +262,7 @@ impl FromDbn {
     ) -> Result<(), Wrong> {
         match head.rtype {
             rtype::MBO | 0x00 | 0x01 | 0x0a | 0xc3 | 0xc4 => {
-                let instrument = self.instrument(table, head.instrument)?;
+                let instrument = self.instrument(table, head.key)?;
                 self.tick(head, instrument, record);
             }
             rtype::STATUS => self.status(table, head, record)?,
@@ -302,7 +270,12 @@ impl FromDbn {
             rtype::DEFINITION => self.definition(table, head, record)?,
             rtype::SYMBOL_MAPPING => self.mapping(table, head, record)?,
             0x11 | 0x20..=0x24 => self.counts.bars += 1,
-            rtype::ERROR | rtype::SYSTEM => self.counts.messages += 1,
+            rtype::ERROR | rtype::SYSTEM => {
+                self.counts.messages += 1;
+                if head.rtype == rtype::SYSTEM && is_restart(record) {
+                    self.keys.restart();
+                }
+            }
             _ => self.counts.other += 1,
         }
         Ok(())
@@ -312,21 +285,36 @@ impl FromDbn {
     fn pass(&mut self, head: Head, record: Bytes<'_>) {
         let Some(last) = self.new.pop() else {
             let ends = tick_flags(head.rtype, record) & flag::LAST != 0;
-            let number = self.numbers.get(&head.instrument);
+            let number = self.keys.get(head.key);
             if let Some(held) = &mut self.held
                 && ends
-                && number == Some(&held.instrument)
+                && number == Some(held.instrument)
             {
                 held.flags = held.flags.with(Flags::LAST);
             }
             return;
         };
         self.pass_held();
+        self.pass_new();
+        self.held = Some(last);
+    }
+
+    fn pass_new(&mut self) {
         for mut event in std::mem::take(&mut self.new) {
             event.number = self.number();
             self.out.push(event);
         }
-        self.held = Some(last);
+    }
+
+    /// Returns whether the event held back is of an instrument that has the symbol of a record with
+    /// this key.
+    fn has_held(&self, key: Key) -> bool {
+        let Some(held) = &self.held else {
+            return false;
+        };
+        let named = self.keys.named_by(key);
+        let mut instruments = named.into_iter().filter_map(|own| self.keys.get(own));
+        instruments.any(|own| own == held.instrument)
     }
 
     fn pass_held(&mut self) {
@@ -341,40 +329,55 @@ impl FromDbn {
         self.next - 1
     }
 
-    /// Returns the instrument of this `instrument_id`, which is also its name if it has no other.
-    fn instrument(&mut self, table: &mut Instruments, id: u32) -> Result<InstrumentId, Wrong> {
-        if let Some(number) = self.numbers.get(&id) {
-            return Ok(*number);
-        }
-        let name = Name {
-            id: SecurityId::Number(id.into()),
-            ..Name::default()
-        };
-        let number = table.see(&name).map_err(Wrong::Instrument)?;
-        self.enter(id, number);
+    fn instrument(&mut self, table: &mut Instruments, key: Key) -> Result<InstrumentId, Wrong> {
+        let number = self.keys.find_or_add(table, key);
+        let number = number.map_err(Wrong::Instrument)?;
+        self.enter(number);
         Ok(number)
     }
 
-    /// Names an instrument. A different name makes it another instrument.
-    fn name(&mut self, table: &mut Instruments, id: u32, symbol: &[u8]) -> Result<(), Wrong> {
-        if symbol.is_empty() {
-            return Ok(());
-        }
-        let name = Name {
-            symbol,
-            ..Name::default()
-        };
-        let number = table.see(&name).map_err(Wrong::Instrument)?;
-        self.enter(id, number);
-        Ok(())
-    }
-
-    fn enter(&mut self, id: u32, number: InstrumentId) {
-        self.numbers.insert(id, number);
+    fn enter(&mut self, number: InstrumentId) {
         let place = number.0 as usize;
         if place >= self.seen.len() {
             self.seen.resize_with(place + 1, Seen::default);
         }
+    }
+
+    /// Renames the instruments that the last record renames, with an event for each, as of the time
+    /// of this record. At the end of the stream there is none.
+    fn rename(
+        &mut self,
+        table: &mut Instruments,
+        head: Option<Head>,
+        ts_recv: u64,
+    ) -> Result<(), Wrong> {
+        let Some(naming) = self.naming.take() else {
+            return Ok(());
+        };
+        let definition = head.filter(|head| head.rtype == rtype::DEFINITION);
+        if definition.is_some_and(|head| head.key == naming.key) && !naming.is_dated {
+            return Ok(());
+        }
+        let symbol = (&*naming.symbol, naming.is_dated);
+        for key in self.keys.named_by(naming.key) {
+            let renamed = self.keys.rename(table, key, symbol);
+            if let Some(defined) = renamed.map_err(Wrong::Instrument)? {
+                self.new.push(Event {
+                    ts_event: naming.ts_event,
+                    ts_recv,
+                    id: defined.revision.into(),
+                    instrument: defined.instrument,
+                    kind: Kind::Definition,
+                    source: self.source,
+                    flags: Flags::LAST,
+                    ..Event::EMPTY
+                });
+            }
+        }
+        if naming.is_dated {
+            self.keys.name_all(naming.key);
+        }
+        Ok(())
     }
 
     /// Returns an event of an instrument with the fields that all records have.
@@ -489,7 +492,7 @@ impl FromDbn {
             self.counts.unknown += 1;
             return Ok(());
         };
-        let instrument = self.instrument(table, head.instrument)?;
+        let instrument = self.instrument(table, head.key)?;
         table.set_status(instrument, code);
         let event = Event {
             ts_recv: record.u64(16),
@@ -521,7 +524,7 @@ impl FromDbn {
             self.counts.unknown += 1;
             return Ok(());
         };
-        let instrument = self.instrument(table, head.instrument)?;
+        let instrument = self.instrument(table, head.key)?;
         let event = Event {
             ts_recv: record.u64(16),
             price: record.price(32),
@@ -547,17 +550,16 @@ impl FromDbn {
     ) -> Result<(), Wrong> {
         let version = self.version().unwrap_or(NEWEST);
         let mut room = Vec::new();
-        let mut definition = definition::read(record, version, &mut room);
-        if definition.name.symbol.is_empty() && definition.name.id == SecurityId::None {
-            definition.name.id = SecurityId::Number(head.instrument.into());
-        }
-        let ends = definition::ends(record, version);
-        if ends && let Some(known) = table.find(&definition.name) {
+        let definition = definition::read(record, version, &mut room);
+        let action = definition::action(record, version);
+        let (adds, ends) = (action == b'A', action == b'D');
+        if ends && let Some(known) = self.keys.get(head.key) {
             // An end that is told again defines nothing.
             table.set_closed(known, false);
         }
-        let defined = table.define(&definition).map_err(Wrong::Instrument)?;
-        self.enter(head.instrument, defined.instrument);
+        let defined = self.keys.define(table, head.key, &definition, adds);
+        let defined = defined.map_err(Wrong::Instrument)?;
+        self.enter(defined.instrument);
         let event = Event {
             ts_recv: record.u64(16),
             id: defined.revision.into(),
@@ -596,12 +598,42 @@ impl FromDbn {
         record: Bytes<'_>,
     ) -> Result<(), Wrong> {
         // In version 1 the symbols are adjacent, without their kinds.
-        let symbol = match self.version() {
-            Some(1) => record.text(38, metadata::SYMBOL_V1),
-            _ => record.text(89, super::wire::SYMBOL),
+        let (symbol, days) = match self.version() {
+            Some(1) => (record.text(38, metadata::SYMBOL_V1), 64),
+            _ => (record.text(89, super::wire::SYMBOL), 160),
         };
-        self.name(table, head.instrument, symbol)
+        if symbol.is_empty() {
+            return Ok(());
+        }
+        let is_dated = ![0, Event::NO_TIME].contains(&record.u64(days));
+        if self.keys.named_by(head.key).is_empty() {
+            let number = self.keys.name(table, head.key, (symbol, is_dated));
+            self.enter(number.map_err(Wrong::Instrument)?);
+            return Ok(());
+        }
+        if self.has_held(head.key) && self.held.is_some_and(|held| is_other(table, held, symbol)) {
+            // The event is of the symbol until now.
+            self.pass_held();
+        }
+        self.naming = Some(Naming {
+            key: head.key,
+            symbol: symbol.to_vec(),
+            ts_event: head.ts_event,
+            is_dated,
+        });
+        Ok(())
     }
+}
+
+/// Returns whether the instrument of an event has another symbol.
+fn is_other(table: &Instruments, event: Event, symbol: &[u8]) -> bool {
+    let known = table.get(event.instrument);
+    known.is_some_and(|known| known.definition.name.symbol != symbol)
+}
+
+/// Returns whether a message of a gateway says that numbers may be those of other instruments.
+fn is_restart(record: Bytes<'_>) -> bool {
+    record.text(HEADER, super::RESTARTED.len() + 1) == super::RESTARTED.as_bytes()
 }
 
 /// Returns an event of a state with the instrument, times and flags of another one.
@@ -670,6 +702,18 @@ fn time(head: Head, record: Bytes<'_>) -> u64 {
         Event::NO_TIME => head.ts_event,
         time => time,
     }
+}
+
+/// Returns whether `ts_event` of a record of the plant is the time of arrival, because the
+/// exchange's is unknown. In a record without flags, either may stand for the other.
+fn is_stand_in(head: Head, record: Bytes<'_>) -> bool {
+    let received = match head.rtype {
+        rtype::MBO => record.u64(40),
+        0x00 | 0x01 | 0x0a | 0xc3 | 0xc4 => record.u64(32),
+        _ => return false,
+    };
+    let is_known = tick_flags(head.rtype, record) & flag::BAD_TS_RECV == 0;
+    head.key.0 > super::PUBLISHERS && head.ts_event == received && is_known
 }
 
 /// Returns `flags` of a record of a book or a trade, or 0 for others.

@@ -8,7 +8,8 @@ use super::seen::Views;
 use crate::Values;
 use crate::book::{BookConfig, ConfigError};
 use crate::dbn::convert::symbol;
-use crate::dbn::{DbnConfig, DbnCounts, Schema, Schemas, ToDbn};
+use crate::dbn::wire::known_time;
+use crate::dbn::{DbnConfig, DbnCounts, Schema, Schemas, ToDbn, codes};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::instruments::Lookup;
 use crate::state;
@@ -25,6 +26,8 @@ const ACTION: usize = 28;
 #[derive(Debug)]
 pub struct Encoder {
     views: Views,
+    /// The number of the first instrument of each feed, from source 1 on, if they are known.
+    bases: Vec<u32>,
     intervals: Intervals,
     /// The converters by index in [`Schema::ALL`].
     converters: [Option<Box<ToDbn>>; Schema::ALL.len()],
@@ -51,6 +54,7 @@ impl Encoder {
         let other = BookConfig::by_level(config.depth.into())?;
         Ok(Self {
             views: Views::new(books, other),
+            bases: Vec::new(),
             intervals: Intervals::default(),
             converters: Default::default(),
             wanted: LiveSchemas::NONE,
@@ -63,6 +67,21 @@ impl Encoder {
             lost: 0,
             lost_orders: Cell::new(0),
         })
+    }
+
+    /// Sets the number of the first instrument of each feed: see [`ToDbn::with_bases`].
+    #[must_use]
+    pub fn with_bases(mut self, bases: Vec<u32>) -> Self {
+        self.set_bases(bases);
+        self
+    }
+
+    /// Sets the numbers of [`Self::with_bases`] from now on.
+    pub fn set_bases(&mut self, bases: Vec<u32>) {
+        for converter in self.converters.iter_mut().flatten() {
+            converter.set_bases(bases.clone());
+        }
+        self.bases = bases;
     }
 
     /// Returns the schemas that are written.
@@ -102,7 +121,8 @@ impl Encoder {
             ..self.config
         };
         let books = self.views.configs().to_vec();
-        Some(ToDbn::new(config).ok()?.with_books(books))
+        let converter = ToDbn::new(config).ok()?.with_books(books);
+        Some(converter.with_bases(self.bases.clone()))
     }
 
     /// Returns a converter of a schema that knows all books, or which instruments have ended.
@@ -233,7 +253,7 @@ impl Encoder {
         if self.write_name(
             event.instrument,
             by,
-            event.ts_event,
+            known_time(event.ts_event, event.ts_recv),
             table,
             &mut batch.bytes,
         ) {
@@ -271,7 +291,8 @@ impl Encoder {
         records
     }
 
-    /// Appends the definition of an instrument, which says if it has ended, or its last status.
+    /// Appends the definition of an instrument, which says if it has ended, or its last status,
+    /// which may be that of its feed's trading session.
     pub fn write_known(
         &self,
         schema: LiveSchema,
@@ -281,7 +302,7 @@ impl Encoder {
         out: &mut Vec<u8>,
     ) {
         let seen = self.views.seen(instrument);
-        let event = match schema {
+        let known = match schema {
             LiveSchema::Definition => {
                 let end = self.views.state(instrument).filter(state::closes);
                 let known = end.unwrap_or(Event {
@@ -290,21 +311,46 @@ impl Encoder {
                     source: seen.map_or(0, |seen| seen.source),
                     ..Event::EMPTY
                 });
-                Some(Event {
+                let event = Event {
                     flags: Flags::SNAPSHOT,
                     ts_event: now,
                     ts_recv: now,
                     ..known
-                })
+                };
+                Some((event, false))
             }
-            LiveSchema::Status => seen.and_then(|seen| seen.status),
+            LiveSchema::Status => self.last_status(instrument),
             _ => None,
         };
-        let Some((event, schema)) = event.zip(schema.made_of()) else {
+        let Some(((event, is_of_session), schema)) = known.zip(schema.made_of()) else {
             return;
         };
         if let Some(mut converter) = self.converter(schema) {
-            converter.write_known(&event, table, out);
+            converter.write_known((&event, is_of_session), table, out);
+        }
+    }
+
+    /// Returns the last status of an instrument, and whether it is that of its feed's trading
+    /// session.
+    fn last_status(&self, instrument: InstrumentId) -> Option<(Event, bool)> {
+        let seen = self.views.seen(instrument);
+        let own = seen.and_then(|seen| seen.status);
+        let source = match self.bases.as_slice() {
+            [] => seen.map(|seen| seen.source),
+            bases => u16::try_from(bases.partition_point(|base| *base <= instrument.0)).ok(),
+        };
+        let session = source.and_then(|source| self.values.session(source));
+        // One without a record has not become a status of the instrument.
+        let session = session.filter(|session| codes::status(session.id, true).is_some());
+        match (own, session) {
+            (own, Some(session)) if own.is_none_or(|own| is_later(session, &own)) => {
+                let event = Event {
+                    instrument,
+                    ..*session
+                };
+                Some((event, true))
+            }
+            (own, _) => own.map(|own| (own, false)),
         }
     }
 
@@ -368,6 +414,17 @@ impl Encoder {
         let at = Schema::ALL.iter().position(|own| *own == schema)?;
         Some(self.converters.get(at)?.as_ref()?.counts())
     }
+}
+
+/// Returns whether a status is later than another one. One that was shown again has the number of
+/// that moment, so that its time decides, if both have one.
+const fn is_later(status: &Event, other: &Event) -> bool {
+    let was_shown = status.flags.has(Flags::SNAPSHOT) || other.flags.has(Flags::SNAPSHOT);
+    let has_times = status.ts_event != Event::NO_TIME && other.ts_event != Event::NO_TIME;
+    if was_shown && has_times && status.ts_event != other.ts_event {
+        return status.ts_event > other.ts_event;
+    }
+    status.number > other.number
 }
 
 /// Returns whether a schema may have records of an event.

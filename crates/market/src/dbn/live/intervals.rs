@@ -41,6 +41,15 @@ const INTERVALS: [Kept; 4] = [
     },
 ];
 
+/// Returns the watermark of a stream that has ended: all intervals with events up to `time` end by
+/// it. Both are in nanoseconds since 1970.
+#[must_use]
+pub const fn end_of_all(time: u64) -> u64 {
+    // All shorter ones end with the longest one.
+    let longest = INTERVALS[INTERVALS.len() - 1].length;
+    (time / longest + 1).saturating_mul(longest)
+}
+
 /// The time after the end of an interval at which an event ends it if no watermark did, so that
 /// earlier events may still follow. At most the length of the shortest interval.
 const ALLOWED_LATENESS: u64 = SECOND;
@@ -423,6 +432,7 @@ impl Quoted {
         batch: &mut Batch,
     ) -> bool {
         let trade = seen.trade;
+        let ts_event = trade.map_or(Event::NO_TIME, |trade| trade.ts_event);
         let doubt = if seen.is_whole() {
             0
         } else {
@@ -432,7 +442,7 @@ impl Quoted {
             header: Header {
                 source: seen.source,
                 instrument: instrument.0,
-                ts_event: trade.map_or(Event::NO_TIME, |trade| trade.ts_event),
+                ts_event: wire::known_time(ts_event, end),
             },
             price: trade.map_or(Price::UNDEFINED, |trade| trade.price),
             size: trade.map_or(0, |trade| u32::try_from(trade.size).unwrap_or(u32::MAX)),

@@ -17,4 +17,5 @@ pub use control::{
     ErrorCode, SymbolType, SystemCode, error, length, mapping, metadata, system, with_ts_out,
 };
 pub use encoder::Encoder;
+pub use intervals::end_of_all;
 pub use schema::{LiveSchema, LiveSchemas};

@@ -210,7 +210,7 @@ impl Views {
             header: Header {
                 source: seen.source,
                 instrument: instrument.0,
-                ts_event: Event::NO_TIME,
+                ts_event: wire::known_time(Event::NO_TIME, seen.ts_recv),
             },
             price: Price::UNDEFINED,
             size: 0,

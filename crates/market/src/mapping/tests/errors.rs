@@ -66,6 +66,11 @@ fn errors_of_formats_and_words_say_where_and_why() {
         told.ends_with("is an integer, which cannot be a time of this format"),
         "{told}"
     );
+    let told = with("epoch-ms", "YYYYMMDDHHMMSSuuuuuu");
+    assert!(
+        told.ends_with("is an integer, which cannot be a time of this format"),
+        "{told}"
+    );
     let told = with("kind = \"ignore\"", "kind = \"quote\"");
     assert_eq!(
         told,

@@ -52,7 +52,7 @@ fn name(plant: &mut Plant, now: u64, edge: &mut Edge) {
     let id = plant.table.define(&definition).unwrap().instrument;
     let mut bytes = Vec::new();
     plant.table.get(id).unwrap().write(&mut bytes);
-    edge.instrument(now, plant.origin, &bytes, &mut |_| {})
+    edge.instrument((now, 0), plant.origin, &bytes, &mut |_| {})
         .unwrap();
 }
 
@@ -244,6 +244,21 @@ fn a_position_that_all_plants_have_passed_shows_a_loss() {
     let state = world.state_of(b"A");
     assert!(matches!(state, Some(State::Recovering(_))), "{state:?}");
     assert_eq!(world.edge.stats().undelivered, 1);
+}
+
+#[test]
+fn a_position_that_a_plant_does_not_reach_within_a_second_shows_a_loss() {
+    let mut world = whole(Numbering::Channel);
+    run(&mut world, [Act::Message(0, 7, [false; 2], [true; 2])]);
+    // The other plant hangs, though its lines are not silent.
+    let position = Step::position(world.number);
+    for (waits, undelivered) in [(0, 0), (9, 0), (1, 1)] {
+        run(&mut world, std::iter::repeat_n(Act::Wait, waits));
+        step(&mut world, 0, position);
+        assert_eq!(world.edge.stats().undelivered, undelivered);
+    }
+    let state = world.state_of(b"A");
+    assert!(matches!(state, Some(State::Recovering(_))), "{state:?}");
 }
 
 #[test]

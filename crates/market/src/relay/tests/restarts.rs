@@ -44,7 +44,7 @@ impl Site {
         let of = Plant::new(0, Numbering::Instrument);
         of.table.get(InstrumentId(0)).unwrap().write(&mut bytes);
         let edge = &mut self.edge;
-        edge.instrument(self.now, plant, &bytes, &mut |_| {})
+        edge.instrument((self.now, 0), plant, &bytes, &mut |_| {})
             .unwrap();
     }
 
@@ -199,6 +199,8 @@ fn a_plant_that_is_behind_keeps_no_book_from_being_stale() {
     assert_eq!(site.state(), Some(State::Stale));
     site.restart(2);
     site.step(2, Step::silence(false), &[]);
+    assert_eq!(site.state(), Some(State::Stale));
+    site.step(2, Step::position(1), &[]);
     assert_eq!(site.state(), Some(State::Live));
 }
 

@@ -113,6 +113,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.multicast.len() > 2 {
         misuse!("a feed has at most two lines");
     }
+    if let [first, second] = args.multicast.as_slice()
+        && first == second
+    {
+        misuse!("both lines are {first}");
+    }
     if let Some(line) = args.multicast.iter().find(|line| !line.ip().is_multicast()) {
         misuse!("--multicast {line}: {} is not a multicast group", line.ip());
     }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::channel::Datagram as Packet;
 use fanfare_feed::{Header, Line};
-use fanfare_instruments::ip::{Endpoint, NoSegment};
+use fanfare_instruments::ip::{Destination, Endpoint, NoSegment, UnknownLinks};
 use fanfare_instruments::pcap::{End, LinkType, Reader};
 use fanfare_instruments::udp::{Datagram, datagram};
 use std::fs::File;
@@ -36,9 +36,11 @@ pub(crate) fn run(args: &Args, path: &Path, sink: Sink) -> Result<Outcome> {
         feed,
         groups: args.multicast.iter().map(|g| end(*g)).collect(),
         is_told: !args.multicast.is_empty(),
+        waiting: Vec::new(),
+        unjudged: 0,
         now: 0,
         count: 0,
-        unknown_link: None,
+        unknown_links: UnknownLinks::default(),
     };
     while !stop.is_raised() {
         let Some(packet) = reader.next_packet().with_context(cannot)? else {
@@ -58,6 +60,9 @@ pub(crate) fn run(args: &Args, path: &Path, sink: Sink) -> Result<Outcome> {
     play.finish(reader.end(), path)
 }
 
+/// Most packets without a datagram that wait for the first datagram. Further ones are only counted.
+const MOST_WAITING: usize = 4_096;
+
 fn end(group: std::net::SocketAddrV4) -> Endpoint {
     let (ip, port) = (SocketAddr::V4(group).ip(), group.port());
     Endpoint { ip, port }
@@ -69,11 +74,15 @@ struct Play {
     groups: Vec<Endpoint>,
     /// Whether the groups were given; otherwise they are found in the capture.
     is_told: bool,
+    /// The packets without a datagram so far, while no group is known: at most [`MOST_WAITING`].
+    waiting: Vec<NoSegment>,
+    /// Further such packets.
+    unjudged: u64,
     /// The latest stamp so far, ns: the clock of the time-outs.
     now: u64,
-    /// Datagrams of the groups so far.
+    /// Datagrams of the groups so far, with those that cannot be read.
     count: u64,
-    unknown_link: Option<LinkType>,
+    unknown_links: UnknownLinks,
 }
 
 impl Play {
@@ -81,6 +90,9 @@ impl Play {
         let to = datagram.destination;
         if self.groups.is_empty() {
             self.groups.push(to);
+            if self.judge_waiting()?.is_break() {
+                return Ok(Flow::Break(()));
+            }
         }
         let line = self.groups.iter().position(|group| *group == to);
         let Some(line) = line.and_then(Line::new) else {
@@ -97,11 +109,11 @@ impl Play {
         }
         if datagram.cut > 0 {
             let text = format!(
-                "the capture has {} of the {} bytes of this datagram",
+                "the capture has {} of the {} bytes of a datagram to {to}",
                 datagram.payload.len(),
                 datagram.payload.len() + datagram.cut
             );
-            return Ok(self.feed.sink().error("EOF", 0, &text)?);
+            return Ok(self.feed.sink().packet_error("EOF", &text)?);
         }
         Ok(self.feed.receive(Packet {
             line,
@@ -112,31 +124,76 @@ impl Play {
         })?)
     }
 
-    /// Handles a packet that is not a datagram: other traffic is ignored, a fragment is an
-    /// error.
+    /// Handles a packet that has no datagram: other traffic is ignored, and a packet that may be of
+    /// the groups is an error. While none is known, it waits.
     fn other(&mut self, reason: NoSegment) -> Result<Flow> {
-        match reason {
-            NoSegment::Fragment => {
-                let text = "a fragment of a datagram: fragments are not put together";
-                Ok(self.feed.sink().error("EOF", 0, text)?)
-            }
-            NoSegment::UnknownLink(link) => {
-                self.unknown_link = Some(link);
-                Ok(Flow::Continue(()))
-            }
-            _ => Ok(Flow::Continue(())),
+        if let NoSegment::UnknownLink(link) = reason {
+            self.unknown_links.add(link);
         }
+        let Some(to) = reason.spoilt() else {
+            return Ok(Flow::Continue(()));
+        };
+        if !self.groups.is_empty() {
+            return self.judge(reason, to);
+        }
+        if self.waiting.len() < MOST_WAITING {
+            self.waiting.push(reason);
+        } else {
+            self.unjudged += 1;
+        }
+        Ok(Flow::Continue(()))
     }
 
-    fn finish(self, end: Option<End>, path: &Path) -> Result<Outcome> {
+    /// Reports a packet without a datagram that may be of the groups; while none is known, any may.
+    fn judge(&mut self, reason: NoSegment, to: Destination) -> Result<Flow> {
+        if !self.groups.is_empty() && !self.groups.iter().any(|group| to.may_be(*group)) {
+            return Ok(Flow::Continue(()));
+        }
+        self.count += 1;
+        let code = match reason {
+            NoSegment::Cut(_) => "EOF",
+            _ => "IP",
+        };
+        Ok(self.feed.sink().packet_error(code, &reason.to_string())?)
+    }
+
+    /// Handles the packets that have waited for the first datagram.
+    fn judge_waiting(&mut self) -> Result<Flow> {
+        for reason in std::mem::take(&mut self.waiting) {
+            if let Some(to) = reason.spoilt()
+                && self.judge(reason, to)?.is_break()
+            {
+                return Ok(Flow::Break(()));
+            }
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    fn finish(mut self, end: Option<End>, path: &Path) -> Result<Outcome> {
+        // None is left if a datagram has come. An error changes the status, and ends nothing here.
+        let _ = self.judge_waiting()?;
+        // While no group is known, packets without a datagram may be of other traffic.
+        let has_datagram = self.count > 0 && !self.groups.is_empty();
         let (sink, arbiter) = self.feed.finish()?;
-        if let (0, Some(LinkType(link))) = (self.count, self.unknown_link) {
+        let unknown_links = self.unknown_links;
+        if let (false, Some(LinkType(link))) = (has_datagram, unknown_links.last()) {
             bail!("`{}`: link type {link} is not supported", path.display());
+        }
+        if unknown_links.count() > 0 {
+            note!("fanfare: `{}`: {unknown_links}", path.display());
         }
         if let Some(end) = end.filter(|end| *end != End::Complete) {
             note!("fanfare: `{}`: {end}", path.display());
         }
-        if self.count == 0 {
+        if self.unjudged > 0 {
+            note!(
+                "fanfare: `{}`: {} further packets without a datagram are in front of the first \
+                 datagram, and are left out",
+                path.display(),
+                self.unjudged
+            );
+        }
+        if !has_datagram {
             note!("fanfare: `{}` has no datagram of the feed", path.display());
         }
         Ok(Outcome::arbitrated(sink, arbiter))

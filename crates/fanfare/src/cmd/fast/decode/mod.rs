@@ -38,7 +38,8 @@ use std::sync::Arc;
 /// With two --multicast (or two -f) the lines are arbitrated: a message on either is delivered
 /// once, in order, and numbers that neither delivers in time are counted as a gap. Sequence numbers
 /// come from --preamble or from a field of the messages. A message of the template `Done` ends a
-/// multicast feed.
+/// multicast feed. Other messages without a number, such as heartbeats, cannot be compared: they
+/// are delivered from each line, at once.
 ///
 /// Two files with --header none are datagrams if a Reset begins each of them, and continuous
 /// streams otherwise: each stream is decoded with dictionaries of its own, and an error ends it.

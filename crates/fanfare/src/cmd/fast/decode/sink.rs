@@ -204,6 +204,13 @@ impl Sink {
         Ok(self.after_error())
     }
 
+    /// Counts and reports an error of a captured packet, which the text names.
+    pub(crate) fn packet_error(&mut self, code: &str, text: &str) -> io::Result<Flow> {
+        self.counts.errors += 1;
+        self.output.packet_error(code, text)?;
+        Ok(self.after_error())
+    }
+
     pub(crate) fn codec_error(&mut self, error: &CodecError, base: u64) -> io::Result<Flow> {
         self.counts.errors += 1;
         let program = self.decoder.program();

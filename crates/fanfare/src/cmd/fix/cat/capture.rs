@@ -5,8 +5,9 @@ use super::printer::Printer;
 use crate::print::note;
 use anyhow::Result;
 use fanfare_fix::text::{Scanner, Skipped};
+use fanfare_instruments::ip::UnknownLinks;
 use fanfare_instruments::pcap::{End, Reader};
-use fanfare_instruments::tcp::{Endpoint, Piece, Segment, Stream, segment};
+use fanfare_instruments::tcp::{Endpoint, NoSegment, Piece, Segment, Stream, segment};
 use fanfare_wire::UtcTimestamp;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -23,15 +24,26 @@ struct Flow {
     time: u64,
 }
 
-pub(super) fn print(input: &mut Pieces, printer: &mut Printer) -> Result<Skipped> {
+pub(super) fn print(
+    input: &mut Pieces,
+    printer: &mut Printer,
+    data_fields: &[(u32, u32)],
+) -> Result<Skipped> {
     let mut reader = Reader::new(input)?;
     let mut flows: Vec<Flow> = Vec::new();
     let mut known: HashMap<(Endpoint, Endpoint), usize> = HashMap::new();
     let (mut other, mut ignored) = (0_u64, 0_u64);
+    let mut unknown_links = UnknownLinks::default();
     while let Some(packet) = reader.next_packet()? {
-        let Ok(segment) = segment(&packet) else {
-            other += 1;
-            continue;
+        let segment = match segment(&packet) {
+            Ok(segment) => segment,
+            Err(reason) => {
+                if let NoSegment::UnknownLink(link) = reason {
+                    unknown_links.add(link);
+                }
+                other += 1;
+                continue;
+            }
         };
         let key = (segment.source, segment.destination);
         let number = match known.get(&key) {
@@ -41,7 +53,7 @@ pub(super) fn print(input: &mut Pieces, printer: &mut Printer) -> Result<Skipped
                 continue;
             }
             None => {
-                flows.push(Flow::new(&segment));
+                flows.push(Flow::new(&segment, data_fields));
                 known.insert(key, flows.len() - 1);
                 flows.len() - 1
             }
@@ -60,6 +72,9 @@ pub(super) fn print(input: &mut Pieces, printer: &mut Printer) -> Result<Skipped
         None | Some(End::Complete) => {}
         Some(end) => note!("warning: {end}"),
     }
+    if unknown_links.count() > 0 {
+        note!("warning: {unknown_links}");
+    }
     if ignored > 0 {
         note!("warning: more than {MOST} streams; {ignored} packets of others left out");
     }
@@ -70,11 +85,11 @@ pub(super) fn print(input: &mut Pieces, printer: &mut Printer) -> Result<Skipped
 }
 
 impl Flow {
-    fn new(segment: &Segment<'_>) -> Self {
+    fn new(segment: &Segment<'_>, data_fields: &[(u32, u32)]) -> Self {
         let (from, to) = (address(segment.source), address(segment.destination));
         Self {
             stream: Stream::default(),
-            scanner: Scanner::default(),
+            scanner: Scanner::knowing(data_fields),
             ends: format!("{from} -> {to}"),
             time: 0,
         }

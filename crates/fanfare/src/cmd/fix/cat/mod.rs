@@ -40,7 +40,8 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// QuickFIX XML or FIX Orchestra XML: its names override the built-in ones, which follow the
-    /// version of each message. May be given more than once.
+    /// version of each message, and its data fields may have any bytes. May be given more than
+    /// once.
     #[arg(long, value_name = "FILE")]
     dictionary: Vec<PathBuf>,
     /// Print secrets, which are masked by as many `*` otherwise: Password(554), NewPassword(925),
@@ -89,14 +90,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             return Ok(ExitCode::from(2));
         }
     };
+    let data_fields = names.data_fields();
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let printer = Printer::new(names, args.json, args.color.is_on()).only(filter);
     let mut printer = printer.showing_secrets(args.show_secrets);
     let mut input = Pieces::open(&args.file, stop.clone())?;
     let name = input.name().to_owned();
     let skipped = match input.kind().with_context(|| name.clone())? {
-        Kind::Text => text(&mut input, &mut printer),
-        Kind::Capture => capture::print(&mut input, &mut printer),
+        Kind::Text => text(&mut input, &mut printer, &data_fields),
+        Kind::Capture => capture::print(&mut input, &mut printer, &data_fields),
     };
     let skipped = skipped.with_context(|| name.clone())?;
     let counts = printer.finish()?;
@@ -124,8 +126,12 @@ fn because(bytes: u64) -> String {
     }
 }
 
-fn text(input: &mut Pieces, printer: &mut Printer) -> Result<fanfare_fix::text::Skipped> {
-    let mut scanner = Scanner::default();
+fn text(
+    input: &mut Pieces,
+    printer: &mut Printer,
+    data_fields: &[(u32, u32)],
+) -> Result<fanfare_fix::text::Skipped> {
+    let mut scanner = Scanner::knowing(data_fields);
     while let Some(piece) = input.next_piece()? {
         scanner.push(&piece);
         printer.all_of(&mut scanner, None)?;

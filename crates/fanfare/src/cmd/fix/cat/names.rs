@@ -35,6 +35,12 @@ impl Names {
         })
     }
 
+    /// Returns the data fields of the user's dictionaries that the standard does not have.
+    pub(in crate::cmd::fix) fn data_fields(&self) -> Vec<(u32, u32)> {
+        let schemas = self.user.iter().map(|(_, schema)| schema);
+        schemas.flat_map(Schema::own_data_fields).collect()
+    }
+
     /// Returns the dictionary of a message's version; messages come in the order of their sessions.
     pub(super) fn of(&mut self, message: &Message<'_>) -> Result<Arc<Dictionary>> {
         let default = self.default_of(message);

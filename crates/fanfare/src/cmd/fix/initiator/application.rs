@@ -13,13 +13,13 @@ use fanfare_engine::levels::LogLevel;
 use fanfare_engine::stop::Stop;
 use fanfare_fix::codec::Message;
 use fanfare_fix::session::{
-    AppMessage, DisconnectReason, Event, Now, SECOND, SendError, SessionId, StoreError,
+    AppMessage, DisconnectReason, Event, Now, SECOND, SendError, SessionId, State, StoreError,
 };
 use fanfare_wire::UtcTimestamp;
 use fanfare_wire::text::Escaped;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
-use std::mem::take;
+use std::mem::{replace, take};
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
@@ -28,7 +28,8 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 pub(super) struct Patience {
     /// Nanoseconds without a message after all was sent; `None`: no limit.
     pub(super) wait: Option<u64>,
-    /// Nanoseconds without a logon; `None`: no limit.
+    /// Nanoseconds without a logon, or in which nothing of what waits is transmitted; `None`: no
+    /// limit.
     pub(super) give_up: Option<u64>,
 }
 
@@ -43,9 +44,12 @@ pub(super) struct Application {
     patience: Patience,
     quiet: bool,
     stop: Stop,
-    /// The time of the last logon, and that of the last message sent or received.
+    /// When the sessions were last logged on and made progress, and the time of the last message
+    /// sent or received.
     up_at: Option<u64>,
     busy_at: Option<u64>,
+    /// Whether a connection with messages was lost.
+    has_lost: bool,
     counts: Counts,
     /// Why the last connection ended, or was not made.
     trouble: String,
@@ -59,8 +63,33 @@ struct Hosted {
     id: SessionId,
     key: SessionKey,
     is_up: bool,
+    /// The count of messages that it has sent since both sides last logged out with all of them
+    /// transmitted, and MsgSeqNum(34) of the last one.
+    sent: u64,
+    last: u64,
+    /// Whether all that it has sent was transmitted when that was last checked, while it was up.
+    is_drained: bool,
+    /// The count of bytes transmitted up to the last check.
+    transmitted: u64,
+    /// Whether bytes waited at the last check, and none was transmitted since the one before.
+    is_stuck: bool,
+    /// Why its last logged-on connection ended; `None` while it is up.
+    end: Option<DisconnectReason>,
     /// Why TLS failed on its connection, until the end of that.
     broken: Option<String>,
+}
+
+impl Hosted {
+    /// Returns whether messages that it has sent may not have reached the counterparty, unless it
+    /// logs on again.
+    fn is_cut_off(&self) -> bool {
+        self.sent > 0 && !self.is_up
+    }
+
+    /// Returns whether messages that it has sent are not transmitted yet.
+    fn is_pending(&self) -> bool {
+        self.is_cut_off() || (self.sent > 0 && self.is_up && !self.is_drained)
+    }
 }
 
 /// Counts for the report.
@@ -75,6 +104,10 @@ struct Counts {
 /// The end of a connection without an answer to the Logon, as acceptors end those of strangers.
 const UNANSWERED: &str = "the connection was closed before the answer to our Logon: the \
     counterparty may not know the BeginString or the CompIDs, or may require TLS";
+
+/// The least time for which a session stays logged on after a connection with messages was lost, in
+/// nanoseconds: the counterparty requests what it misses.
+const RESUMED: u64 = SECOND;
 
 /// Messages sent in one duty cycle.
 const BATCH: usize = 256;
@@ -98,6 +131,7 @@ impl Application {
             stop,
             up_at: None,
             busy_at: None,
+            has_lost: false,
             counts: Counts::default(),
             trouble: String::new(),
             not_kept: None,
@@ -116,6 +150,12 @@ impl Application {
             id,
             key,
             is_up: false,
+            sent: 0,
+            last: 0,
+            is_drained: false,
+            transmitted: 0,
+            is_stuck: false,
+            end: None,
             broken: None,
         });
     }
@@ -133,7 +173,8 @@ impl Application {
     /// Ends the run and prints its totals.
     ///
     /// # Errors
-    /// The first failure, or messages that were not sent, or not sent again.
+    /// The first failure, or messages that were not sent, not sent again, or may not have arrived,
+    /// as the session did not end with an answered Logout.
     pub(super) fn finish(&mut self) -> Result<()> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
@@ -157,8 +198,15 @@ impl Application {
         if let Some(next) = &self.next {
             return Err(anyhow!("stopped before line {} was sent", next.line));
         }
-        match self.not_kept.take() {
-            Some(what) => Err(anyhow!("not sent again: {what}")),
+        if let Some(what) = self.not_kept.take() {
+            return Err(anyhow!("not sent again: {what}"));
+        }
+        let is_cut = |session: &&Hosted| session.sent > 0;
+        match self.sessions.iter().find(is_cut) {
+            Some(Hosted { id, end, .. }) => {
+                let why = end.unwrap_or(DisconnectReason::LogoutTimeout);
+                Err(anyhow!("{id}: {why}: messages may not have arrived"))
+            }
             None => Ok(()),
         }
     }
@@ -226,9 +274,14 @@ impl Application {
             }
         };
         match sent {
-            Ok(_) => {
+            Ok(seq) => {
                 self.counts.sent += 1;
                 self.busy_at = Some(peers.now().mono);
+                if let Some(session) = session.and_then(|key| self.hosted(key)) {
+                    session.sent += 1;
+                    session.last = seq;
+                    session.is_drained = false;
+                }
                 true
             }
             Err(
@@ -247,10 +300,30 @@ impl Application {
         }
     }
 
+    /// Checks whether the sessions have transmitted what they have sent.
+    fn look_at_sessions(&mut self, peers: &mut Peers<'_>) {
+        for session in self.sessions.iter_mut().filter(|session| session.is_up) {
+            let Some(peer) = peers.get(session.key) else {
+                continue;
+            };
+            let waits = peer.queued() > 0;
+            session.is_drained = !waits && !peer.is_resending();
+            let before = replace(&mut session.transmitted, peer.bytes_transmitted());
+            session.is_stuck = waits && session.transmitted == before;
+        }
+    }
+
     /// Ends the run if a time limit has passed.
     fn look_at_clock(&mut self, now: Now) {
+        let is_sent = self.ended && self.next.is_none();
+        if self.sessions.iter().any(Hosted::is_pending) {
+            self.busy_at = Some(now.mono);
+        }
         let since = |at: Option<u64>| now.mono.saturating_sub(at.unwrap_or(now.mono));
-        let is_down = !self.sessions.iter().any(|session| session.is_up);
+        let stuck = self.sessions.iter().find(|session| session.is_stuck);
+        let is_down = stuck.is_some()
+            || !self.sessions.iter().any(|session| session.is_up)
+            || (is_sent && self.sessions.iter().any(Hosted::is_cut_off));
         if !is_down || self.up_at.is_none() {
             self.up_at = Some(now.mono);
         }
@@ -259,20 +332,34 @@ impl Application {
             && since(self.up_at) >= give_up
         {
             let seconds = give_up / SECOND;
-            let last = match &*self.trouble {
-                "" => String::new(),
-                trouble => format!(": {trouble}"),
+            let why = match (stuck, &*self.trouble) {
+                (Some(session), _) => {
+                    format!("{}: nothing was transmitted for {seconds} s", session.id)
+                }
+                (None, "") => format!("not logged on for {seconds} s"),
+                (None, trouble) => format!("not logged on for {seconds} s: {trouble}"),
             };
-            self.fail(anyhow!("not logged on for {seconds} s{last}"));
+            self.fail(anyhow!(why));
         }
-        let is_sent = self.ended && self.next.is_none();
+        let least = if self.has_lost { RESUMED } else { 0 };
         if let Some(wait) = self.patience.wait
             && is_sent
             && self.busy_at.is_some()
-            && since(self.busy_at) >= wait
+            && since(self.busy_at) >= wait.max(least)
+            && !self.sessions.iter().any(Hosted::is_pending)
         {
             self.stop.raise();
         }
+    }
+
+    /// Notes that a session is up. Returns the last number of those messages of a lost connection
+    /// that are not sent again, as the numbers begin again, if there are any; `next` is the next
+    /// number.
+    fn note_up(&mut self, key: SessionKey, next: u64) -> Option<u64> {
+        let session = self.hosted(key)?;
+        session.is_up = true;
+        let is_lost = session.end.take().is_some();
+        (is_lost && session.sent > 0 && next <= session.last).then_some(session.last)
     }
 
     fn print(&mut self, message: &Message<'_>) {
@@ -287,6 +374,10 @@ fn send(peer: &mut Peer<'_>, message: &Outgoing) -> Result<u64, SendError> {
     let header: Vec<(u32, &[u8])> = fields
         .map(|(tag, value)| (*tag, value.as_slice()))
         .collect();
+    if peer.session().state() == State::LoggingOut {
+        // It would be kept for a resend. Its turn comes after the next logon.
+        return Err(SendError::NotLoggedOn);
+    }
     let now = peer.now();
     peer.session()
         .send_with(now, &message.msg_type, &header, |body| {
@@ -300,6 +391,7 @@ impl Handler for Application {
         while sent < BATCH && !self.stop.is_raised() && self.send_next(peers) {
             sent += 1;
         }
+        self.look_at_sessions(peers);
         self.look_at_clock(peers.now());
         sent
     }
@@ -315,8 +407,12 @@ impl Handler for Application {
     }
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {
-        if let Some(session) = self.hosted(peer.key()) {
-            session.is_up = true;
+        let (next, _) = peer.next_numbers();
+        if let Some(last) = self.note_up(peer.key(), next) {
+            let why = "the numbers began again after the connection was lost";
+            let what = format!("{}: messages up to {last}, as {why}", peer.id());
+            logs::session(LogLevel::Warn, peer.id(), &what);
+            self.not_kept.get_or_insert(what);
         }
         self.busy_at = Some(peer.now().mono);
         logs::session(
@@ -328,9 +424,15 @@ impl Handler for Application {
 
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
         let session = self.hosted(peer.key());
-        let (was_up, broken) = session.map_or((false, None), |session| {
-            (take(&mut session.is_up), session.broken.take())
+        let (was_up, broken, has_sent) = session.map_or((false, None, false), |session| {
+            let was_up = take(&mut session.is_up);
+            if was_up {
+                session.end = Some(reason);
+                session.is_stuck = false;
+            }
+            (was_up, session.broken.take(), session.sent > 0)
         });
+        self.has_lost |= was_up && has_sent;
         let why = match (reason, broken) {
             (_, Some(broken)) => format!("{broken}; {reason}"),
             (DisconnectReason::ConnectionLost, None) if !was_up => UNANSWERED.to_owned(),
@@ -352,6 +454,13 @@ impl Handler for Application {
     }
 
     fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
+        if let Event::LogoutReceived(_) = event
+            && let Some(session) = self.hosted(peer.key())
+            && session.is_up
+            && !peer.is_cut_short()
+        {
+            session.sent = 0;
+        }
         match event {
             Event::RejectReceived(message) => {
                 self.busy_at = Some(peer.now().mono);
@@ -365,7 +474,9 @@ impl Handler for Application {
                 let what = format!("{}: {}", peer.id(), logs::not_kept(*begin, *end));
                 self.not_kept.get_or_insert(what);
             }
+            Event::QueueFull { seq } => logs::queue_full(peer.id(), *seq),
             Event::WaitingDiscarded { messages } => logs::discarded(peer.id(), *messages),
+            Event::HeldDiscarded { messages } => logs::held_discarded(peer.id(), *messages),
             _ => {}
         }
     }

@@ -32,20 +32,22 @@ pub(crate) struct Args {
     /// Messages to send, - for stdin.
     #[arg(value_name = "MESSAGES", default_value = "-")]
     messages: PathBuf,
-    /// Log out when all is sent and nothing has been received for this many seconds.
+    /// Log out when all is sent, and nothing has been received for this many seconds. A session
+    /// whose connection is lost meanwhile logs on again first.
     #[arg(long, value_name = "SECONDS", default_value_t = 1)]
     wait: u32,
     /// Stay logged on when all is sent, until Ctrl-C.
     #[arg(long, conflicts_with = "wait")]
     stay: bool,
-    /// Give up, with exit status 1, when not logged on for this many seconds [default: never].
+    /// Give up, with exit status 1, when not logged on for this many seconds, also after all was
+    /// sent, or when messages wait and nothing is transmitted for as long [default: never].
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     give_up: Option<u32>,
     /// Print each message received as one JSON object, as `fanfare fix cat --json` does.
     #[arg(long)]
     json: bool,
-    /// QuickFIX XML or FIX Orchestra XML, for the names of fields and values that are printed. May
-    /// be repeated.
+    /// QuickFIX XML or FIX Orchestra XML, for the names of fields and values that are printed, and
+    /// for data fields in MESSAGES, as those of DataDictionary. May be repeated.
     #[arg(long, value_name = "FILE")]
     dictionary: Vec<PathBuf>,
     /// Use of colours; auto: on a terminal, unless NO_COLOR is set.
@@ -82,7 +84,10 @@ first.
 Received messages are printed as by `fanfare fix cat`: application messages, Rejects, and Logouts \
 with a Text. After a refused or broken connection, the session connects to the next of \
 SocketConnectHost, SocketConnectHost1, … after ReconnectInterval. The exit status is 1 if a \
-message was not sent, or was requested again and the session's store no longer has it. SIGHUP \
+message was not sent, was requested again and the session's store no longer has it, or may not \
+have arrived, as the counterparty did not answer the Logout (LogoutTimeout). Without --give-up \
+the run does not end while a counterparty that got messages ends the connection without a Logout \
+and does not come back, or does not read. SIGHUP \
 opens the message log at its path again and reads the certificate files again, for new \
 connections.
 
@@ -107,16 +112,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let reload = Reload::on_hangup().context("cannot catch SIGHUP")?;
     let endpoints = Endpoints::of(sessions).with_context(|| args.config.display().to_string())?;
-    let printer = Printer::new(
-        Names::with(&args.dictionary)?,
-        args.json,
-        args.color.is_on(),
-    );
+    let names = Names::with(&args.dictionary)?;
+    let mut data_fields = names.data_fields();
+    let own = endpoints.initiators.iter().map(|own| &own.session);
+    data_fields.extend(own.flat_map(|own| &own.data_fields));
+    let printer = Printer::new(names, args.json, args.color.is_on());
     let patience = Patience {
         wait: (!args.stay).then_some(u64::from(args.wait) * SECOND),
         give_up: args.give_up.map(|seconds| u64::from(seconds) * SECOND),
     };
-    let input = outgoing::read(&args.messages, stop.clone())?;
+    let input = outgoing::read(&args.messages, data_fields, stop.clone())?;
     let application = Application::new(input, printer, patience, args.quiet, stop.clone());
     let mut host = Host::new(application)?;
     let running = Running::begin(&mut host, &endpoints, &args.operators, reload)?;

@@ -37,15 +37,19 @@ const MAX_FIELDS: usize = 60 << 10;
 const SOH: u8 = 1;
 
 /// Reads messages in a thread of its own, which ends with the input, its first error, or the drop
-/// of the receiver.
-pub(super) fn read(path: &Path, stop: Stop) -> Result<Receiver<Result<Outgoing>>> {
+/// of the receiver. `data_fields` are those that the standard does not have.
+pub(super) fn read(
+    path: &Path,
+    data_fields: Vec<(u32, u32)>,
+    stop: Stop,
+) -> Result<Receiver<Result<Outgoing>>> {
     let input = Pieces::open(path, stop)?;
     let (to, messages) = sync_channel(WAITING);
     thread::Builder::new()
         .name("input".to_owned())
         .spawn(move || {
             let name = input.name().to_owned();
-            if let Err(error) = forward(input, &to) {
+            if let Err(error) = forward(input, &data_fields, &to) {
                 // The receiver may be gone.
                 let _ = to.send(Err(error.context(name)));
             }
@@ -53,21 +57,31 @@ pub(super) fn read(path: &Path, stop: Stop) -> Result<Receiver<Result<Outgoing>>
     Ok(messages)
 }
 
-fn forward(mut input: Pieces, to: &SyncSender<Result<Outgoing>>) -> Result<()> {
+fn forward(
+    mut input: Pieces,
+    data_fields: &[(u32, u32)],
+    to: &SyncSender<Result<Outgoing>>,
+) -> Result<()> {
     let mut lines = Lines::default();
     while let Some(piece) = input.next_piece()? {
         lines.push(&piece);
-        if !hand_on(&mut lines, false, to)? {
+        if !hand_on(&mut lines, false, data_fields, to)? {
             return Ok(());
         }
     }
-    hand_on(&mut lines, true, to).map(drop)
+    hand_on(&mut lines, true, data_fields, to).map(drop)
 }
 
 /// Passes the messages on. Returns false if the receiver is gone.
-fn hand_on(lines: &mut Lines, at_end: bool, to: &SyncSender<Result<Outgoing>>) -> Result<bool> {
+fn hand_on(
+    lines: &mut Lines,
+    at_end: bool,
+    data_fields: &[(u32, u32)],
+    to: &SyncSender<Result<Outgoing>>,
+) -> Result<bool> {
     while let Some((number, line)) = lines.next(at_end)? {
-        for message in parse(number, line).with_context(|| format!("line {number}"))? {
+        let messages = parse(number, line, data_fields);
+        for message in messages.with_context(|| format!("line {number}"))? {
             if to.send(Ok(message)).is_err() {
                 return Ok(false);
             }
@@ -135,12 +149,12 @@ fn behind_check_sum(bytes: &[u8]) -> usize {
 }
 
 /// Returns the messages of a line: none if it is blank or a comment.
-fn parse(line: u64, text: &[u8]) -> Result<Vec<Outgoing>> {
+fn parse(line: u64, text: &[u8], data_fields: &[(u32, u32)]) -> Result<Vec<Outgoing>> {
     let text = text.trim_ascii();
     if text.is_empty() || text.starts_with(b"#") {
         return Ok(Vec::new());
     }
-    let mut scanner = Scanner::default();
+    let mut scanner = Scanner::knowing(data_fields);
     if text.windows(5).any(|window| window == b"8=FIX") {
         scanner.push(text);
     } else if begins_with_a_field(text) {
@@ -278,7 +292,7 @@ mod tests {
     }
 
     fn one(text: &str) -> Outgoing {
-        let mut messages = parse(7, text.as_bytes()).unwrap();
+        let mut messages = parse(7, text.as_bytes(), &[]).unwrap();
         assert_eq!(messages.len(), 1, "{text}");
         messages.remove(0)
     }
@@ -302,7 +316,7 @@ mod tests {
     #[test]
     fn lines_may_hold_several_messages_and_their_comp_ids() {
         let text = "8=FIX.4.4|9=5|35=D|49=A|56=B|11=1|10=000|8=FIX.4.4|9=5|35=F|11=2|10=000|";
-        let messages = parse(1, text.as_bytes()).unwrap();
+        let messages = parse(1, text.as_bytes(), &[]).unwrap();
         let comp_ids = Some((b"A".to_vec(), b"B".to_vec()));
         assert_eq!(messages[0].comp_ids, comp_ids);
         assert_eq!(
@@ -318,9 +332,18 @@ mod tests {
     }
 
     #[test]
+    fn data_of_a_dictionarys_own_may_hold_separators() {
+        let text = b"35=D\x016032=5\x016033=x\x0111=\x0154=1\x01";
+        let error = parse(1, text, &[]).unwrap_err();
+        assert_eq!(error.to_string(), "field 11 has no value");
+        let messages = parse(1, text, &[(6032, 6033)]).unwrap();
+        assert_eq!(shown(&messages[0].body), "6032=5|6033=x|11=|54=1|");
+    }
+
+    #[test]
     fn blank_lines_and_comments_are_none_and_faults_are_told() {
         for text in ["", "  \r\n", "# 35=D|"] {
-            assert_eq!(parse(1, text.as_bytes()).unwrap(), []);
+            assert_eq!(parse(1, text.as_bytes(), &[]).unwrap(), []);
         }
         for (text, why) in [
             ("hello", "expected a message"),
@@ -332,7 +355,7 @@ mod tests {
             ("35=D\x0111", "no '='"),
             ("8=FIX.4.4|9=50|35=D|11=1|", "CheckSum(10) is missing"),
         ] {
-            let error = parse(1, text.as_bytes()).unwrap_err();
+            let error = parse(1, text.as_bytes(), &[]).unwrap_err();
             assert!(error.to_string().contains(why), "{text}: {error}");
         }
     }
@@ -341,7 +364,7 @@ mod tests {
     fn what_a_counterparty_would_not_receive_is_refused() {
         let text = |len: usize| format!("35=B|148={}|", "x".repeat(len - "148=|".len()));
         assert_eq!(one(&text(MAX_FIELDS)).body.len(), MAX_FIELDS);
-        let error = parse(1, text(MAX_FIELDS + 1).as_bytes()).unwrap_err();
+        let error = parse(1, text(MAX_FIELDS + 1).as_bytes(), &[]).unwrap_err();
         let why = "the fields have 61441 bytes, more than 61440";
         assert_eq!(error.to_string(), why);
     }
@@ -374,7 +397,7 @@ mod tests {
         lines.push(b"8=FIX");
         let (_, line) = lines.next(false).unwrap().unwrap();
         assert_eq!(line.len(), count * message.len());
-        assert_eq!(parse(1, line).unwrap().len(), count);
+        assert_eq!(parse(1, line, &[]).unwrap().len(), count);
         assert_eq!(lines.next(true).unwrap(), Some((2, &b"8=FIX"[..])));
         lines.push(&vec![b'x'; MAX_LINE + 1]);
         assert!(lines.next(false).is_err());

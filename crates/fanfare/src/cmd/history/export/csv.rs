@@ -2,7 +2,7 @@
 
 use super::Sink;
 use super::output::Output;
-use super::row::{NAMES, Row};
+use super::row::{NAMES, Row, tell_escaped};
 use anyhow::Result;
 use fanfare_market::Price;
 use fanfare_market::event::Event;
@@ -13,6 +13,8 @@ use std::io::{self, BufWriter, Write};
 pub(super) struct Csv {
     out: BufWriter<Output>,
     line: String,
+    /// The rows whose names are not UTF-8.
+    escaped: u64,
 }
 
 impl Csv {
@@ -22,10 +24,12 @@ impl Csv {
         Ok(Self {
             out,
             line: String::new(),
+            escaped: 0,
         })
     }
 
     fn put(&mut self, row: &Row<'_>) -> Result<()> {
+        self.escaped += u64::from(row.is_escaped);
         let line = &mut self.line;
         line.clear();
         let _ = write!(line, "{}", row.number);
@@ -81,6 +85,7 @@ impl Sink for Csv {
     }
 
     fn finish(self: Box<Self>) -> Result<Output> {
+        tell_escaped(self.escaped);
         Ok(self
             .out
             .into_inner()

@@ -6,9 +6,9 @@ use crate::cmd::history::range::{Chosen, Range};
 use crate::cmd::market::printer::schemas;
 use crate::print::note;
 use anyhow::Result;
-use fanfare_history::{AsOf, At, Log, LogError};
-use fanfare_market::book::BookConfig;
-use fanfare_market::dbn::{DbnConfig, Schema, ToDbn};
+use fanfare_history::{AsOf, At, Log, LogError, Run};
+use fanfare_market::dbn::live::{SystemCode, system};
+use fanfare_market::dbn::{DbnConfig, RESTARTED, Schema, ToDbn};
 use fanfare_market::event::{Event, InstrumentId, Kind};
 use fanfare_market::instruments::Directory;
 use fanfare_market::{Values, state};
@@ -28,6 +28,8 @@ pub(super) struct Dbn {
     has_books: bool,
     /// The instruments of this run with events of books, and their feeds.
     books: BTreeMap<InstrumentId, u16>,
+    /// Those of them that are not marked since their last Clear.
+    unmarked: BTreeMap<InstrumentId, u16>,
     /// The time of arrival of the last event.
     time: u64,
     is_begun: bool,
@@ -59,6 +61,7 @@ impl Dbn {
             dataset: args.dataset.clone(),
             has_books,
             books: BTreeMap::new(),
+            unmarked: BTreeMap::new(),
             time: Event::NO_TIME,
             is_begun: false,
             is_new_run: true,
@@ -68,31 +71,24 @@ impl Dbn {
             out: BufWriter::with_capacity(1 << 16, output),
         };
         if let Some(books) = begin {
-            dbn.begin_run(books.run.books())?;
+            dbn.begin_run(&books.run)?;
             dbn.show(&books, &mut args.choice.begin())?;
         }
         Ok(dbn)
     }
 
-    /// Begins a run of the plant with these books: its instruments may have other numbers than
-    /// before, and their symbols are repeated.
-    fn begin_run(&mut self, books: Vec<BookConfig>) -> Result<()> {
+    /// Begins a run of the plant: its instruments may have other numbers than before, and their
+    /// symbols are repeated.
+    fn begin_run(&mut self, run: &Run) -> Result<()> {
         self.is_new_run = false;
         self.lost = self.lost_values();
-        self.to_dbn = ToDbn::new(self.config)?.with_books(books);
+        let to_dbn = ToDbn::new(self.config)?.with_books(run.books());
+        self.to_dbn = to_dbn.with_bases(run.bases());
         self.values = Values::default();
         if self.has_lost {
             self.to_dbn.lose_all();
         }
         Ok(())
-    }
-
-    /// Returns the books of the run that has the event of this number, if they matter.
-    fn books_of(&self, number: u64) -> Result<Vec<BookConfig>> {
-        match self.has_books {
-            true => Ok(self.log.as_of(At::Number(number))?.run.books()),
-            false => Ok(Vec::new()),
-        }
     }
 
     /// Writes the books as snapshots, as the base of the changes that follow.
@@ -151,7 +147,7 @@ fn pictures(log: &Log, first: u64) -> Result<Option<AsOf>> {
 impl Sink for Dbn {
     fn event(&mut self, event: &Event, table: &Directory) -> Result<()> {
         if self.is_new_run {
-            self.begin_run(self.books_of(event.number)?)?;
+            self.begin_run(&self.log.run_of(event.number)?)?;
         }
         let times = [event.ts_recv, event.ts_event];
         let is_known = |time: &u64| *time != 0 && *time != Event::NO_TIME;
@@ -162,7 +158,10 @@ impl Sink for Dbn {
         }
         self.time = event.ts_recv;
         if self.has_books && event.kind.is_of_book() {
-            self.books.insert(event.instrument, event.source);
+            let is_first = self.books.insert(event.instrument, event.source).is_none();
+            if is_first || event.kind == Kind::Clear {
+                self.unmarked.insert(event.instrument, event.source);
+            }
         }
         self.to_dbn.write(event, 0, table, &mut self.bytes);
         let before = self.lost_values() - self.to_dbn.lost().len() as u64;
@@ -177,22 +176,40 @@ impl Sink for Dbn {
         self.flush()
     }
 
+    /// Marks the books that were written, because some may have no later record. Until a book is
+    /// cleared, all its records are marked.
     fn lost(&mut self, _: u64, _: u64) -> Result<()> {
         self.has_lost = true;
         self.to_dbn.lose_all();
         self.to_dbn.gap();
-        Ok(())
+        // No instruments: the symbols were written.
+        let table = Directory::new();
+        for (instrument, source) in mem::take(&mut self.unmarked) {
+            let end = Event {
+                instrument,
+                source,
+                ts_recv: self.time,
+                ..Event::EMPTY
+            };
+            self.to_dbn.note_loss(&end, &table, &mut self.bytes);
+            self.flush()?;
+        }
+        self.flush()
     }
 
     /// Clears the books that were written, because the next run may not show them.
     fn restart(&mut self) -> Result<()> {
         (self.is_new_run, self.has_lost) = (true, false);
+        self.unmarked.clear();
         // No instruments: the symbols were written, and the numbers may be those of others.
         let table = Directory::new();
         for (instrument, source) in mem::take(&mut self.books) {
             for event in state::forget_book(instrument, source, self.time) {
                 self.to_dbn.write(&event, 0, &table, &mut self.bytes);
             }
+        }
+        if self.is_begun {
+            system(SystemCode::Unset, RESTARTED, self.time, &mut self.bytes);
         }
         self.flush()
     }

@@ -33,8 +33,8 @@ use std::process::ExitCode;
 ///
 /// The file appears under its name when it is complete: neither a full disk nor a kill leaves a
 /// partial one. Ctrl-C completes it with the events written so far. The exit status is 1 if events
-/// are missing in the log, if damage hides whether they are of a --symbol, or if DBN cannot
-/// represent a value; the file has the others.
+/// are missing in the log, if damage hides whether they are of a --symbol, or if DBN or
+/// Parquet cannot represent a value; the file has the others.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -2,7 +2,9 @@
 
 use super::Sink;
 use super::output::Output;
-use super::row::Row;
+use super::row::{Row, tell_escaped};
+use crate::plural::counted;
+use crate::print::note;
 use anyhow::Result;
 use fanfare_market::event::Event;
 use fanfare_market::instruments::{Directory, Lookup};
@@ -70,6 +72,10 @@ pub(super) struct Parquet {
     writer: SerializedFileWriter<Output>,
     columns: [Column; 20],
     rows: usize,
+    /// The rows whose names are not UTF-8.
+    escaped: u64,
+    /// The times that are left out.
+    lost: u64,
 }
 
 impl Parquet {
@@ -90,17 +96,25 @@ impl Parquet {
             writer: SerializedFileWriter::new(output, schema, Arc::new(properties))?,
             columns: columns(),
             rows: 0,
+            escaped: 0,
+            lost: 0,
         })
     }
 
     fn put(&mut self, row: Row<'_>) -> Result<()> {
+        self.escaped += u64::from(row.is_escaped);
+        let [ts_recv, ts_event] = [row.ts_recv, row.ts_event].map(|time| {
+            let kept = time.and_then(signed);
+            self.lost += u64::from(kept.is_none() && time.is_some());
+            kept
+        });
         let long = |value: u64| value.cast_signed();
         let short = |value: u16| i32::from(value);
         let text = |text: &str| ByteArray::from(text);
         let values = [
             Value::Long(Some(long(row.number))),
-            Value::Long(row.ts_recv.map(long)),
-            Value::Long(row.ts_event.map(long)),
+            Value::Long(ts_recv),
+            Value::Long(ts_event),
             Value::Short(row.feed.map(short)),
             Value::Short(row.instrument.map(u32::cast_signed)),
             Value::Text(row.symbol.as_deref().map(text)),
@@ -182,6 +196,11 @@ fn columns() -> [Column; 20] {
     ]
 }
 
+/// Returns a time, which has a sign in Parquet; `None` from 2^63 on, in the year 2262.
+fn signed(time: u64) -> Option<i64> {
+    i64::try_from(time).ok()
+}
+
 /// Returns the lowest 9 bytes in big-endian order.
 fn decimal(units: i64) -> FixedLenByteArray {
     let wide = i128::from(units).to_be_bytes();
@@ -237,7 +256,18 @@ impl Sink for Parquet {
         self.put(Row::lost(first, last))
     }
 
+    fn lost_values(&self) -> u64 {
+        self.lost
+    }
+
     fn finish(mut self: Box<Self>) -> Result<Output> {
+        tell_escaped(self.escaped);
+        if self.lost > 0 {
+            let times = counted(self.lost, "time");
+            note!(
+                "fanfare: {times} beyond the year 2262, which Parquet cannot represent: left out"
+            );
+        }
         self.flush()?;
         Ok(self.writer.into_inner()?)
     }
@@ -257,6 +287,13 @@ mod tests {
             .map(|field| field.name())
             .collect();
         assert_eq!(names, NAMES);
+    }
+
+    #[test]
+    fn times_without_a_place_are_unknown() {
+        assert_eq!(signed(i64::MAX.cast_unsigned()), Some(i64::MAX));
+        assert_eq!(signed(1 << 63), None);
+        assert_eq!(signed(u64::MAX - 1), None);
     }
 
     #[test]

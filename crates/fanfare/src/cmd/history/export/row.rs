@@ -1,8 +1,11 @@
 //! An event as a row: the columns of CSV and Parquet.
 
+use crate::plural::counted;
+use crate::print::note;
 use fanfare_market::event::{Event, Flags, InstrumentId, Kind};
-use fanfare_market::instruments::{Instrument, SecurityId};
+use fanfare_market::instruments::{Instrument, Name, SecurityId};
 use fanfare_market::json;
+use fanfare_wire::text::readable;
 use std::borrow::Cow;
 
 /// The names of the columns, in order.
@@ -56,6 +59,26 @@ pub(super) struct Row<'a> {
     pub(super) lost: Option<u64>,
     /// A JSON object.
     pub(super) definition: Option<String>,
+    /// Whether a name is not UTF-8, and is written escaped. No column.
+    pub(super) is_escaped: bool,
+}
+
+/// Returns whether a part of a name is not UTF-8.
+fn is_escaped(name: Name<'_>) -> bool {
+    let is_text = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok();
+    let is_id = match name.id {
+        SecurityId::Text(id) => is_text(id),
+        SecurityId::None | SecurityId::Number(_) => true,
+    };
+    !(is_text(name.symbol) && is_id && is_text(name.source.as_bytes()))
+}
+
+/// Reports the rows whose names are not UTF-8.
+pub(super) fn tell_escaped(rows: u64) {
+    if rows > 0 {
+        let rows = counted(rows, "row");
+        note!("fanfare: {rows} with names that are not UTF-8: their bytes are written as \\xff");
+    }
 }
 
 impl<'a> Row<'a> {
@@ -83,7 +106,7 @@ impl<'a> Row<'a> {
             ts_event: time(event.ts_event),
             feed: (event.source != 0).then_some(event.source),
             instrument: (event.instrument != InstrumentId::ALL).then_some(event.instrument.0),
-            symbol: symbol.map(String::from_utf8_lossy),
+            symbol: symbol.map(readable),
             security_id: id.map(|id| id.to_string()),
             kind: event.kind.name(),
             action: json::has_action(event).then(|| json::action(event.action)),
@@ -98,6 +121,7 @@ impl<'a> Row<'a> {
             security_id_source: source.filter(|source| !source.is_empty()),
             lost: None,
             definition: known.and_then(definition),
+            is_escaped: name.is_some_and(is_escaped),
         }
     }
 
@@ -109,5 +133,39 @@ impl<'a> Row<'a> {
             lost: Some(last),
             ..Self::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_market::instruments::Definition;
+
+    #[test]
+    fn names_that_are_not_utf_8_stay_different() {
+        let shown = |symbol: &'static [u8]| {
+            let name = Name {
+                symbol,
+                id: SecurityId::Text(symbol),
+                ..Name::default()
+            };
+            let known = Instrument {
+                instrument: InstrumentId(7),
+                definition: Definition {
+                    name,
+                    ..Definition::default()
+                },
+                revision: 0,
+                status: 0,
+            };
+            let row = Row::new(&Event::EMPTY, Some(&known));
+            let symbol = row.symbol.unwrap_or_default().into_owned();
+            (symbol, row.security_id.unwrap_or_default(), row.is_escaped)
+        };
+        let escaped = |text: &str| (text.to_owned(), text.to_owned(), true);
+        assert_eq!(shown(b"\xcf\xe0"), escaped(r"\xcf\xe0"));
+        assert_eq!(shown(b"\xcf\xe1"), escaped(r"\xcf\xe1"));
+        let plain = (r"A\B".to_owned(), r"A\B".to_owned(), false);
+        assert_eq!(shown(br"A\B"), plain);
     }
 }

@@ -11,7 +11,7 @@ use fanfare_engine::stop::Stop;
 use fanfare_fast::Program;
 use fanfare_feed::Line;
 use fanfare_feed::channel::{Channel, Datagram as Packet};
-use fanfare_instruments::ip::{Endpoint, NoSegment};
+use fanfare_instruments::ip::{Destination, Endpoint, NoSegment, UnknownLinks};
 use fanfare_instruments::pcap::{End, Reader};
 use fanfare_instruments::udp::{Datagram, datagram};
 use std::fs::File;
@@ -46,6 +46,7 @@ pub(super) fn run(
         feeds.push(Feed::new(decoding, program, &pictures, From::Snapshots)?);
     }
     let (mut now, mut count) = (0, 0_u64);
+    let mut unknown_links = UnknownLinks::default();
     while !stop.is_raised() {
         let Some(packet) = reader.next_packet().with_context(cannot)? else {
             break;
@@ -57,10 +58,14 @@ pub(super) fn run(
         watch.handle_timeout(now);
         match datagram(&packet) {
             Ok(datagram) => count += u64::from(take(&mut feeds, now, &datagram, watch)?),
-            Err(NoSegment::Fragment) => {
-                watch.spoilt("a fragment of a datagram: fragments are not put together");
+            Err(NoSegment::UnknownLink(link)) => unknown_links.add(link),
+            Err(reason) => {
+                let to = reason.spoilt();
+                if to.is_some_and(|to| feeds.iter().any(|feed| feed.may_have(to))) {
+                    count += 1;
+                    watch.spoilt(&reason.to_string());
+                }
             }
-            Err(_) => {}
         }
     }
     for feed in &mut feeds {
@@ -68,6 +73,9 @@ pub(super) fn run(
     }
     if let Some(end) = reader.end().filter(|end| *end != End::Complete) {
         note!("fanfare: `{}`: {end}", path.display());
+    }
+    if unknown_links.count() > 0 {
+        note!("fanfare: `{}`: {unknown_links}", path.display());
     }
     if count == 0 {
         note!("fanfare: `{}` has no datagram of the feed", path.display());
@@ -125,6 +133,11 @@ impl Feed {
         Ok(())
     }
 
+    /// Returns whether a packet to this destination may be of one of the lines.
+    fn may_have(&self, to: Destination) -> bool {
+        self.groups.iter().any(|group| to.may_be(*group))
+    }
+
     /// Takes a datagram if it is of one of the lines.
     fn take(&mut self, now: u64, datagram: &Datagram<'_>, watch: &mut Watch) -> io::Result<bool> {
         let to = datagram.destination;
@@ -133,7 +146,9 @@ impl Feed {
             return Ok(false);
         };
         if datagram.cut > 0 {
-            watch.spoilt("the capture has only a part of a datagram");
+            watch.spoilt(&format!(
+                "the capture has only a part of a datagram to {to}"
+            ));
             return Ok(true);
         }
         let mut events = self.channel.receive(Packet {

@@ -68,7 +68,8 @@ pub(crate) struct Args {
     /// Numbers of the changes: RptSeq(83) of the instrument, or MsgSeqNum(34) of the channel.
     #[arg(long, value_enum, default_value_t = Numbers::Instrument)]
     numbers: Numbers,
-    /// Recover a book without a snapshot, from the levels that the feed refreshes.
+    /// Recover a book without a snapshot, from the levels that the feed refreshes: numbered ones
+    /// with RptSeq(83), at most 64 on a side.
     #[arg(long)]
     natural_refresh: bool,
     /// Print the book once: when it is live, or at the end of the feed.
@@ -177,6 +178,13 @@ impl Watch {
             source: 0,
             has_natural_refresh: args.natural_refresh,
         };
+        if args.natural_refresh && !market.can_refresh() {
+            misuse!(
+                "--natural-refresh needs --book levels, --numbers instrument and a --depth of at \
+                 most {}",
+                MarketConfig::MOST_REFRESHED_LEVELS
+            );
+        }
         Ok(Self {
             follower: Follower::new(FollowerConfig::new(market), mapper, table),
             wanted: args.symbol.clone(),

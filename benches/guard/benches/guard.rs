@@ -191,7 +191,7 @@ fn are_reports((sent, bytes): (u64, usize)) {
 }
 
 #[library_benchmark]
-#[bench::orders(args = (session()), config = limit(1_071_374), teardown = are_reports)]
+#[bench::orders(args = (session()), config = limit(1_120_572), teardown = are_reports)]
 fn session_send((mut session, _): (Session<MemoryStore>, Vec<u8>)) -> (u64, usize) {
     let (mut count, mut bytes) = (0, 0);
     for _ in 0..TIMES {
@@ -338,7 +338,7 @@ fn is_gapless(arbiter: Arbiter) {
 }
 
 #[library_benchmark]
-#[bench::two_lines(args = (two_lines()), config = limit(1_336_010), teardown = is_gapless)]
+#[bench::two_lines(args = (two_lines()), config = limit(1_622_189), teardown = is_gapless)]
 fn feed_arbitrate(mut arbiter: Arbiter) -> Arbiter {
     let bytes = [7; 200];
     for i in 0..TIMES as u32 {

@@ -140,9 +140,8 @@ impl Arbiter {
         if let Some(here) = here.filter(is_again) {
             return Some(here);
         }
-        // Bytes of a line that is new tell before any others do, and it is behind, not ahead.
-        let is_new = own.is_none();
-        if !is_new && !self.evidence.are_runs_apart() {
+        // Bytes of a line that is new tell before any others do.
+        if own.is_some() && !self.evidence.are_runs_apart() {
             return None;
         }
         let begins = self
@@ -152,7 +151,7 @@ impl Arbiter {
             .chain([self.epoch_start]);
         let mut known = begins.map(|begin| extend(begin, sequence)).filter(is_known);
         let first = known.next();
-        here.or(first.filter(|_| is_new || known.next().is_none()))
+        here.or(first.filter(|_| known.next().is_none()))
     }
 
     /// Returns whether the bytes of the current unit arrived with this number.

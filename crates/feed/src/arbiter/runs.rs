@@ -270,7 +270,9 @@ impl Arbiter {
         let (begin, end) = run.map_or((self.epoch_start, u64::MAX), |run| (run.begin, run.end));
         let start = extend(own, sequence);
         let is_near = start.abs_diff(own) <= LOST_END && (begin..end).contains(&start);
-        if !is_near || known >= begin || own + 1 < begin || self.arrival(start).is_some() {
+        // In a later run, it may be the next one, whose bytes another line has brought there.
+        let is_own = (begin..end).contains(&known) || (known > begin && start != own + 1);
+        if !is_near || is_own || own + 1 < begin || self.arrival(start).is_some() {
             return None;
         }
         // It may also be one of the run before, reordered by more.

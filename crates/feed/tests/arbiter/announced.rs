@@ -288,10 +288,11 @@ fn a_line_may_begin_in_the_run_before() {
 
 #[test]
 fn a_line_may_be_some_runs_behind() {
-    let mut all = Vec::new();
-    for lengths in [(5, 5), (10, 20), (20, 20), (20, 60)] {
-        for lag in [10, 20, 21, 45] {
-            for same in [0, 5, 20] {
+    // Some messages have the same bytes in each run: they do not tell where a line begins.
+    for (same, lost, doubled) in [(0, 0, 0), (5, 20, 60), (20, 40, 120)] {
+        let mut all = Vec::new();
+        for lengths in [(5, 5), (10, 20), (20, 20), (20, 60)] {
+            for lag in [10, 20, 21, 45] {
                 for jitter in [0, 1] {
                     all.push(Feed {
                         lengths,
@@ -303,8 +304,12 @@ fn a_line_may_be_some_runs_behind() {
                 }
             }
         }
+        let found = failures(all);
+        assert!(
+            found.lost <= lost && found.doubled <= doubled,
+            "{same}: {found:?}"
+        );
     }
-    assert_eq!(failures(all), Failures::default());
 }
 
 #[test]

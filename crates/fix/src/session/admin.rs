@@ -168,7 +168,8 @@ impl<S: MessageStore> Session<S> {
         message: Message<'a>,
         seq: u64,
     ) -> Option<Event<'a>> {
-        self.is_cut_short = self.replay.is_some() || self.transmitted < self.owed;
+        let is_cut = self.store.unsent_len() > self.behind;
+        self.is_cut_short = self.replay.is_some() || is_cut;
         if seq == self.store.next_target() {
             self.consume(now);
         }

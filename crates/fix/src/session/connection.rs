@@ -42,7 +42,7 @@ impl<S: MessageStore> Session<S> {
         self.round_trip = RoundTrip::default();
         self.sought = Sought::default();
         self.resets = Resets::default();
-        self.owed = self.transmitted;
+        self.behind = 0;
         self.is_cut_short = false;
         if !self.is_open(now.utc) {
             return self.end(now, DisconnectReason::OutsideSchedule);

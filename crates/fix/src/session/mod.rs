@@ -188,8 +188,8 @@ pub struct Session<S> {
     resets: Resets,
     /// The count of bytes that `transmitted` was told of.
     transmitted: u64,
-    /// That count once the last message of the application has been transmitted.
-    owed: u64,
+    /// The count of bytes written behind the last message of the application.
+    behind: usize,
     /// See `is_cut_short`.
     is_cut_short: bool,
     /// The length of the message written last.
@@ -260,7 +260,7 @@ impl<S: MessageStore> Session<S> {
             parting: Parting::default(),
             resets: Resets::default(),
             transmitted: 0,
-            owed: 0,
+            behind: 0,
             is_cut_short: false,
             written: 0,
             answers: Answers::default(),

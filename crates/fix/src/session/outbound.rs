@@ -232,9 +232,12 @@ impl<S: MessageStore> Session<S> {
         let transmit = is_free && self.is_connected() && !is_late;
         let entry = Entry { kind, transmit };
         self.store.commit(range, entry).map_err(SendError::Store)?;
-        if kind == Kind::App && transmit {
-            self.owe();
-        } else if kind == Kind::App {
+        self.behind = match kind {
+            Kind::App if transmit => 0,
+            Kind::App => self.behind,
+            Kind::Admin => self.behind + len,
+        };
+        if kind == Kind::App && !transmit {
             match &mut self.replay {
                 Some(replay) => replay.waiting += 1,
                 None => self.unsent.add(seq, seq, 1),
@@ -242,12 +245,6 @@ impl<S: MessageStore> Session<S> {
         }
         self.has_written(now, len);
         Ok(seq)
-    }
-
-    /// Notes that the last message to be transmitted is one of the application.
-    #[inline]
-    pub(super) fn owe(&mut self) {
-        self.owed = self.transmitted + self.store.unsent_len() as u64;
     }
 
     /// Notes that a message of `len` bytes was written.
@@ -362,6 +359,7 @@ impl<S: MessageStore> Session<S> {
         let len = range.len();
         let committed = self.store.commit_secret(range);
         committed.map_err(SendError::Store)?;
+        self.behind += len;
         self.has_written(now, len);
         Ok(head.seq)
     }

@@ -365,8 +365,9 @@ impl<S: MessageStore> Session<S> {
         self.store
             .transmit_again(&again)
             .map_err(SendError::Store)?;
-        if again.kept.is_some() {
-            self.owe();
+        match again.kept {
+            Some(_) => self.behind = 0,
+            None => self.behind += head.len() + tail.len(),
         }
         self.timers.last_sent = now.mono;
         Ok(())

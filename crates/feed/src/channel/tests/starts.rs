@@ -27,7 +27,8 @@ fn number_0_is_delivered_once_and_behind_the_one_before_it() {
 /// The first packet is decoded as it is delivered, and has messages of two runs.
 #[test]
 fn a_line_may_begin_with_a_run_that_is_over_on_the_other_one() {
-    for more in [0, 6] {
+    // With 6, both SequenceResets would have the same bytes.
+    for more in [0, 5] {
         let packets = [
             [sequence_reset(10, 1), quotes(1, 51, more)].concat(),
             quotes(2 + more as u32, 52, 1),

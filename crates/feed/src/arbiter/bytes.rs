@@ -9,8 +9,8 @@ use crate::serial::extend;
 /// Runs are distinguished by bytes if more than this many numbers had other bytes in two runs for
 /// each that had the same. A few have the same because a unit was attributed to another run.
 const APART: u64 = 64;
-/// How many more numbers must have the same bytes in two runs than other ones for a line that is
-/// new to be taken for one that is ahead.
+/// The number by which numbers that kept their bytes from run to run may exceed those that did not,
+/// before the bytes of a new line tell nothing.
 const FEW: u64 = 8;
 /// Numbers in a row with the same bytes on two lines that restore the trust in it.
 const TRUST: u8 = 64;
@@ -140,7 +140,7 @@ impl Arbiter {
         if let Some(here) = here.filter(is_again) {
             return Some(here);
         }
-        // Bytes of a line that is new tell before any others do.
+        // A new line is placed by its bytes before there is evidence of others.
         if own.is_some() && !self.evidence.are_runs_apart() {
             return None;
         }

@@ -142,7 +142,7 @@ impl Arrival {
 }
 
 /// Returns the place of an arrival: consecutive numbers are adjacent, and runs of the same numbers
-/// are apart: four of up to 835 numbers each, and nine of up to 252.
+/// are apart: four runs of up to 835 numbers each, and nine of up to 252.
 const fn place_of(start: u64) -> usize {
     start.wrapping_add((start >> 33).wrapping_mul(1087)) as usize % ARRIVALS
 }

@@ -196,7 +196,20 @@ mod tests {
     use fanfare_market::instruments::Lookup;
     use fanfare_market::{BookConfig, Delivery, InstrumentId};
     use fanfare_peers::Scratch;
+    use std::path::Path;
     use std::time::{Duration, Instant};
+
+    /// Returns the settings of one fast replay of the log in a folder.
+    fn once(folder: &Path, from: Option<Moment>) -> Replay {
+        Replay {
+            log: Some(folder.to_path_buf()),
+            dbn: None,
+            speed: Speed::Max,
+            from,
+            to: None,
+            turns: Turns(1),
+        }
+    }
 
     #[test]
     fn a_replay_introduces_the_instruments_that_precede_its_part() {
@@ -214,14 +227,7 @@ mod tests {
             writer.events(&[event.to_bytes()]).unwrap();
         }
         writer.close().unwrap();
-        let settings = Replay {
-            log: Some(folder.to_path_buf()),
-            dbn: None,
-            speed: Speed::Max,
-            from: Some(Moment::Number(2)),
-            to: None,
-            turns: Turns(1),
-        };
+        let settings = once(&folder, Some(Moment::Number(2)));
         let part = OpenReplay::open(&settings, None).unwrap();
         let (counters, stop) = (Counters::new(), Stop::new());
         let (notices, _received) = notice::channel();
@@ -250,14 +256,7 @@ mod tests {
             writer.events(&[event.to_bytes()]).unwrap();
         }
         writer.close().unwrap();
-        let settings = Replay {
-            log: Some(folder.to_path_buf()),
-            dbn: None,
-            speed: Speed::Max,
-            from: None,
-            to: None,
-            turns: Turns(1),
-        };
+        let settings = once(&folder, None);
         let part = OpenReplay::open(&settings, None).unwrap();
         let (counters, stop) = (Counters::new(), Stop::new());
         let (notices, _received) = notice::channel();

@@ -219,7 +219,7 @@ fn in_front_of_the_only_group_of_a_capture_other_traffic_is_no_error() {
     let said = decode(&file, &["--keep-going"]);
     assert_eq!((said.code, &said.figures()["errors"]), (1, &1.into()));
     assert_eq!(said.figures()["messages"], 3);
-    // Only so many wait for the first datagram.
+    // Of these, 4,096 wait for the first datagram.
     let other = std::iter::repeat_n((0, fragment([10, 0, 0, 2], 17)), 4_098);
     let ours = packets.iter().map(|packet| (0, datagram(A, packet)));
     write(&file, other.chain(ours), 0);

@@ -354,7 +354,7 @@ fn secrets_are_masked_unless_they_are_asked_for() {
         (&fields["Password"], &fields["RawData"]),
         (&"****".into(), &"********".into())
     );
-    // It is that of the message as it was received.
+    // The received value, not that of the masked message.
     let sum = &logon[logon.len() - "000|".len()..logon.len() - 1];
     assert_eq!(fields["CheckSum"], sum);
 }

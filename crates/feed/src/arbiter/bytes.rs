@@ -21,13 +21,13 @@ const DOUBT: u8 = 32;
 /// The evidence from the bytes of a feed that announces its runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Evidence {
-    /// The digest of the current unit's bytes; 0 if no run is known to be over, and so many units
-    /// came that the first ones are no longer remembered.
+    /// The digest of the current unit's bytes. It is 0 while no run is known to be over, except for
+    /// the first units.
     pub(super) digest: u64,
     /// The count of the current unit's numbers, once a run is known to be over.
     pub(super) count: u32,
-    /// How many units have a digest though no run is known to be over: a line may begin behind the
-    /// end of the first run of another one.
+    /// The number of units that still get a digest while no run is known to be over. A line may
+    /// begin when the first run of another one is over.
     pub(super) early: usize,
     pub(super) lines: Agreement,
     /// The count of numbers that had other bytes in the run before, of those that had the same, and

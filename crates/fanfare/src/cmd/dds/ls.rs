@@ -65,7 +65,7 @@ type Topics<'a> = BTreeMap<&'a str, Known<'a>>;
 #[derive(Default)]
 struct Known<'a> {
     types: BTreeSet<&'a str>,
-    /// The types as they are described.
+    /// The hashes of the types that endpoints describe.
     hashes: BTreeSet<[u8; 14]>,
     writers: u64,
     readers: u64,

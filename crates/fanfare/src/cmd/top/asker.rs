@@ -53,8 +53,8 @@ impl Asker {
         self.pending.is_some()
     }
 
-    /// Shows a response that is there, and sends a request that is wanted. Returns at once, whether
-    /// the view has changed.
+    /// Shows the response that has arrived, if any, and sends the next request. Returns whether the
+    /// view has changed. Does not block.
     pub(super) fn turn(&mut self, view: &mut View) -> bool {
         let mut has_changed = false;
         if let Ok(answer) = self.answers.try_recv() {

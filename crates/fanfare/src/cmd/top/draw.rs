@@ -39,8 +39,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     frame.render_widget(Paragraph::new(footer(view)), bottom);
 }
 
-/// Divides the height of the screen among lines, sessions, stages and notices, a row to each in
-/// turns. Sessions have what is left.
+/// Divides the height of the screen among lines, sessions, stages and notices, one row at a time.
+/// Sessions get the rest.
 fn share(mut room: u16, wanted: [u16; 4]) -> [u16; 4] {
     let mut parts = [0; 4];
     for bounds in [FIRST, NEXT, wanted] {

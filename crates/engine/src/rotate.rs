@@ -92,14 +92,19 @@ impl Daily {
 const SECOND: i64 = 1_000_000_000;
 const MILLISECOND: i64 = 1_000_000;
 
+/// The distance in seconds by which a clock goes back that was wrong before.
+const BACK: i64 = 60 * 60;
+
 /// A clock that reports the times of a [`Daily`].
 #[derive(Debug)]
 pub struct DailyClock {
     daily: Daily,
     /// The last day seen.
     day: Option<i64>,
-    /// The time until which the day is known, in nanoseconds since 1970.
+    /// The second of the last call, since 1970.
     looked: i64,
+    /// The latest second seen.
+    latest: i64,
 }
 
 impl DailyClock {
@@ -110,17 +115,23 @@ impl DailyClock {
             daily,
             day: None,
             looked: i64::MIN,
+            latest: i64::MIN,
         }
     }
 
     /// Returns whether the time of day has come since the last call, to the second. `utc` is
-    /// nanoseconds since 1970. A clock that is set back repeats no day.
+    /// nanoseconds since 1970. A clock that is set back repeats no day, unless it is set back by
+    /// more than an hour: then it was ahead before, and the days up to there are yet to come.
     pub fn is_due(&mut self, utc: i64) -> bool {
         let second = utc.div_euclid(SECOND);
         if std::mem::replace(&mut self.looked, second) == second {
             return false;
         }
         let day = self.daily.day(utc);
+        if second < self.latest.saturating_sub(BACK) {
+            (self.day, self.latest) = (None, second);
+        }
+        self.latest = self.latest.max(second);
         let is_later = self.day.is_some_and(|last| day > last);
         self.day = Some(self.day.map_or(day, |last| last.max(day)));
         is_later
@@ -647,6 +658,12 @@ mod tests {
         assert!(!due(at - 10 * SECOND));
         assert!(!due(at + SECOND));
         assert!(due(at + 86_400 * SECOND));
+        // Ahead by a month for a moment: the days up to there end nevertheless.
+        let days = |days: i64| at + days * 86_400 * SECOND;
+        assert!(due(days(30)));
+        assert!(!due(days(1) + SECOND));
+        assert!(due(days(2)));
+        assert!(due(days(3)));
         let wrong = [("7:00", "UTC"), ("24:00", "UTC"), ("07:00", "Mars/Base")];
         for (time, zone) in wrong {
             assert!(Daily::new(time, zone).is_err());

@@ -3,6 +3,7 @@
 //! The protocol is TLS 1.2 or 1.3, by rustls with ring; nothing else is supported.
 
 mod names;
+mod validity;
 
 use crate::host::CertificateNames;
 use crate::regular;
@@ -287,13 +288,20 @@ impl Identity {
 
     /// Returns the error of a certificate and a key that do not match, or are not accepted.
     fn refused(&self, error: &rustls::Error) -> TlsError {
-        let key = self.key.display();
-        file(
-            &self.certificates,
-            &format_args!("with the key {key}: {error}"),
-        )
+        match error {
+            // The library's only word for a key of which it knows no kind.
+            rustls::Error::General(_) => file(&self.key, &OTHER_KEY),
+            error => {
+                let key = self.key.display();
+                let why = format_args!("with the key {key}: {error}");
+                file(&self.certificates, &why)
+            }
+        }
     }
 }
+
+const OTHER_KEY: &str = "holds a private key that cannot be used: expected RSA of 2048 to 4096 \
+    bits, ECDSA on P-256 or P-384, or Ed25519";
 
 const ENCRYPTED: &str = "holds an encrypted private key, and passwords are not supported: decrypt \
     it (`openssl pkey -in FILE -out NEW`), readable by the owner only";
@@ -323,6 +331,15 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     } else {
         Ok(all)
     }
+}
+
+/// Returns why peers refuse the first certificate of a PEM file at a time, in nanoseconds since
+/// 1970: it has expired, or is not valid yet. `None` also for a file that cannot be read.
+#[must_use]
+pub fn out_of_time(path: &Path, utc: u64) -> Option<String> {
+    let all = certificates(path).ok()?;
+    let why = validity::fault_at(all.first()?, utc)?;
+    Some(format!("{}: {why}", path.display()))
 }
 
 fn trusted(path: &Path) -> Result<Arc<RootCertStore>, TlsError> {
@@ -355,6 +372,8 @@ pub struct TlsStream {
     has_computed: bool,
     /// The number of bytes of plaintext received and not returned yet.
     pending: usize,
+    /// The failure behind the plaintext.
+    failure: Option<io::Error>,
 }
 
 impl TlsStream {
@@ -365,6 +384,7 @@ impl TlsStream {
             connection,
             has_computed: false,
             pending: 0,
+            failure: None,
         }
     }
 
@@ -375,11 +395,11 @@ impl TlsStream {
         self.has_computed
     }
 
-    /// Returns whether plaintext is left that the last [`receive`](Self::receive) had no room for.
-    /// The socket is not readable because of it.
+    /// Returns whether plaintext is left that the last [`receive`](Self::receive) had no room for,
+    /// or a failure behind it. The socket is not readable because of it.
     #[must_use]
     pub const fn has_pending(&self) -> bool {
-        self.pending > 0
+        self.pending > 0 || self.failure.is_some()
     }
 
     /// Returns the names of the peer's certificate. `None` if the peer has sent none, because none
@@ -405,23 +425,27 @@ impl TlsStream {
     ///
     /// # Errors
     /// The connection failed, or (`InvalidData`) TLS failed, for instance because a certificate is
-    /// expired, has another name, or is not trusted.
+    /// expired, has another name, or is not trusted. The plaintext in front of that comes first, as
+    /// the last bytes of a connection without TLS do.
     pub fn receive(&mut self, room: &mut [u8]) -> io::Result<Received> {
         self.has_computed = false;
-        if !self.has_pending() {
-            self.read_records()?;
+        if !self.has_pending()
+            && let Err(error) = self.read_records()
+        {
+            self.failure = Some(error);
         }
-        match self.connection.reader().read(room) {
-            Ok(0) => Ok(Received::Closed),
+        let end = match self.connection.reader().read(room) {
+            Ok(0) => Received::Closed,
             Ok(count) => {
                 self.pending = self.pending.saturating_sub(count);
-                Ok(Received::Bytes(count))
+                return Ok(Received::Bytes(count));
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Received::Nothing,
             // The peer closed without a closure alert of TLS: FIX has its own Logout.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Received::Closed),
-            Err(error) => Err(error),
-        }
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Received::Closed,
+            Err(error) => return Err(error),
+        };
+        self.failure.take().map_or(Ok(end), Err)
     }
 
     /// Reads once from the socket, and decrypts the records that are complete.

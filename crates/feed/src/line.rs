@@ -165,7 +165,7 @@ impl Track {
     }
 
     /// Sets or clears the bits of these numbers, a word at a time.
-    fn set(&mut self, numbers: Range<u64>, brought: bool) {
+    pub(crate) fn set(&mut self, numbers: Range<u64>, brought: bool) {
         let mut from = numbers.start.max(numbers.end.saturating_sub(REORDER));
         while from < numbers.end {
             let first = from % 64;

@@ -485,6 +485,24 @@ fn constant_headers_refuse_what_cannot_be_sent() {
 }
 
 #[test]
+fn the_fields_of_the_frame_are_refused_in_a_body() {
+    let all: [fn(&mut FieldWriter<'_>, u32); 3] = [
+        |out, tag| _ = out.str(tag, "122"),
+        |out, tag| _ = out.u64(tag, 122),
+        |out, tag| _ = out.char(tag, b'1'),
+    ];
+    for tag in [8, 9, 10] {
+        for write in all {
+            let mut buf = [0; 100];
+            let mut encoder = Encoder::new(&mut buf, b"FIX.4.4", b"B");
+            write(&mut encoder, tag);
+            encoder.str(58, "x");
+            assert_eq!(encoder.finish(), Err(EncodeError::Frame { tag }));
+        }
+    }
+}
+
+#[test]
 fn bare_fields_are_written_for_a_body() {
     let mut buf = [0; 64];
     let mut writer = FieldWriter::new(&mut buf);

@@ -416,16 +416,20 @@ impl Config {
     }
 }
 
-/// Formats a parse error with the line of the text, unless the line is long or the text contains
-/// secrets.
+/// Formats a parse error with the line of the text, unless the line is long, or may contain a
+/// secret.
 fn parse_error(text: &str, error: &toml::de::Error) -> ConfigError {
     // A key may be misspelt, so the names of the tables and the prefix of a hash are searched for
     // as well.
-    let has_secrets = ["password", "secret", "user", "kafka", "$argon2"];
+    let mut has_secrets = ["password", "secret", "user", "kafka", "$argon2"].into_iter();
     let (line, why) = without_text(text, error);
     let of_line = line.and_then(|line| text.lines().nth(line - 1));
-    let is_long = of_line.map_or(0, str::len) + error.message().len() > LONGEST_ERROR;
-    if !is_long && !has_secrets.iter().any(|hint| text.contains(hint)) {
+    let of_line = of_line.unwrap_or_default();
+    let is_long = of_line.len() + error.message().len() > LONGEST_ERROR;
+    // A token in the place of its file. Many keys of other tables have such names.
+    let may_be_secret = error.message().starts_with("unknown field")
+        || ["token", "key"].iter().any(|hint| of_line.contains(hint));
+    if !is_long && !may_be_secret && !has_secrets.any(|hint| text.contains(hint)) {
         return ConfigError::Parse(error.to_string().trim().into());
     }
     let place = line

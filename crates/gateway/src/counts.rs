@@ -134,6 +134,7 @@ counts! {
     other = "from_another", "dropped messages of a feed that another gateway had delivered";
     behind = "behind", "dropped messages of a gateway too far behind the others of its feed";
     missing = "missing", "messages numbered by other gateways and not received";
+    feed_gaps = "feed_gaps", "places where other gateways lack messages of their feeds";
     overtaken = "overtaken", "messages delivered after later ones of their gateway";
     bad = "malformed", "dropped samples that contain no message";
     closed = "topics_closed", "topics closed because their writers had too many keys";
@@ -279,12 +280,12 @@ counts! {
     others = "exchange_other", "other session messages of the exchange";
     empty = "fast_resets", "messages without a field of FIX, as FAST's Reset";
     done = "feed_done", "messages that end the feed";
-    unfit = "unfit", "messages that cannot be valid in a version, once for each version";
-    no_fix = "no_fix", "messages too long for FIX";
+    unfit = "unfit", "messages of which a version can express nothing, once for each version";
+    no_fix = "no_fix", "messages that a version cannot express, which its sessions lack";
     no_room = "no_room", "messages left out because the workers were behind";
     fields = "fields_left_out", "fields that a version does not define";
     values = "values_left_out", "values that are not valid in their fields";
-    entries = "entries_left_out", "entries of groups that lack a field required by a version";
+    entries = "entries_left_out", "entries of groups that are not valid in a version";
 }
 
 impl FanCounts {

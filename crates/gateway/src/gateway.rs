@@ -54,8 +54,10 @@ use fanfare_engine::rotate::Rotation;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_engine::tcp::BindError;
 use fanfare_operator::AuditWriter;
+use std::fs::DirBuilder;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -502,8 +504,11 @@ impl Builder<'_> {
                 rotation: config.rotate.rotation(Rotation::default().max_bytes),
                 ..LogOptions::default()
             };
-            let opened = std::fs::create_dir_all(&config.folder)
-                .and_then(|()| MessageLog::open(&path, options, self.counters));
+            let folder = DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&config.folder);
+            let opened = folder.and_then(|()| MessageLog::open(&path, options, self.counters));
             let (tap, log) = opened.map_err(|error| StartError::Log(path, error))?;
             host.log_to(tap);
             logs.push(log.reopen_on(self.reload_logs.clone()));

@@ -97,7 +97,9 @@ pub struct Writer {
 
 impl Writer {
     /// Opens the log of a folder, which is made if it does not exist, and begins a run of the plant
-    /// with these feeds at this time (nanoseconds since 1970-01-01 UTC).
+    /// with these feeds at this time (nanoseconds since 1970-01-01 UTC). The feeds are those of
+    /// [`Event::source`], from 1: the books of others are not known in
+    /// [`Log::as_of`](crate::Log::as_of).
     ///
     /// # Errors
     /// Another writer has the log open, a file cannot be read or written, or a setting is out of

@@ -21,8 +21,9 @@ pub enum Kind {
     /// A price level of the book changed: `level` is its number, or 0 if the feed does not number
     /// levels; `price` and `size` are its own; `id` is the NumberOfOrders(346), or 0 if unknown.
     Level = 2,
-    /// An order of the book changed, and `id` is its OrderID(37) or MDEntryID(278). A trade that
-    /// reduces it is an [`Action::Fill`], beside a [`Kind::Trade`] if the feed has one.
+    /// An order of the book changed, and `id` is its OrderID(37) or MDEntryID(278). A change
+    /// without a price or a size leaves it as it was. A trade that reduces it is an
+    /// [`Action::Fill`], beside a [`Kind::Trade`] if the feed has one.
     Order = 3,
     /// A trade with its `price`, its `size`, and its `id`, or 0 if unknown.
     Trade = 4,
@@ -181,7 +182,8 @@ pub struct Event {
     pub flags: Flags,
     /// MDPriceLevel(1023) from 1, or 0 if there is none.
     pub level: u16,
-    /// The feed of the plant that it belongs to.
+    /// The feed of the plant that it belongs to, from 1; 0 if there is one feed alone, and nothing
+    /// keeps its books by feeds, as [`View`](crate::View) does.
     pub source: u16,
 }
 

@@ -176,6 +176,9 @@ impl Follower {
             channel::Event::Message(message) => {
                 self.course.hear(now, send);
                 let number = message.number.map(|number| number as u32);
+                if let Some(number) = number.filter(|_| self.course.has_assumed()) {
+                    self.course.take_back(number, send);
+                }
                 let at = (message.received, self.course.place(number));
                 let (mapper, table) = (&mut self.mapper, &mut self.table);
                 let mapped = Mapped::fast(mapper, table, at, message.record);

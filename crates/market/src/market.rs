@@ -24,7 +24,7 @@ pub struct MarketConfig {
     /// effect unless [`Self::can_refresh`]. A side with fewer levels than its depth does not come
     /// back.
     pub has_natural_refresh: bool,
-    /// The [`Event::source`] of all events.
+    /// The [`Event::source`] of all events, from 1.
     pub source: u16,
 }
 
@@ -186,11 +186,9 @@ impl Market {
     }
 
     /// Returns whether the book of an instrument contains messages of the channel that have not
-    /// arrived: those of a snapshot that is ahead of them. Returns `false` if the feed numbers by
-    /// instrument.
+    /// arrived: those of a snapshot that is ahead of them.
     pub fn is_ahead(&self, instrument: InstrumentId) -> bool {
-        let position = self.recovery.position(instrument.0);
-        !self.is_numbered && position.is_some_and(|own| own >= self.recovery.next())
+        self.recovery.is_ahead(instrument.0)
     }
 
     /// Returns the book of an instrument, or `None` if it has never had a level or an order. It is
@@ -394,6 +392,11 @@ impl Market {
     /// Records that these messages arrived on no line.
     pub fn gap(&mut self, now: u64, range: Range<u64>, send: &mut impl FnMut(&Event)) {
         self.with(send, |recovery, to| recovery.gap(now, range, to));
+    }
+
+    /// Takes back a gap from this number on, which the next message of the channel has.
+    pub fn take_back(&mut self, from: u64, send: &mut impl FnMut(&Event)) {
+        self.with(send, |recovery, to| recovery.take_back(from, to));
     }
 
     /// Records that these messages arrived by replay. Must be called after their changes.

@@ -59,7 +59,8 @@ impl<T> Seen<T> {
         self.last.clear();
     }
 
-    /// Returns whether events were lost, and it has not been shown since.
+    /// Returns whether events were lost, and it has not been shown since, or its book is of a feed
+    /// that the view does not have.
     pub const fn is_lost(&self) -> bool {
         self.is_lost
     }
@@ -112,7 +113,8 @@ pub struct View<T = ()> {
 
 impl<T: Default> View<T> {
     /// Creates a view of feeds whose books are of these kinds, in the order of [`Event::source`],
-    /// from 1.
+    /// from 1. The book of an instrument of another source is not known: once it has a level or an
+    /// order, the instrument is [lost](Seen::is_lost).
     pub const fn new(books: Vec<BookConfig>) -> Self {
         Self {
             books,
@@ -161,6 +163,8 @@ impl<T: Default> View<T> {
                     None => {
                         let source = usize::from(event.source).wrapping_sub(1);
                         let Some(config) = self.books.get(source) else {
+                            // Without a book, a live instrument would have an empty one.
+                            (seen.is_lost, seen.state) = (true, UNKNOWN);
                             return;
                         };
                         seen.book.insert(Book::new(config))
@@ -352,5 +356,34 @@ mod tests {
         view.lose_others();
         assert!(view.open(InstrumentId(5)).is_lost());
         assert_eq!(known(&view, 4), (State::Live, true, false));
+    }
+
+    #[test]
+    fn a_book_of_a_feed_that_the_view_does_not_have_is_unknown() {
+        let mut view: View = View::new(vec![BookConfig::by_price(4).unwrap()]);
+        let event = |source: u16, kind, entry| Event {
+            kind,
+            entry,
+            price: Price::from_units(5),
+            size: 3,
+            instrument: InstrumentId(source.into()),
+            source,
+            ..Event::EMPTY
+        };
+        let seen = [0_u16, 1, 2].map(|source| {
+            let live = Event {
+                instrument: InstrumentId(source.into()),
+                source,
+                ..state::to_event(State::Live)
+            };
+            view.apply(&event(source, Kind::Clear, 0));
+            view.apply(&event(source, Kind::Trade, entry::TRADE));
+            view.apply(&event(source, Kind::Level, entry::BID));
+            view.apply(&live);
+            let seen = view.get(InstrumentId(source.into())).unwrap();
+            (seen.state, seen.has_picture(), seen.last.iter().count())
+        });
+        let unknown = (UNKNOWN, false, 1);
+        assert_eq!(seen, [unknown, (State::Live, true, 1), unknown]);
     }
 }

@@ -1,5 +1,10 @@
-//! Limits on XML documents, checked before a document is parsed. The time to parse a document grows
-//! with the square of the attributes of an element, and of the namespaces.
+//! The character encodings of XML documents, and limits, checked before a document is parsed. The
+//! time to parse a document grows with the square of the attributes of an element, and of the
+//! namespaces.
+
+mod encoding;
+
+pub use encoding::{EncodingError, decode};
 
 use core::fmt::{self, Display};
 use std::collections::HashSet;

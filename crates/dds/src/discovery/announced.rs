@@ -70,7 +70,8 @@ impl Endpoint {
 
     /// Returns the policies of a reader that matches this writer and receives all it offers: its
     /// reliability, its durability and its ownership, and the newest `depth` samples of each
-    /// instance.
+    /// instance. A partition of the writer that is a pattern is replaced by a name that it matches,
+    /// as two patterns never match.
     pub fn reader_qos(&self, depth: u32) -> Qos {
         let qos = Qos::default()
             .reliability(if self.reliable {
@@ -81,14 +82,21 @@ impl Endpoint {
             .durability(self.durability)
             .ownership(self.ownership)
             .history(History::KeepLast(depth));
-        self.partitions.iter().fold(qos, |q, p| q.partition(p))
+        self.names().fold(qos, |qos, name| qos.partition(&name))
     }
 
     /// Adds the partitions of this writer to the policies of a reader of others, which then matches
     /// this one, too, if nothing else differs.
     #[must_use]
     pub fn join(&self, qos: Qos) -> Qos {
-        qos.join(&self.partitions)
+        let names: Vec<_> = self.names().collect();
+        qos.join(&names)
+    }
+
+    /// Returns names that match its partitions: `*` stands for nothing, and `?` for a letter.
+    fn names(&self) -> impl Iterator<Item = String> + use<'_> {
+        let plain = |partition: &String| partition.replace('*', "").replace('?', "x");
+        self.partitions.iter().map(plain)
     }
 
     pub(crate) fn type_info(&self) -> Result<&TypeInfo, Error> {

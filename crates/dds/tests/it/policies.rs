@@ -133,7 +133,7 @@ fn mismatch(policy: Policy, offered: &Qos, asked: &Qos) {
     }
 }
 
-/// The default partition has no name, or an empty one.
+/// The default partition has no name, or an empty one. Two patterns never match.
 #[test]
 fn a_reader_joins_the_partitions_of_all_writers() {
     let (here, there) = pair();
@@ -141,7 +141,7 @@ fn a_reader_joins_the_partitions_of_all_writers() {
     let qos = Qos::last_value();
     let topic = there.topic(&name, &quote(), &qos).unwrap();
     let mut buffer = CdrBuffer::with_capacity(64);
-    let all = [None, Some(""), Some("x")];
+    let all = [None, Some(""), Some("x"), Some("a?c*")];
     let writers = all.map(|partition| {
         let qos = partition.map_or(qos.clone(), |name| qos.clone().partition(name));
         topic.writer(&qos).open().unwrap()
@@ -162,9 +162,9 @@ fn a_reader_joins_the_partitions_of_all_writers() {
     let first = found[0].reader_qos(1);
     let joined = found[1..].iter().fold(first, |qos, e| e.join(qos));
     let reader = here.topic(&name, &quote(), &qos).unwrap().reader(&joined);
-    let mut got = take_quotes(&reader.open().unwrap(), 3);
+    let mut got = take_quotes(&reader.open().unwrap(), 4);
     got.sort_by_key(|q| q.0);
-    assert_eq!(got, [(1, 1.0), (2, 1.0), (3, 1.0)]);
+    assert_eq!(got, [(1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0)]);
 }
 
 #[test]

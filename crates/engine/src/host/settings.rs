@@ -25,7 +25,7 @@ pub struct Initiator {
     /// The session.
     pub session: Config,
     /// The addresses to connect to, tried in order and again from the first, with a back-off
-    /// between attempts.
+    /// between attempts. Without any, the session is hosted and never connects.
     pub hosts: Vec<SocketAddr>,
     /// The store of the session's messages.
     pub store: StoreKind,

@@ -577,6 +577,6 @@ fn store_error(error: &io::Error) -> StoreError {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly,
-        _ => StoreError::Io(error.raw_os_error().unwrap_or(0)),
+        _ => StoreError::Io(error.raw_os_error().unwrap_or(libc::EIO)),
     }
 }

@@ -8,6 +8,7 @@ use fanfare_fix::dict::{
 };
 use fanfare_fix::session::{self, ApplVerId, Config};
 use fanfare_fix::tag;
+use fanfare_wire::xml;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use thiserror::Error;
 pub struct DictionaryFiles {
     /// `DataDictionary`, or for FIXT.1.1 `TransportDataDictionary`.
     pub session: Option<DictionaryFile>,
-    /// `AppDataDictionary`, the default version first.
+    /// `AppDataDictionary`, also with a version in the key; a version has one.
     pub applications: Vec<(Version, DictionaryFile)>,
     /// The checks to make.
     pub switches: Switches,
@@ -232,13 +233,14 @@ impl DictionaryFiles {
 /// longer one.
 ///
 /// # Errors
-/// The file cannot be read, or is not in UTF-8.
+/// The file cannot be read, or is in none of the encodings of [`xml::decode`].
 pub fn read_dictionary(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    // With one byte beyond the limit, the loader reports the excess.
-    let mut file = File::open(path)?.take(MAX_TEXT as u64 + 1);
-    file.read_to_string(&mut text)?;
-    Ok(text)
+    let mut bytes = Vec::new();
+    // With one byte beyond the limit, the loader reports the excess. Text in UTF-16, with its mark,
+    // may have twice as many bytes.
+    let mut file = File::open(path)?.take(2 * MAX_TEXT as u64 + 3);
+    file.read_to_end(&mut bytes)?;
+    xml::decode(&bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 /// Returns the built-in dictionary of a version with the fields of the session layer that it lacks.
@@ -314,18 +316,22 @@ fn session_fields(config: &Config) -> Vec<u32> {
 }
 
 /// Returns the versions of the session and of its application messages.
-fn versions(version: session::Version, default: ApplVerId) -> (Version, Version) {
+pub(super) fn versions(version: session::Version, default: ApplVerId) -> (Version, Version) {
     let of_session = Version::from_name(version.begin_string()).unwrap_or(Version::Fixt11);
     let of_application = Version::from_appl_ver_id(&[default.wire()]).unwrap_or(Version::Fix50Sp2);
     (of_session, of_application)
 }
 
 fn application_files(section: &Section<'_>, default: Version) -> Vec<(Version, DictionaryFile)> {
-    let plain = section.find("AppDataDictionary");
-    let plain = plain.map(|entry| (default, DictionaryFile::of(entry)));
     let named = Version::ALL.into_iter().filter_map(|version| {
         let entry = section.find(&format!("AppDataDictionary.{}", version.name()))?;
         Some((version, DictionaryFile::of(entry)))
     });
-    plain.into_iter().chain(named).collect()
+    let mut files: Vec<_> = named.collect();
+    let is_named = files.iter().any(|(version, _)| *version == default);
+    // As in QuickFIX, the key with the version takes precedence.
+    if let Some(plain) = section.find("AppDataDictionary").filter(|_| !is_named) {
+        files.insert(0, (default, DictionaryFile::of(plain)));
+    }
+    files
 }

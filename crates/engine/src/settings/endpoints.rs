@@ -17,7 +17,7 @@ use crate::private;
 use crate::rotate::Rotation;
 use crate::stop::Stop;
 #[cfg(feature = "tls")]
-use crate::tls::{Identity, TlsClient, TlsError, TlsServer};
+use crate::tls::{Identity, TlsClient, TlsError, TlsServer, out_of_time};
 use fanfare_fix::dict::DictionaryValidator;
 use fanfare_fix::session::{Config, Role, SessionId, Validator};
 use std::collections::BTreeMap;
@@ -418,6 +418,8 @@ impl Port {
 pub struct Certificates {
     /// The address of the port that they are for, or `session` and its identity.
     pub of: String,
+    /// Its own certificate, if it has one.
+    file: Option<PathBuf>,
     encrypt: Encrypt,
 }
 
@@ -429,6 +431,13 @@ impl Certificates {
     /// The files cannot be used; the former certificates remain in use.
     pub fn reload(&self) -> Result<(), TlsError> {
         self.encrypt.reload()
+    }
+
+    /// Returns why counterparties refuse its own certificate at a time, in nanoseconds since 1970:
+    /// it has expired, or is not valid yet.
+    #[must_use]
+    pub fn out_of_time(&self, utc: u64) -> Option<String> {
+        out_of_time(self.file.as_ref()?, utc)
     }
 }
 
@@ -450,7 +459,8 @@ impl Endpoints {
         };
         let acceptor = acceptor.tls(tls);
         let encrypt = acceptor.options.encrypt.clone();
-        self.certificates.push(Certificates { of, encrypt });
+        let file = Some(identity.certificates);
+        self.certificates.push(Certificates { of, file, encrypt });
         Ok(acceptor)
     }
 
@@ -480,7 +490,8 @@ impl Endpoints {
         };
         let initiator = initiator.tls(tls);
         let encrypt = initiator.encrypt.clone();
-        self.certificates.push(Certificates { of, encrypt });
+        let file = identity.map(|own| own.certificates);
+        self.certificates.push(Certificates { of, file, encrypt });
         Ok(initiator)
     }
 }

@@ -69,6 +69,11 @@ pub(super) fn read(text: &str) -> Result<File, SettingsError> {
         if section.find(&key).is_some() {
             return Err(fault(SettingsFault::Twice(key)));
         }
+        let mut others = section.entries.iter();
+        let other = others.find(|own| own.value != value && keys::are_same_of_tls(&own.key, &key));
+        if let Some(other) = other {
+            return Err(fault(SettingsFault::TwoSpellings(other.key.clone(), key)));
+        }
         section.entries.push(Entry { line, key, value });
     }
     if file.has_default_template()? {
@@ -141,6 +146,7 @@ impl Entry {
 }
 
 /// A session's section, with the default settings beneath. Keys are found in any case.
+#[derive(Clone, Copy)]
 pub(super) struct Section<'a> {
     pub(super) own: &'a Entries,
     pub(super) default: &'a Entries,
@@ -153,6 +159,13 @@ impl<'a> Section<'a> {
             let entry = entries.find(key);
             entry.or_else(|| other.and_then(|other| entries.find(other)))
         };
+        find(self.own).or_else(|| find(self.default))
+    }
+
+    /// Returns the setting with one of these names. The session's own setting overrides the default
+    /// one, whichever of the names each has.
+    pub(super) fn find_any(&self, names: &[&str]) -> Option<&'a Entry> {
+        let find = |entries: &'a Entries| names.iter().find_map(|name| entries.find(name));
         find(self.own).or_else(|| find(self.default))
     }
 

@@ -34,11 +34,29 @@ pub(super) fn is_secret(key: &str) -> bool {
     key.eq_ignore_ascii_case("Password") || is_numbered(key, "LogonTag")
 }
 
+/// Returns whether the two keys are spellings of the same setting of TLS. The names of QuickFIX/Go
+/// are no such spellings, as one of them is for either role.
+pub(super) fn are_same_of_tls(one: &str, other: &str) -> bool {
+    let is_one_of = |names: &[&str; 2], key: &str| {
+        let mut names = names.iter();
+        names.any(|name| name.eq_ignore_ascii_case(key))
+    };
+    let of_files = FILES_OF_TLS.iter().map(|[old, new, _]| [*old, *new]);
+    let mut all = of_files.chain([LEVEL]);
+    all.any(|names| is_one_of(&names, one) && is_one_of(&names, other))
+}
+
+/// Returns whether the key is a setting of TLS that has an effect, other than the switch.
+pub(super) fn is_of_tls(key: &str) -> bool {
+    let same = |known: &&str| known.eq_ignore_ascii_case(key);
+    let others = ["NeedClientAuth", "SNIHostName", "SocketServerName"];
+    FILES_OF_TLS.as_flattened().iter().any(same) || LEVEL.iter().chain(&others).any(same)
+}
+
 /// Returns whether the value of this key is the path of a file or folder.
 pub(super) fn is_path(key: &str) -> bool {
     let same = |known: &&str| known.eq_ignore_ascii_case(key);
-    let of_tls = [CERTIFICATE, KEY, ROOTS, OWN_CERTIFICATE, OWN_KEY];
-    PATHS.iter().any(same) || of_tls.as_flattened().iter().any(same) || is_app_dictionary(key)
+    PATHS.iter().any(same) || FILES_OF_TLS.as_flattened().iter().any(same) || is_app_dictionary(key)
 }
 
 /// Returns the name of this key in another engine.
@@ -49,7 +67,7 @@ pub(super) fn other_name(key: &str) -> Option<&'static str> {
 }
 
 /// Returns whether the key is `AppDataDictionary`, or like `AppDataDictionary.FIX.5.0`.
-fn is_app_dictionary(key: &str) -> bool {
+pub(super) fn is_app_dictionary(key: &str) -> bool {
     let (name, version) = key.split_once('.').unwrap_or((key, ""));
     let is_known = version.is_empty() || Version::from_name(version).is_some();
     name.eq_ignore_ascii_case("AppDataDictionary") && is_known
@@ -104,9 +122,14 @@ pub(super) const OWN_KEY: Key = [
     "ClientCertificateKeyFile",
     GO_KEY,
 ];
+/// Whether an acceptor requires certificates of its clients, in two spellings.
+pub(super) const LEVEL: [&str; 2] = ["CERTIFICATE_VERIFY_LEVEL", "CertificateVerifyLevel"];
 const GO_CERTIFICATE: &str = "SocketCertificateFile";
 const GO_KEY: &str = "SocketPrivateKeyFile";
 pub(super) const GO_ROOTS: &str = "SocketCAFile";
+
+/// The files of TLS of either role.
+const FILES_OF_TLS: [Key; 5] = [CERTIFICATE, KEY, ROOTS, OWN_CERTIFICATE, OWN_KEY];
 
 /// The keys that make a section a template.
 pub(super) const TEMPLATE: [&str; 2] = ["AcceptorTemplate", "DynamicSession"];
@@ -147,6 +170,7 @@ const LISTS: &[&[&str]] = &[
     &ROOTS,
     &OWN_CERTIFICATE,
     &OWN_KEY,
+    &LEVEL,
     &TEMPLATE,
     &SWITCHES,
     &OF_PORTS,
@@ -160,8 +184,6 @@ const SUPPORTED: &[&str] = &[
     "AnswerRateBytes",
     "AnswerRateMessages",
     "BeginString",
-    "CERTIFICATE_VERIFY_LEVEL",
-    "CertificateVerifyLevel",
     "CheckCompID",
     "CheckLatency",
     "ClosedResendInterval",

@@ -74,7 +74,7 @@ impl Settings {
     pub fn parse(text: &str) -> Result<Self, SettingsError> {
         let file = file::read(text)?;
         let mut sessions = Vec::with_capacity(file.sessions.len());
-        let mut unused = Vec::new();
+        let mut owners = Vec::with_capacity(file.sessions.len());
         let mut local_zone = None;
         for own in &file.sessions {
             let section = Section {
@@ -91,14 +91,16 @@ impl Settings {
                     let (line, fault) = (own.line, SettingsFault::SameSession(id.to_string()));
                     return Err(SettingsError { line, fault });
                 }
-                unused.extend(remarks::unused(&section, &session));
+                owners.push(section);
                 sessions.push(session);
             }
         }
         let entries = file.sessions.iter().map(|session| &session.entries);
         let entries = std::iter::once(&file.default.entries).chain(entries);
         let mut remarks: Vec<_> = entries.flatten().filter_map(remarks::remark).collect();
-        remarks.extend(unused);
+        let has_tls = sessions.iter().any(SessionSettings::has_tls);
+        let unused = owners.iter().zip(&sessions);
+        remarks.extend(unused.flat_map(|(own, session)| remarks::unused(own, session, has_tls)));
         remarks.sort_by_key(|remark| remark.line);
         remarks.dedup();
         Ok(Self {
@@ -151,6 +153,9 @@ pub enum SettingsFault {
     /// A key occurs twice in one section.
     #[error("{0} occurs twice in this section")]
     Twice(String),
+    /// Two spellings of one setting of TLS have different values in one section.
+    #[error("{0} and {1} are the same setting, and have different values in this section")]
+    TwoSpellings(String, String),
     /// Two sessions have the same identity.
     #[error("session {0} occurs twice: a SubID or SessionQualifier must distinguish the two")]
     SameSession(String),

@@ -7,9 +7,8 @@ use fanfare_fix::session::Role;
 
 /// Checks that all settings of security and of a store are supported.
 pub(super) fn check(section: &Section<'_>, role: Role) -> Result<(), SettingsError> {
-    let is_off = |key: &str| section.find(key).is_some_and(|entry| is_no(&entry.value));
-    // One such setting suffices; the other settings of TLS may remain.
-    let plain = is_off("SocketUseSSL") || is_off("SSLEnable");
+    // The other settings of TLS may remain.
+    let plain = plain_text(section).is_some();
     for entry in section.effective() {
         let Some(instead) = instead(entry, role) else {
             continue;
@@ -24,6 +23,14 @@ pub(super) fn check(section: &Section<'_>, role: Role) -> Result<(), SettingsErr
         return Err(SettingsError { line, fault });
     }
     Ok(())
+}
+
+/// Returns the setting that selects plain text, whatever the other settings of TLS are: a
+/// SocketUseSSL that is off, or else an SSLEnable that is off. One without a value selects nothing.
+pub(super) fn plain_text<'a>(section: &Section<'a>) -> Option<&'a Entry> {
+    let switch = section.find("SocketUseSSL");
+    let switch = switch.or_else(|| section.find("SSLEnable"));
+    switch.filter(|entry| !entry.value.is_empty() && is_no(&entry.value))
 }
 
 /// Checks that no path has a variable, which QuickFIX/J replaces. It would be a part of the name.
@@ -138,7 +145,7 @@ fn is_yes(value: &str) -> bool {
     ["Y", "YES", "TRUE", "ON", "1"].contains(&value.to_ascii_uppercase().as_str())
 }
 
-fn is_no(value: &str) -> bool {
+pub(super) fn is_no(value: &str) -> bool {
     ["", "N", "NO", "FALSE", "OFF", "0", "NONE"].contains(&value.to_ascii_uppercase().as_str())
 }
 
@@ -305,6 +312,8 @@ mod tests {
         assert_eq!(said(lines), ["", ""]);
         // A setting that turns TLS on contradicts it.
         assert!(said("SocketUseSSL=N\nUseSSL=Y\n")[0].contains("UseSSL"));
+        let both = said("SocketUseSSL=Y\nSSLEnable=N\nSocketKeyStore=k\n");
+        assert!(both[0].contains("SocketKeyStore is not"), "{both:?}");
     }
 
     #[test]

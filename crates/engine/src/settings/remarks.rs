@@ -1,10 +1,12 @@
 //! Settings that have no effect, reported to the user.
 
+use super::dictionaries::versions;
 use super::file::{Entry, Section};
 use super::keys::{FILE_SIZES, MEMORY_SIZES, OF_PORTS};
+use super::session::names_any_version;
 use super::{SessionSettings, keys, refused};
 use crate::host::StoreKind;
-use fanfare_fix::session::Role;
+use fanfare_fix::session::{Role, Version};
 use std::fmt;
 
 /// A setting that has no effect here.
@@ -65,9 +67,14 @@ pub(super) fn remark(entry: &Entry) -> Option<Remark> {
 
 /// Returns the settings that have no effect on this session: SessionQualifier in an acceptor, as no
 /// Logon has one; the limits of a port in an initiator; those of templates in any other session;
-/// the sizes of a kind of store that it does not have; and the settings of stores in one that keeps
-/// no messages.
-pub(super) fn unused(section: &Section<'_>, session: &SessionSettings) -> Vec<Remark> {
+/// the sizes of a kind of store that it does not have; the settings of stores in one that keeps no
+/// messages; those of TLS in plain text; and the dictionaries of other versions. `has_tls` is
+/// whether any session of the file is inside TLS.
+pub(super) fn unused(
+    section: &Section<'_>,
+    session: &SessionSettings,
+    has_tls: bool,
+) -> Vec<Remark> {
     let remark = |key, only| Some(Remark::of(section.find(key)?, Some(only)));
     let mut remarks = Vec::new();
     let of_stores: &[&[&str]] = match &session.store {
@@ -101,5 +108,52 @@ pub(super) fn unused(section: &Section<'_>, session: &SessionSettings) -> Vec<Re
             remarks.extend(remark(key, "with AcceptorTemplate=Y"));
         }
     }
+    remarks.extend(unused_of_tls(section, has_tls));
+    remarks.extend(unused_dictionaries(section, session));
     remarks
+}
+
+/// Returns the dictionaries that have no effect on this version, and AppDataDictionary where
+/// another key names that of the default version. In [DEFAULT] a key may be for other sessions.
+fn unused_dictionaries(section: &Section<'_>, session: &SessionSettings) -> Vec<Remark> {
+    if names_any_version(section) {
+        return Vec::new();
+    }
+    let version = session.config.id.version;
+    let (_, default) = versions(version, session.config.default_appl_ver_id);
+    let default = format!("AppDataDictionary.{}", default.name());
+    let is_replaced = section.find(&default).is_some();
+    let only = |entry: &Entry| {
+        let is = |key: &str| entry.key.eq_ignore_ascii_case(key);
+        if version == Version::Fixt11 {
+            let is_unused = is("AppDataDictionary") && is_replaced;
+            let of_others = is("DataDictionary").then_some("without FIXT.1.1");
+            return of_others.or(is_unused.then_some("without a file for the default version"));
+        }
+        let is_of_transport = is("TransportDataDictionary") || is("DefaultApplVerID");
+        (is_of_transport || keys::is_app_dictionary(&entry.key)).then_some("with FIXT.1.1")
+    };
+    let own = section
+        .effective()
+        .filter(|entry| section.own.has(&entry.key));
+    let remark = |entry| Some(Remark::of(entry, Some(only(entry)?)));
+    own.filter_map(remark).collect()
+}
+
+/// Returns the settings of TLS that have no effect, because another one selects plain text.
+fn unused_of_tls(section: &Section<'_>, has_tls: bool) -> Vec<Remark> {
+    let Some(switch) = refused::plain_text(section) else {
+        return Vec::new();
+    };
+    let only = match switch.key.eq_ignore_ascii_case("SSLEnable") {
+        true => "without SSLEnable=N",
+        false => "without SocketUseSSL=N",
+    };
+    let is_own = |entry: &Entry| section.own.has(&entry.key);
+    let of_tls = section.effective().filter(|entry| {
+        // In [DEFAULT] the key may be for other sessions, unless the switch is there, too.
+        let is_meant = is_own(entry) || !is_own(switch) || !has_tls;
+        is_meant && keys::is_of_tls(&entry.key) && !refused::is_no(&entry.value)
+    });
+    of_tls.map(|entry| Remark::of(entry, Some(only))).collect()
 }

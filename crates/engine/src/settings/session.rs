@@ -100,6 +100,10 @@ impl SessionSettings {
         versions.into_iter().map(of).collect()
     }
 
+    pub(super) const fn has_tls(&self) -> bool {
+        self.tls.is_some() || self.client_tls.is_some()
+    }
+
     fn of_version(
         section: &Section<'_>,
         role: Role,
@@ -331,7 +335,7 @@ fn answer_limit(section: &Section<'_>) -> Result<Option<AnswerLimit>, SettingsEr
 }
 
 /// Returns whether this is a template for sessions of every version.
-fn names_any_version(section: &Section<'_>) -> bool {
+pub(super) fn names_any_version(section: &Section<'_>) -> bool {
     section.text("BeginString").is_none_or(|value| value == "*")
 }
 

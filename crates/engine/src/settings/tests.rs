@@ -1,5 +1,6 @@
 mod dictionaries;
 mod stores;
+mod tls;
 
 use super::*;
 use crate::host::{ClientNames, IdPattern, StoreKind};

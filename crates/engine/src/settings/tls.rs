@@ -2,7 +2,8 @@
 
 use super::SettingsError;
 use super::file::{Entry, Section};
-use super::keys::{CERTIFICATE, GO_ROOTS, KEY, Key, OWN_CERTIFICATE, OWN_KEY, ROOTS};
+use super::keys::{CERTIFICATE, GO_ROOTS, KEY, Key, LEVEL, OWN_CERTIFICATE, OWN_KEY, ROOTS};
+use super::refused::plain_text;
 use crate::host::{ClientName, ClientNames};
 use std::path::PathBuf;
 
@@ -32,17 +33,29 @@ pub struct ClientTlsFiles {
 }
 
 fn find<'a>(section: &Section<'a>, key: Key) -> Option<&'a Entry> {
-    key.into_iter().find_map(|key| section.find(key))
+    section.find_any(&key)
 }
 
 /// Returns the file that a required key names.
 fn need(section: &Section<'_>, key: Key) -> Result<PathBuf, SettingsError> {
     let entry = find(section, key).ok_or_else(|| section.missing(key[0]))?;
-    Ok(entry.value.clone().into())
+    file(entry)
 }
 
-/// Returns the TLS files of an acceptor. A setting that requests TLS is never ignored.
+fn file(entry: &Entry) -> Result<PathBuf, SettingsError> {
+    match entry.value.is_empty() {
+        true => Err(entry.wrong("must name a file")),
+        false => Ok(entry.value.clone().into()),
+    }
+}
+
+/// Returns the TLS files of an acceptor. A setting that requests TLS is never ignored, unless
+/// another one selects plain text.
 pub(super) fn tls(section: &Section<'_>) -> Result<Option<TlsFiles>, SettingsError> {
+    section.flag("SocketUseSSL", false)?;
+    if plain_text(section).is_some() {
+        return Ok(None);
+    }
     let Some(certificate) = find(section, CERTIFICATE) else {
         return match asked_of_acceptor(section)? {
             Some(entry) => Err(entry.wrong(
@@ -56,7 +69,7 @@ pub(super) fn tls(section: &Section<'_>) -> Result<Option<TlsFiles>, SettingsErr
     let client_roots = match level(section) {
         None if need => Some(self::need(section, ROOTS)?),
         // QuickFIX/Go requires a certificate of every client if it has roots to trust.
-        None => section.text(GO_ROOTS).map(PathBuf::from),
+        None => section.find(GO_ROOTS).map(file).transpose()?,
         Some(entry) => match entry.value.as_str() {
             "0" if need => return Err(entry.wrong("cannot be set together with NeedClientAuth=Y")),
             "0" => None,
@@ -65,23 +78,20 @@ pub(super) fn tls(section: &Section<'_>) -> Result<Option<TlsFiles>, SettingsErr
         },
     };
     Ok(Some(TlsFiles {
-        certificate: certificate.value.clone().into(),
+        certificate: file(certificate)?,
         key: self::need(section, KEY)?,
         client_roots,
     }))
 }
 
 fn level<'a>(section: &Section<'a>) -> Option<&'a Entry> {
-    let level = section.find("CERTIFICATE_VERIFY_LEVEL");
-    level.or_else(|| section.find("CertificateVerifyLevel"))
+    section.find_any(&LEVEL)
 }
 
 /// Returns the setting that requests TLS in an acceptor without a certificate.
 fn asked_of_acceptor<'a>(section: &Section<'a>) -> Result<Option<&'a Entry>, SettingsError> {
-    let switch = section.find("SocketUseSSL");
-    if let Some(entry) = switch {
-        let is_on = section.flag("SocketUseSSL", false)?;
-        return Ok(Some(entry).filter(|_| is_on));
+    if section.flag("SocketUseSSL", false)? {
+        return Ok(section.find("SocketUseSSL"));
     }
     let demand = match section.flag("NeedClientAuth", false)? {
         true => section.find("NeedClientAuth"),
@@ -91,13 +101,13 @@ fn asked_of_acceptor<'a>(section: &Section<'a>) -> Result<Option<&'a Entry>, Set
     Ok(demand.or_else(files))
 }
 
-/// Returns the TLS files of an initiator, if SocketUseSSL=Y or a setting of TLS requests it.
-/// SocketUseSSL=N means plain text in any case.
+/// Returns the TLS files of an initiator, if SocketUseSSL=Y or a setting of TLS requests it, and
+/// none selects plain text.
 pub(super) fn client_tls(section: &Section<'_>) -> Result<Option<ClientTlsFiles>, SettingsError> {
     let files = [ROOTS, OWN_CERTIFICATE, OWN_KEY].into_iter();
     let is_asked = files.into_iter().any(|key| find(section, key).is_some())
         || section.find("SNIHostName").is_some();
-    if !section.flag("SocketUseSSL", is_asked)? {
+    if !section.flag("SocketUseSSL", is_asked)? || plain_text(section).is_some() {
         return Ok(None);
     }
     let identity = match find(section, OWN_CERTIFICATE) {
@@ -105,7 +115,7 @@ pub(super) fn client_tls(section: &Section<'_>) -> Result<Option<ClientTlsFiles>
             return Err(section.missing(OWN_CERTIFICATE[0]));
         }
         None => None,
-        Some(entry) => Some((entry.value.clone().into(), need(section, OWN_KEY)?)),
+        Some(entry) => Some((file(entry)?, need(section, OWN_KEY)?)),
     };
     Ok(Some(ClientTlsFiles {
         roots: need(section, ROOTS)?,

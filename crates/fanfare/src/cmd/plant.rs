@@ -13,10 +13,12 @@ use anyhow::{Context, Result, bail};
 use changes::Changes;
 use events::EventLog;
 use fanfare_console::Console;
+use fanfare_engine::clock;
 use fanfare_engine::levels::LogLevel;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::regular;
 use fanfare_engine::stop::{Reload, Stop};
+use fanfare_engine::tls::out_of_time;
 use fanfare_gateway::{
     Config, Digest, FeedLine, Gateway, GatewayOperator, LogTo, NoticeReceiver, PortConfig,
     ProgramLog, dbn_clients, descriptors_wanted,
@@ -257,8 +259,8 @@ fn announce_dbn(config: &Config, gateway: &Gateway) {
     }
 }
 
-/// Warns of insecure settings of ports that other machines reach. A port keeps the address and the
-/// `tls` that it has `started` with.
+/// Warns of insecure settings of ports that other machines reach, and of certificates that clients
+/// refuse. A port keeps the address and the `tls` that it has `started` with.
 fn warn(started: &Config, config: &Config) {
     for (who, bound, port) in [
         ("producers", &started.producers, &config.producers),
@@ -274,6 +276,25 @@ fn warn(started: &Config, config: &Config) {
         if bound.tls.is_none() && config.has_users() {
             let plain = "passwords come in plain text";
             tracing::warn!(target: "session", "{who}: {plain}: the port has no tls");
+        }
+    }
+    warn_of_time(started);
+}
+
+/// Warns of certificates that clients refuse at this time. Their files are those that the gateway
+/// has `started` with.
+fn warn_of_time(started: &Config) {
+    let port = |port: &PortConfig| port.tls.as_ref().map(|tls| tls.certificate.clone());
+    let console = started.console.as_ref();
+    let console = console.and_then(|console| console.tls.as_ref());
+    for (who, certificate) in [
+        ("producers", port(&started.producers)),
+        ("consumers", port(&started.consumers)),
+        ("console", console.map(|tls| tls.certificate.clone())),
+    ] {
+        let why = certificate.and_then(|file| out_of_time(&file, clock::utc()));
+        if let Some(why) = why {
+            tracing::warn!(target: "session", "{who}: {why}");
         }
     }
 }

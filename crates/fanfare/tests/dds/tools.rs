@@ -119,6 +119,21 @@ fn ls_marks_a_topic_with_two_types_of_one_name() {
 }
 
 #[test]
+fn a_subscriber_says_that_a_publisher_has_other_topics() {
+    let mut subscriber = on(66, &["subscribe", "complex", "--no-echo", "--keyed"]);
+    let mut subscriber = Running::start(&mut subscriber);
+    subscriber.tells("Finished subscribing");
+    let file = feed("complex", 300);
+    let file = file.to_str().unwrap();
+    let mut publisher = on(66, &["publish", "complex", "--no-echo", "-f", file]);
+    let publisher = Running::start(&mut publisher);
+    subscriber.tells("a publisher is there, and not for all topics");
+    publisher.interrupt();
+    subscriber.interrupt();
+    assert_eq!((publisher.end().code, subscriber.end().code), (1, 1));
+}
+
+#[test]
 fn policies_that_do_not_fit_are_told_and_no_pong_is_an_error() {
     let _pong = pong(21);
     let mut ping = on(21, &["ping", "--best-effort", "--wait", "60"]);

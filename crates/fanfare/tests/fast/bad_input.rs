@@ -277,6 +277,37 @@ fn packets_behind_a_gap_are_left_out_where_they_build_on_others() {
 }
 
 #[test]
+fn numbers_of_messages_show_a_gap_where_packets_build_on_others() {
+    let folder = Folder::new("numbers");
+    let tick = "<template name='T' id='7'><uInt32 name='MsgSeqNum' id='34'/>\
+                <uInt32 name='V'><delta/></uInt32></template>";
+    let templates = folder.with("t.xml", tick);
+    // The second message is missing, and the last one comes twice behind a Reset.
+    let bytes = [
+        &[4, 0xc0, 0x87, 0x81, 0x85][..],
+        &[3, 0x80, 0x83, 0x81],
+        &[6, 0xc0, 0xf8, 0xc0, 0x87, 0x84, 0x88],
+        &[3, 0x80, 0x84, 0x81],
+    ];
+    let file = folder.with("packets.dat", bytes.concat());
+    let args = [
+        "decode", "-t", &templates, "-f", &file, "--header", "u8", "--format", "json",
+    ];
+    let keeps = ["--keep-dictionary", "--keep-going"];
+    for (more, values, errors) in [
+        (&[][..], &[5, 8][..], 2),
+        (&["--sequence", "none"], &[5, 6, 8, 9], 0),
+    ] {
+        let said = run(&[&args[..], &keeps, more].concat());
+        let lines = said.json_lines();
+        let found = lines.iter().filter_map(|line| line["fields"]["V"].as_u64());
+        assert_eq!(found.collect::<Vec<_>>(), values, "{more:?}");
+        let gaps = lines.iter().filter(|line| line["error"] == "GAP");
+        assert_eq!((gaps.count(), said.code), (errors, i32::from(errors > 0)));
+    }
+}
+
+#[test]
 fn template_errors_have_line_and_column_in_every_command() {
     let folder = Folder::new("static");
     let file = folder.with("packets.dat", PACKETS);

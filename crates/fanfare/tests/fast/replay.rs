@@ -4,6 +4,7 @@ use crate::capture::{A, B, datagram, packets, write};
 use crate::common::{Folder, Running, Said, fails, groups, told};
 use crate::run::{receiving, run};
 use serde_json::Value;
+use std::net::UdpSocket;
 
 /// The time in a capture's second 0.
 const BEGIN: &str = "2023-11-14T22:13:20Z";
@@ -113,6 +114,21 @@ fn a_file_of_packets_needs_a_line_and_a_pace() {
         let said = told(&[&["replay", &file], args].concat(), status);
         assert!(said.contains(why), "{why}: {said}");
     }
+}
+
+#[test]
+fn a_file_of_packets_is_replayed_until_where_it_is_cut() {
+    let folder = Folder::new("replay-cut");
+    let count = packets(&folder, "9").len();
+    let bytes = folder.read("feed.dat");
+    let cut = folder.with("cut.dat", &bytes[..bytes.len() - 1]);
+    let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let line = format!("1={}", receiver.local_addr().unwrap());
+    let said = told(&["replay", &cut, "--every", "1", "--line", &line], 1);
+    assert!(said.contains("truncated"), "{said}");
+    receiver.set_nonblocking(true).unwrap();
+    let received = std::iter::from_fn(|| receiver.recv(&mut [0; 65_536]).ok());
+    assert_eq!(received.count(), count - 1);
 }
 
 #[test]

@@ -171,6 +171,24 @@ fn data_fields_of_the_users_dictionary_may_hold_separators() {
 }
 
 #[test]
+fn groups_of_the_users_dictionary_have_its_own_fields() {
+    let xml = "<fix major='4' minor='4'><messages><message name='Order' msgtype='D'>\
+               <group name='NoPartyIDs'><field name='PartyID'/><field name='Desk'/></group>\
+               </message></messages><fields>\
+               <field number='453' name='NoPartyIDs' type='NUMINGROUP'/>\
+               <field number='448' name='PartyID' type='STRING'/>\
+               <field number='5001' name='Desk' type='STRING'/></fields></fix>";
+    let folder = Folder::new("cat-groups");
+    let path = folder.with("user.xml", xml);
+    let log = order("FIX.4.4", 2, "453=2|448=P|5001=a|448=Q|5001=b|54=1|");
+    let all = cat(&["--json", "--dictionary", &path], log.as_bytes()).json_lines();
+    let parties = &all[0]["fields"]["NoPartyIDs"];
+    assert_eq!(parties[0]["Desk"], "a");
+    assert_eq!(parties[1]["PartyID"], "Q");
+    assert_eq!(all[0]["faults"], Value::Null);
+}
+
+#[test]
 fn colours_are_for_terminals_or_when_asked_for() {
     let log = order("FIX.4.4", 2, "54=1|");
     let plain = cat(&[], log.as_bytes()).out;

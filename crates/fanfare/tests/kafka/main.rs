@@ -8,7 +8,7 @@ mod broker;
 
 use broker::Broker;
 use common::gateway::Gateway;
-use common::{Folder, done, fanfare, groups, run};
+use common::{Folder, Running, done, fanfare, groups, run};
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::Program;
 use fanfare_fast::generate::{ComplexOptions, Generator};
@@ -63,6 +63,21 @@ fn read(python: &Path, broker: &Broker, topic: &str) -> Vec<Message> {
         .collect()
 }
 
+/// Opens a transaction in both topics, which stays open until the end of its stdin.
+fn open_transaction(python: &Path, broker: &Broker) -> Running {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kafka/other.py");
+    let mut other = Command::new(python);
+    other.arg("-B").arg(script);
+    other.args([broker.address.as_str(), "json", "dbn"]);
+    other
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut other = Running::start(&mut other);
+    other.prints("open");
+    other
+}
+
 fn config(folder: &Folder, group: &str, broker: &str) -> String {
     let (log, ring) = (folder.file("log"), folder.file("ring"));
     let text = format!(
@@ -113,9 +128,15 @@ fn each_event_is_in_a_topic_once_over_kills_of_plant_and_broker() {
     let mut gateway = start();
     is_written(&mut gateway);
     send(&sender, &mut feed);
+    // What is committed from here on cannot be read before the end of this transaction.
+    let mut other = open_transaction(&python, &broker);
+    send(&sender, &mut feed);
     // The gateway is in the middle of a transaction.
     gateway.kill();
     let mut gateway = start();
+    (0..2).for_each(|_| gateway.tells("an open transaction of another producer"));
+    other.reads("");
+    other.end().succeeded();
     is_written(&mut gateway);
     send(&sender, &mut feed);
     broker.kill();

@@ -200,7 +200,7 @@ impl Arbiter {
             return false;
         }
         if start > own {
-            let is_before = self.place_before_newest(Some(own), sequence).is_some();
+            let is_before = self.place_before_newest(line, sequence).is_some();
             return self.differs(start) && !is_before;
         }
         let (back, beyond) = (own - start, start - self.epoch_start);
@@ -217,10 +217,15 @@ impl Arbiter {
     /// Returns the place in the run before, for a line in the newest run or at its first unit, if
     /// the number is nearer to that run. Reordered units are late for their run, but not by
     /// `stale_timeout`.
-    fn place_before_newest(&self, own: Option<u64>, sequence: u32) -> Option<u64> {
+    fn place_before_newest(&self, line: Line, sequence: u32) -> Option<u64> {
         let newest = self.newest()?;
+        let track = &self.tracks[line.index()];
+        let own = track.highest();
         let is_long_over = self.now.saturating_sub(newest.at) >= self.config.stale_timeout;
-        if is_long_over && own.is_some_and(|own| own >= newest.next) {
+        // One that has brought the end of that run is in the newest one, whose first numbers it may
+        // have lost. One that has caught up may bring the rest of that run.
+        let has_end = track.has(newest.next - 1);
+        if is_long_over && own.is_some_and(|own| own >= newest.next || has_end) {
             return None;
         }
         let heads = self.tracks.iter().filter_map(Track::highest);
@@ -250,7 +255,7 @@ impl Arbiter {
             return in_turn.or(Some(known));
         }
         let ended = own.and_then(|own| self.place_from(own, sequence));
-        ended.or_else(|| self.place_before_newest(own, sequence))
+        ended.or_else(|| self.place_before_newest(line, sequence))
     }
 
     /// Returns the place of the current unit if it is the one that ended the run of a line with
@@ -334,7 +339,7 @@ impl Arbiter {
             if !self.passes_on(own, sequence) {
                 self.set_met(line, false);
             }
-            self.tracks[line.index()].begin_at(self.epoch_start);
+            self.tracks[line.index()].catch_up(self.epoch_start);
         }
     }
 
@@ -422,5 +427,12 @@ impl Track {
         self.restart();
         let mut lost = 0;
         self.record(begin - 1, begin, &mut lost);
+    }
+
+    /// Notes that the line may be about to begin a run with this number, but has not brought the
+    /// end of the one before.
+    fn catch_up(&mut self, begin: u64) {
+        self.begin_at(begin);
+        self.set(begin - 1..begin, false);
     }
 }

@@ -351,6 +351,7 @@ impl Channel {
         let mut verdict = self.arbiter.receive_stamped(now, received, line, unit);
         if self.config.passes() {
             verdict = match verdict {
+                Verdict::Suspect if self.is_nonsense(datagram) => return,
                 Verdict::Suspect => {
                     self.arbiter.reset(sequence);
                     self.arbiter.receive_stamped(now, received, line, unit)
@@ -383,6 +384,33 @@ impl Channel {
             // still misses these, whatever the arbiter does, and asks its replay for them.
             Verdict::Duplicate | Verdict::Late { .. } => {}
         }
+    }
+
+    /// Returns whether a packet with a number far from the others has no message that can be read,
+    /// and reports it. No other line shows that it does not begin a new run.
+    #[cold]
+    fn is_nonsense(&mut self, datagram: Datagram<'_>) -> bool {
+        if self.hand.preamble.is_none() || self.hand.packet.from() > 0 {
+            return false;
+        }
+        if !self.hand.packet.is_decoded() {
+            self.read(datagram.line, self.body(datagram.bytes));
+            self.hand.packet.number_by(self.hand.preamble);
+        }
+        if !self.hand.packet.is_nonsense() {
+            return false;
+        }
+        let start = self.config.preamble.len();
+        self.stats.bad += 1;
+        self.hand.refused = self.hand.packet.take_fault().map(|fault| BadPacket {
+            line: datagram.line,
+            offset: datagram.offset + start as u64,
+            len: datagram.bytes.len(),
+            delivered: 0,
+            number: None,
+            fault,
+        });
+        true
     }
 
     /// Returns whether a number is not below the next one. A packet with such a number that brings

@@ -111,6 +111,11 @@ impl Packet {
         self.fault.as_ref()
     }
 
+    /// Returns whether not even its first message could be decoded.
+    pub(super) const fn is_nonsense(&self) -> bool {
+        matches!(self.fault, Some(Fault::Codec(_))) && self.at == self.from
+    }
+
     pub(super) const fn take_fault(&mut self) -> Option<Fault> {
         self.fault.take()
     }

@@ -73,6 +73,7 @@
 //! );
 //! ```
 
+mod gaps;
 mod held;
 mod instrument;
 mod replay;
@@ -84,7 +85,6 @@ use crate::missing::Missing;
 use crate::serial::extend;
 use held::{Held, Insertion, Waited};
 use instrument::Instrument;
-use std::ops::Range;
 
 pub use replay::{Replay, ReplayConfig, ReplayStats};
 pub use state::{Lack, Numbering, RecoveryConfig, RecoveryStats, Refused, State};
@@ -210,6 +210,18 @@ impl<T: Copy> Recovery<T> {
     /// Returns the number after the highest message of the channel, or 0 before the first.
     pub fn next(&self) -> u64 {
         self.next.unwrap_or_default()
+    }
+
+    /// Returns whether the book of an instrument contains messages of the channel that have not
+    /// arrived: those of a snapshot that is ahead of them.
+    pub fn is_ahead(&self, instrument: u32) -> bool {
+        let known = self.instruments.get(instrument as usize);
+        known.is_some_and(|known| match self.config.numbering {
+            Numbering::Instrument => {
+                known.applied == known.picture && known.known_end > self.next()
+            }
+            Numbering::Channel => known.applied >= self.next(),
+        })
     }
 
     /// Returns the missing messages of the channel, to be requested from a replay.
@@ -526,66 +538,6 @@ impl<T: Copy> Recovery<T> {
             self.stats.superseded += 1;
             sink.superseded(id, &waited.item);
         }
-    }
-
-    /// Notes that these messages of the channel arrived over no line, or only in part, after the
-    /// changes that did. No instrument is live until it is known that it lost nothing. Where
-    /// instruments have no numbers, the caller leaves out changes that arrive again.
-    ///
-    /// `now` is the caller's time in nanoseconds.
-    pub fn gap(&mut self, now: u64, range: Range<u64>, sink: &mut impl Sink<T>) {
-        if range.is_empty() {
-            return;
-        }
-        self.doubt(&range, sink);
-        self.gap_at = Some(now);
-        if self.next.is_none() {
-            self.unknown_below = range.start;
-        }
-        self.next = self.next.max(Some(range.end));
-        // One that arrived in part may be missing already.
-        if !self.unseen.contains(range.start) {
-            self.unseen.push(range);
-        }
-        self.note_forgotten();
-        self.settle_all(sink);
-    }
-
-    /// Handles the instruments with changes in these messages, which arrived only in part: others
-    /// of their changes may be missing.
-    fn doubt(&mut self, range: &Range<u64>, sink: &mut impl Sink<T>) {
-        for id in 0..self.instruments.len() as u32 {
-            let known = &mut self.instruments[id as usize];
-            if known.seen == 0 || known.is_closed || !range.contains(&known.seen_sequence) {
-                continue;
-            }
-            match self.config.numbering {
-                Numbering::Instrument => known.doubt(range.start),
-                // The book would apply the changes that arrived again, if a replay repeats them.
-                Numbering::Channel => self.fault(id, range.end, sink),
-            }
-        }
-    }
-
-    /// Notes that these messages of the channel arrived by replay; called after their changes.
-    pub fn replayed(&mut self, range: Range<u64>, sink: &mut impl Sink<T>) {
-        let before = self.unseen_end();
-        self.unseen.take(range);
-        self.note_forgotten();
-        if self.unseen_end() != before {
-            self.settle_all(sink);
-        }
-    }
-
-    /// Marks dropped ranges, which precede those that are left, as unknown for good.
-    fn note_forgotten(&mut self) {
-        if self.unseen.forgotten() == self.forgotten {
-            return;
-        }
-        self.forgotten = self.unseen.forgotten();
-        let left = self.unseen.ranges().next();
-        let end = left.map_or(self.next.unwrap_or_default(), |range| range.start);
-        self.unknown_below = self.unknown_below.max(end);
     }
 
     /// Notes that a message of the channel arrived, with or without changes: those without must be

@@ -203,6 +203,15 @@ impl Replay {
         }
     }
 
+    /// Notes that messages from this number on were requested before it was known whether they had
+    /// been sent: earlier requests of them do not count.
+    pub fn ask_again(&mut self, from: u64) {
+        if self.last.end > from {
+            (self.last, self.attempts) = (0..0, 0);
+        }
+        self.given_up_below = self.given_up_below.min(from);
+    }
+
     /// Notes that the channel restarted: earlier messages are not requested, and no response to an
     /// earlier request is expected. The caller cancels it.
     pub fn reset(&mut self) {

@@ -92,6 +92,58 @@ impl World {
 }
 
 #[test]
+fn a_book_is_ahead_until_the_messages_of_its_snapshot_have_arrived() {
+    for numbering in [Numbering::Instrument, Numbering::Channel] {
+        let mut world = World::new(numbering);
+        assert!(!world.recovery.is_ahead(0));
+        world.change(90, 10, "old");
+        world.picture(95, 12);
+        assert!(world.recovery.is_ahead(0), "{numbering:?}");
+        world.recovery.see(11, &mut world.log);
+        assert!(world.recovery.is_ahead(0), "{numbering:?}");
+        world.recovery.see(12, &mut world.log);
+        assert!(!world.recovery.is_ahead(0), "{numbering:?}");
+        world.change(96, 13, "new");
+        assert!(!world.recovery.is_ahead(0), "{numbering:?}");
+    }
+}
+
+#[test]
+fn a_snapshot_without_a_number_does_not_contain_messages_that_were_not_sent_yet() {
+    let mut world = World::new(Numbering::Instrument);
+    world.change(1, 1, "old");
+    world.recovery.gap(0, 2..5, &mut world.log);
+    let snapshot = Snapshot {
+        instrument: 0,
+        rpt_seq: Some(1),
+        last_processed: None,
+        items: &[],
+    };
+    let age = world.recovery.config.snapshot_age;
+    let taken = world.recovery.snapshot(age, snapshot, &mut world.log);
+    let state = world.recovery.state(0);
+    assert_eq!((taken, state), (Ok(()), Some(State::Live)));
+    world.recovery.take_back(3, &mut world.log);
+    world.recovery.see(2, &mut world.log);
+    assert_eq!(world.recovery.state(0), Some(State::Live));
+    world.recovery.gap(age, 3..5, &mut world.log);
+    let lack = State::Recovering(Lack::Certainty(5));
+    assert_eq!(world.recovery.state(0), Some(lack));
+}
+
+#[test]
+fn an_instrument_that_was_opened_among_messages_not_sent_yet_is_closed_by_one() {
+    let mut world = World::new(Numbering::Instrument);
+    world.change(1, 1, "old");
+    world.recovery.gap(0, 2..5, &mut world.log);
+    let next = world.recovery.next();
+    world.recovery.open(0, next, &mut world.log);
+    world.recovery.take_back(3, &mut world.log);
+    world.recovery.close(0, Some(2), &mut world.log);
+    assert_eq!(world.recovery.state(0), Some(State::Closed));
+}
+
+#[test]
 fn late_changes_of_messages_before_a_new_definition_do_not_reach_the_book() {
     let mut world = World::with_a_gap();
     world.recovery.close(0, Some(24), &mut world.log);

@@ -46,7 +46,7 @@ impl<'b> Encoder<'b> {
             at: 0,
             fault: None,
         };
-        writer.field(8, begin_string).put_array(*b"9=");
+        writer.begin_string(begin_string).put_array(*b"9=");
         if begin_string.len() > MAX_BEGIN_STRING {
             writer.fail(EncodeError::BeginStringTooLong);
         }

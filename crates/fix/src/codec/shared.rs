@@ -198,7 +198,7 @@ impl SessionHeader {
     pub fn with_fields(begin_string: &[u8], fields: &[(u32, &[u8])]) -> Result<Self, EncodeError> {
         let mut room = [0; 24];
         let mut writer = FieldWriter::new(&mut room);
-        writer.field(tag::BEGIN_STRING, begin_string).raw(b"9=");
+        writer.begin_string(begin_string).raw(b"9=");
         let prefix = writer.written().map_err(|fault| match fault {
             EncodeError::BufferFull => EncodeError::BeginStringTooLong,
             other => other,

@@ -28,6 +28,13 @@ pub enum EncodeError {
         /// The tag.
         tag: u32,
     },
+    /// BeginString(8), BodyLength(9) or CheckSum(10) is written as a field. The encoder writes them
+    /// itself: a message with a second one cannot be read.
+    #[error("tag {tag} is written by the encoder itself")]
+    Frame {
+        /// The tag of the field.
+        tag: u32,
+    },
     /// BeginString(8) has more than 15 bytes.
     #[error("BeginString(8) is longer than 15 bytes")]
     BeginStringTooLong,
@@ -75,6 +82,11 @@ const MAX_LENGTH_DIGITS: usize = 7;
 pub(super) const LENGTH_PLACE: [u8; 4] = *b"000\x01";
 
 /// A writer of one field after the other. It remembers the first fault, and reports it at the end.
+///
+/// BeginString(8), BodyLength(9) and CheckSum(10) are a fault ([`EncodeError::Frame`]), as the
+/// encoder of the message writes them. Other fields are not compared with those written before: a
+/// program that passes a message on copies its body ([`Message::body`](super::Message::body) and
+/// [`FieldWriter::raw`]), or leaves out the fields of its header.
 #[derive(Debug)]
 pub struct FieldWriter<'b> {
     pub(super) buf: &'b mut [u8],
@@ -113,7 +125,22 @@ impl<'b> FieldWriter<'b> {
         if value.is_empty() {
             return self.fail(EncodeError::Empty { tag });
         }
-        self.tag(tag);
+        self.tag(tag).value(tag, value)
+    }
+
+    /// Appends BeginString(8), which the front of a message alone has.
+    #[inline]
+    pub(super) fn begin_string(&mut self, value: &[u8]) -> &mut Self {
+        const TAG: u32 = 8;
+        if value.is_empty() {
+            return self.fail(EncodeError::Empty { tag: TAG });
+        }
+        self.put_array(*b"8=").value(TAG, value)
+    }
+
+    /// Appends the value of a field, and the separator.
+    #[inline(always)]
+    fn value(&mut self, tag: u32, value: &[u8]) -> &mut Self {
         match self.put_value(value) {
             true => self.fail(EncodeError::Separator { tag }),
             false => self,
@@ -256,8 +283,10 @@ impl<'b> FieldWriter<'b> {
     }
 
     fn long_tag(&mut self, tag: u32) -> &mut Self {
-        if tag == 0 || tag > 999_999_999 {
-            return self.fail(EncodeError::BadTag { tag });
+        match tag {
+            0 | 1_000_000_000.. => return self.fail(EncodeError::BadTag { tag }),
+            8..=10 => return self.fail(EncodeError::Frame { tag }),
+            _ => {}
         }
         let mut text = [0; 10];
         let digits = int::write_u64(tag.into(), &mut text);
@@ -449,6 +478,7 @@ fn copy_ends<const N: usize>(room: &mut [u8], first: [u8; N], last: [u8; N]) {
 }
 
 /// Returns a tag of at most four digits and `=`, the first byte lowest, and the number of bytes.
+/// Returns `None` for longer ones, and for those of the frame, which no caller may write.
 #[inline]
 fn short_tag(tag: u32) -> Option<(u64, usize)> {
     let text = |digits: &[u32]| {
@@ -458,8 +488,8 @@ fn short_tag(tag: u32) -> Option<(u64, usize)> {
         (text, digits.len() + 1)
     };
     match tag {
-        1..=9 => Some(text(&[1])),
-        10..=99 => Some(text(&[10, 1])),
+        1..=7 => Some(text(&[1])),
+        11..=99 => Some(text(&[10, 1])),
         100..=999 => Some(text(&[100, 10, 1])),
         1000..=9999 => Some(text(&[1000, 100, 10, 1])),
         _ => None,

@@ -270,7 +270,10 @@ impl Chain<'_> {
 fn setter(model: &Model, member: &Member, writer: &str, out: &mut Lines) {
     if let Kind::Group(number) = member.kind {
         group(model, member, number, "Self", out);
+        // A group that is left out is not noted: the one in front of it stays the last.
+        out.open("if items.len() > 0 {");
         write_group(model, member, number, writer, out);
+        out.close("}");
         out.line("self");
         return out.close("}");
     }
@@ -345,17 +348,15 @@ fn group(model: &Model, member: &Member, number: usize, result: &str, out: &mut 
         "    F: for<'e> FnMut({entry}Start<'e, 'b>, I::Item) -> {entry}Builder<'e, 'b>,"
     ));
     out.open("{");
+    out.line("let items = items.into_iter();");
 }
 
+/// Writes the statements that write a group, also one without entries: its count field may be the
+/// delimiter of an entry.
 fn write_group(model: &Model, member: &Member, number: usize, writer: &str, out: &mut Lines) {
     let entry = &model.entries[number].name;
     let level = tables::entry_level(model, number);
-    let Member { tag, required, .. } = member;
-    out.line("let items = items.into_iter();");
-    // A group that is left out is not noted: the one in front of it stays the last.
-    if !required {
-        out.open("if items.len() > 0 {");
-    }
+    let tag = member.tag;
     out.line(&format!("let out = {writer};"));
     out.open(&format!(
         "typed::write_group(out, {tag}, items, |out, item| {{"
@@ -363,9 +364,6 @@ fn write_group(model: &Model, member: &Member, number: usize, writer: &str, out:
     out.line(&format!("entry({entry}Start {{ out }}, item);"));
     out.close("});");
     out.line(&format!("self.out.behind(&GROUPS, {level});"));
-    if !required {
-        out.close("}");
-    }
 }
 
 /// Returns the type of a value that is written, with the lifetime `'v` if it borrows.

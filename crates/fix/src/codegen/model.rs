@@ -154,6 +154,7 @@ struct Line {
 /// component contains itself.
 fn unfold(schema: &Schema, items: &[Item], required: bool) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
+    let mut places = HashMap::new();
     for item in items {
         let more = match item {
             Item::Field { tag, required: own } => vec![Line {
@@ -179,7 +180,8 @@ fn unfold(schema: &Schema, items: &[Item], required: bool) -> Vec<Line> {
             }
         };
         for line in more {
-            match lines.iter_mut().find(|known| known.tag == line.tag) {
+            let place = *places.entry(line.tag).or_insert(lines.len());
+            match lines.get_mut(place) {
                 Some(known) => known.required |= line.required,
                 None => lines.push(line),
             }

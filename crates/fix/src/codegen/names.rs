@@ -1,6 +1,6 @@
 //! Names of a dictionary as names of types, variants and methods, and as words in comments.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use fanfare_wire::names::{Taken, pascal};
 
@@ -28,36 +28,54 @@ const SUFFIXES: [&str; 4] = ["", "Fields", "Builder", "Start"];
 const METHODS: [&str; 6] = ["build", "fields", "header", "of", "read", "required"];
 
 /// The names of types that are taken.
-pub(super) struct Types(HashSet<String>);
+pub(super) struct Types {
+    taken: HashSet<String>,
+    /// The names of which a step is taken.
+    stepped: HashSet<String>,
+    /// The number to be tried next after a name that was taken.
+    next: HashMap<String, u32>,
+}
 
 impl Types {
     pub(super) fn new() -> Self {
-        Self(TYPES.map(str::to_owned).into())
+        Self {
+            taken: TYPES.map(str::to_owned).into(),
+            stepped: HashSet::new(),
+            next: HashMap::new(),
+        }
     }
 
     /// Returns a name for a type and those that are made for it: `name`, or `name` followed by the
     /// first number that makes all of them new.
     pub(super) fn unique(&mut self, name: &str) -> String {
         let name = pascal(name);
-        let numbered = (2..).map(|number| {
-            let found = format!("{name}{number}");
+        let mut found = name.clone();
+        let mut number = self.next.get(&name).copied().unwrap_or(2);
+        while !self.is_free(&found) {
+            found = format!("{name}{number}");
             // A number alone may make a step of another's builder: `XStep` becomes `XStepN2`.
-            match self.0.iter().any(|known| is_step(&found, known)) {
-                true => format!("{name}N{number}"),
-                false => found,
+            if self.is_step(&found) {
+                found = format!("{name}N{number}");
             }
-        });
-        let mut names = std::iter::once(name.clone()).chain(numbered);
-        let found = names.find(|found| self.is_free(found)).unwrap_or(name);
-        self.0.extend(family(&found));
+            number += 1;
+        }
+        self.next.insert(name, number);
+        for own in family(&found) {
+            self.stepped.extend(stepped(&own).map(str::to_owned));
+            self.taken.insert(own);
+        }
         found
     }
 
     fn is_free(&self, name: &str) -> bool {
-        let is_taken = family(name).iter().any(|name| self.0.contains(name));
+        let is_taken = family(name).iter().any(|name| self.taken.contains(name));
         // `XStep1` is a step of the builder of X.
-        let is_step = |known: &String| is_step(known, name) || is_step(name, known);
-        !is_taken && !self.0.iter().any(is_step)
+        !is_taken && !self.is_step(name) && !self.stepped.contains(name)
+    }
+
+    /// Returns whether a name is that of a step of a name that is taken.
+    fn is_step(&self, name: &str) -> bool {
+        stepped(name).is_some_and(|of| self.taken.contains(of))
     }
 }
 
@@ -66,11 +84,10 @@ fn family(name: &str) -> [String; 4] {
     SUFFIXES.map(|suffix| format!("{name}{suffix}"))
 }
 
-fn is_step(name: &str, of: &str) -> bool {
-    let number = name
-        .strip_prefix(of)
-        .and_then(|rest| rest.strip_prefix("Step"));
-    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+/// Returns the name of which this name may be a step: `X` for `XStep1`.
+fn stepped(name: &str) -> Option<&str> {
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    bare.strip_suffix("Step")
 }
 
 /// Returns the names of methods that every reader has, as taken ones.
@@ -146,6 +163,16 @@ mod tests {
         ] {
             assert_eq!(types.unique(name), expected, "{name}");
         }
+    }
+
+    /// The numbers that are taken are not tried once more: thousands of messages may have one name.
+    #[test]
+    fn the_same_name_is_numbered_on() {
+        let mut types = Types::new();
+        assert_eq!(types.unique("M5"), "M5");
+        let names: Vec<String> = (0..5_000).map(|_| types.unique("M")).collect();
+        assert_eq!(names[..6], ["M", "M2", "M3", "M4", "M6", "M7"]);
+        assert_eq!((&*names[4_999], types.next["M"]), ("M5001", 5_002));
     }
 
     #[test]

@@ -134,13 +134,19 @@ impl Dictionary {
         Ok(Self { schema, tables })
     }
 
-    /// Returns this dictionary with `user` merged on top of it: see [`Schema::merge`].
+    /// Returns this dictionary with `user` merged on top of it: see [`Schema::merge`]. Groups of
+    /// another version of the standard do not replace those of this one.
     ///
     /// # Errors
     /// Returns an error if declarations do not fit together.
     pub fn merged(&self, user: Schema) -> Result<Self, SchemaError> {
         let mut schema = self.schema.clone();
-        schema.merge(user);
+        // Not every file of FIX.5.0 names its service pack.
+        let standard = Version::from_name(&user.version);
+        match standard.is_some_and(|own| !self.version().starts_with(own.name())) {
+            true => schema.merge_behind(user),
+            false => schema.merge(user),
+        }
         Self::new(schema)
     }
 
@@ -318,10 +324,11 @@ pub fn schema_from_xml(text: &str) -> Result<Schema, LoadError> {
     read(&parse_xml(text)?)
 }
 
-/// Checks what the readers of QuickFIX-style XML tolerate, as sessions do, and a generator of code
-/// does not: numbers of the version that are none, a `required` that is neither Y nor N, and types
-/// that are not known. Returns the values that a field lists more than once, each with its place:
-/// the first one counts. FIX Orchestra XML has none of these.
+/// Checks what the readers tolerate, as sessions do, and a generator of code does not: types that
+/// are not known; in QuickFIX-style XML numbers of the version that are none, and a `required` that
+/// is neither Y nor N; and in FIX Orchestra XML a `presence` that is none, and elements of
+/// messages, components and groups that are not known. Returns the values that a list has more than
+/// once, each with its place: the first one counts.
 ///
 /// # Errors
 /// Returns the first fault, and where it is.
@@ -329,7 +336,7 @@ pub fn check_xml(text: &str) -> Result<Vec<LoadError>, LoadError> {
     let document = parse_xml(text)?;
     match document.root_element().tag_name().name() {
         "fix" => quickfix::check(&document),
-        _ => Ok(Vec::new()),
+        _ => orchestra::check(&document),
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use fanfare_wire::xml::{Limit, Limits};
 use roxmltree::{Document, Node, ParsingOptions};
 
+use super::kind::DataType;
 use super::schema::SchemaError;
 
 /// The size of the largest text that a loader reads, in bytes. FIX Latest in Orchestra has 9
@@ -174,6 +175,16 @@ pub(super) fn parse_xml(text: &str) -> Result<Document<'_>, LoadError> {
         let cause = Cause::Syntax(bare.to_owned());
         LoadError::new(at.row as usize, at.col as usize, cause)
     })
+}
+
+/// Returns whether this is the name of a type. Files of QuickFIX have `MONTH-YEAR`, too, and those
+/// made from the standard's repository some types that are text.
+pub(super) fn is_type(name: &str) -> bool {
+    let plain = name.replace('-', "");
+    let is_text = ["PATTERN", "TENOR", "XID", "XIDREF"]
+        .iter()
+        .any(|text| text.eq_ignore_ascii_case(name));
+    is_text || DataType::from_name(&plain) != DataType::Other
 }
 
 /// Returns a required attribute of an element.

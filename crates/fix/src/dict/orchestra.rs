@@ -11,7 +11,7 @@ use std::hash::Hash;
 use roxmltree::{Document, Node};
 
 use super::kind::DataType;
-use super::load::{Cause, LoadError, attribute, tag_attribute};
+use super::load::{Cause, LoadError, attribute, is_type, tag_attribute};
 use super::schema::{EnumValue, FieldDef, Item, MessageDef, Schema, SchemaError};
 
 /// The most values of all fields. Each field has those of its code set.
@@ -45,6 +45,71 @@ pub(super) fn read(document: &Document) -> Result<Schema, LoadError> {
         schema.messages.extend(message);
     }
     Ok(schema)
+}
+
+/// The values of `presence`.
+const PRESENCES: [&str; 5] = ["constant", "forbidden", "ignored", "optional", "required"];
+
+/// The elements of a block.
+const ITEMS: [&str; 5] = [
+    "annotation",
+    "componentRef",
+    "fieldRef",
+    "groupRef",
+    "numInGroup",
+];
+
+/// Checks what is read leniently: see [`check_xml`](super::check_xml).
+///
+/// # Errors
+/// Returns the first value or element of the wrong kind, with its place.
+pub(super) fn check(document: &Document) -> Result<Vec<LoadError>, LoadError> {
+    let root = document.root_element();
+    let types = records(root, "datatypes", "datatype");
+    let types: HashSet<&str> = types.filter_map(|node| node.attribute("name")).collect();
+    let is_type = |name: &str| types.contains(name) || is_type(name);
+    let sets = records(root, "codeSets", "codeSet");
+    let sets: HashSet<&str> = sets.filter_map(|node| node.attribute("name")).collect();
+    let mut twice = Vec::new();
+    for node in root.descendants().filter(Node::is_element) {
+        let presence = node.attribute("presence").unwrap_or("optional");
+        if !PRESENCES.contains(&presence) {
+            return Err(LoadError::bad_value(node, "presence", presence));
+        }
+        let kind = node.attribute("type").unwrap_or_default();
+        match node.tag_name().name() {
+            "structure" | "component" | "group" => check_items(node)?,
+            "codeSet" if !is_type(kind) => return Err(LoadError::bad_value(node, "type", kind)),
+            "codeSet" => add_repeated_codes(node, &mut twice),
+            "field" if node.has_attribute("type") && !sets.contains(kind) && !is_type(kind) => {
+                return Err(LoadError::bad_value(node, "type", kind));
+            }
+            _ => {}
+        }
+    }
+    Ok(twice)
+}
+
+/// Checks the elements of a block. Those of other namespaces are extensions.
+fn check_items(block: Node) -> Result<(), LoadError> {
+    for node in block.children().filter(Node::is_element) {
+        let name = node.tag_name().name();
+        let is_own = node.tag_name().namespace() == block.tag_name().namespace();
+        if is_own && !ITEMS.contains(&name) {
+            return Err(LoadError::unknown(node, "element", name));
+        }
+    }
+    Ok(())
+}
+
+fn add_repeated_codes(set: Node, twice: &mut Vec<LoadError>) {
+    let mut seen = HashSet::new();
+    for code in set.children().filter(|n| n.tag_name().name() == "code") {
+        let value = code.attribute("value").unwrap_or_default();
+        if !seen.insert(value) {
+            twice.push(LoadError::twice(code, "value", value));
+        }
+    }
 }
 
 /// The sections with blocks, and their elements.

@@ -6,16 +6,17 @@ use std::collections::{HashMap, HashSet};
 use roxmltree::{Document, Node};
 
 use super::kind::DataType;
-use super::load::{Cause, LoadError, MAX_DEPTH, attribute, tag_attribute};
+use super::load::{Cause, LoadError, MAX_DEPTH, attribute, is_type, tag_attribute};
 use super::schema::{EnumValue, FieldDef, Item, MessageDef, Schema, SchemaError};
 
 /// Reads a document whose root is `<fix>`.
 ///
 /// # Errors
-/// Returns an error with its place if an element or attribute is missing, or if a name is declared
-/// twice or not at all.
+/// Returns an error with its place if an element or attribute is missing, or if a section or a name
+/// is declared twice, or a name not at all.
 pub(super) fn read(document: &Document) -> Result<Schema, LoadError> {
     let root = document.root_element();
+    sections_once(root)?;
     let mut schema = Schema {
         version: version(root)?,
         ..Schema::default()
@@ -100,16 +101,6 @@ pub(super) fn check(document: &Document) -> Result<Vec<LoadError>, LoadError> {
     Ok(twice)
 }
 
-/// Returns whether this is the name of a type. Files of QuickFIX have `MONTH-YEAR`, too, and those
-/// made from the standard's repository the types of XML, which are text.
-fn is_type(name: &str) -> bool {
-    let plain = name.replace('-', "");
-    let is_text = ["XID", "XIDREF"]
-        .iter()
-        .any(|text| text.eq_ignore_ascii_case(name));
-    is_text || DataType::from_name(&plain) != DataType::Other
-}
-
 /// Returns the version: `FIX.4.4`, `FIX.5.0SP2`, `FIXT.1.1`.
 fn version(root: Node) -> Result<String, LoadError> {
     let major = attribute(root, "major")?;
@@ -119,6 +110,21 @@ fn version(root: Node) -> Result<String, LoadError> {
         None | Some("" | "0") => format!("{family}.{major}.{minor}"),
         Some(pack) => format!("{family}.{major}.{minor}SP{pack}"),
     })
+}
+
+/// The elements that are read.
+const SECTIONS: [&str; 5] = ["components", "fields", "header", "messages", "trailer"];
+
+/// Checks that no section occurs twice: the second one would be left out.
+fn sections_once(root: Node) -> Result<(), LoadError> {
+    let mut seen = HashSet::new();
+    for node in elements(Some(root)) {
+        let name = node.tag_name().name();
+        if SECTIONS.contains(&name) && !seen.insert(name) {
+            return Err(LoadError::twice(node, "section", name));
+        }
+    }
+    Ok(())
 }
 
 fn section<'a, 'b>(root: Node<'a, 'b>, name: &'static str) -> Result<Node<'a, 'b>, LoadError> {

@@ -157,9 +157,22 @@ impl SchemaError {
 impl Schema {
     /// Merges `other` into this schema. Its fields replace those with the same tag, and keep the
     /// values of those in their lists, and their length fields if they name none. Its components
-    /// replace those with the same name. The items of its header, trailer and messages are added if
-    /// their tag is not there yet. The version stays.
+    /// replace those with the same name. The items of its header, trailer and messages come first,
+    /// so that its groups hold; those of this schema follow if their tag is not there yet. The
+    /// version stays.
     pub fn merge(&mut self, other: Self) {
+        self.merge_by(other, |items, more| {
+            let behind = std::mem::replace(items, more);
+            add(items, behind);
+        });
+    }
+
+    /// Merges `other` as [`merge`](Self::merge) does, but the items of this schema come first.
+    pub(super) fn merge_behind(&mut self, other: Self) {
+        self.merge_by(other, add);
+    }
+
+    fn merge_by(&mut self, other: Self, merge: fn(&mut Vec<Item>, Vec<Item>)) {
         for (tag, mut field) in other.fields {
             if let Some(old) = self.fields.remove(&tag) {
                 field.open |= old.open;
@@ -172,11 +185,11 @@ impl Schema {
             self.fields.insert(tag, field);
         }
         self.components.extend(other.components);
-        add(&mut self.header, other.header);
-        add(&mut self.trailer, other.trailer);
+        merge(&mut self.header, other.header);
+        merge(&mut self.trailer, other.trailer);
         for (msg_type, message) in other.messages {
             match self.messages.get_mut(&msg_type) {
-                Some(old) => add(&mut old.items, message.items),
+                Some(old) => merge(&mut old.items, message.items),
                 None => {
                     self.messages.insert(msg_type, message);
                 }
@@ -363,7 +376,7 @@ mod tests {
                     M U1 Own app 5001!\n";
         base.merge(table::parse(user).unwrap());
         let text = "V FIX.4.4\nF 54 Side CHAR 9=Swap 1=Buy\nF 5001 Desk STRING\n\
-                    M D Order app 54! 5001\nM U1 Own app 5001!\n";
+                    M D Order app 54 5001\nM U1 Own app 5001!\n";
         assert_eq!(base, table::parse(text).unwrap());
     }
 

@@ -58,7 +58,8 @@ pub struct Config {
     /// The header fields of every message sent, such as SenderSubID(50) and TargetSubID(57).
     pub header_fields: Vec<ExtraField>,
     /// The credentials that the Logon(A) of a counterparty to an acceptor must have. A Logon(A)
-    /// without them is refused with a Logout(5), and the application is not asked.
+    /// without them, or with a new password, is refused with a Logout(5), and the application is
+    /// not asked.
     pub credentials: Option<Credentials>,
     /// Whether the application decides on each Logon(A). It gets `Event::LogonRequested` and calls
     /// `accept_logon` or `refuse_logon`.
@@ -122,12 +123,13 @@ pub struct Config {
     /// count.
     pub repeated_resend_limit: u32,
 
-    /// Whether application messages are accepted while the session is not logged on. They get their
-    /// numbers, are kept, and are sent when the counterparty requests them after the next logon.
-    /// They are not accepted with a store that keeps no messages, nor together with resets. While a
-    /// logout is under way they are accepted in any case, on the same conditions. With a
-    /// `schedule` they are accepted only within its hours, after the first connection has begun
-    /// them, and the end of the hours discards those that were not sent: `Event::WaitingDiscarded`.
+    /// Whether application messages are accepted while the session has no connection. They get
+    /// their numbers, are kept, and are sent when the counterparty requests them after the next
+    /// logon. They are not accepted from the begin of a connection to the end of its logon, with a
+    /// store that keeps no messages, nor together with resets. While a logout is under way they are
+    /// accepted in any case, on the same conditions. With a `schedule` they are accepted only
+    /// within its hours, after the first connection has begun them, and the end of the hours
+    /// discards those that were not sent: `Event::WaitingDiscarded`.
     pub queue_offline: bool,
     /// The size of the largest message that is received, in bytes. A longer one ends the session,
     /// with a Logout(5) that states its length and the limit: a resent message would be as long.
@@ -262,6 +264,14 @@ impl Credentials {
         let has = |tag, value: &str| logon.get(tag) == Some(value.as_bytes());
         has(tag::USERNAME, &self.username) && has(tag::PASSWORD, &self.password)
     }
+}
+
+/// Returns whether a Logon(A) asks for a new password, plain or encrypted. An empty one is none,
+/// and so is one that equals Password(554), as it changes nothing.
+pub fn asks_for_new_password(logon: &Message<'_>) -> bool {
+    let has = |tag| logon.get(tag).filter(|new| !new.is_empty());
+    let plain = has(tag::NEW_PASSWORD).filter(|new| logon.get(tag::PASSWORD) != Some(new));
+    plain.is_some() || has(tag::ENCRYPTED_NEW_PASSWORD).is_some()
 }
 
 /// Formats without the password, as configurations are printed in logs.

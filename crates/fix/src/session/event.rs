@@ -9,6 +9,9 @@ use crate::codec::{DecodeError, EncodeError, Message};
 /// The Text(58) of the Logout(5) to a counterparty without the [credentials](super::Credentials).
 pub const WRONG_CREDENTIALS: &str = "Username or Password is wrong";
 
+/// The Text(58) of the Logout(5) to a counterparty that asks for a new password in its Logon(A).
+pub const NEW_PASSWORD: &str = "NewPassword(925) is not supported: the password is not changed";
+
 /// An event of a session. A `Message` in an event borrows the caller's bytes, not the session,
 /// which may be called while the event is in use.
 #[derive(Clone, Copy, Debug)]
@@ -166,6 +169,9 @@ pub enum DisconnectReason {
     /// The Logon(A) does not have the credentials of the configuration.
     #[error("{WRONG_CREDENTIALS}")]
     WrongCredentials,
+    /// The Logon(A) has the credentials of the configuration, and asks for a new password.
+    #[error("{NEW_PASSWORD}")]
+    NewPassword,
     /// A Logon(A) without ResetSeqNumFlag(141) was received while logged on.
     #[error("Logon while logged on")]
     UnexpectedLogon,

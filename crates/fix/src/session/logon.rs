@@ -1,8 +1,10 @@
 //! Logon(A): the first message of both sides, and the reset of a live session.
 
 use super::admin::FORGOTTEN;
-use super::config::SECOND;
-use super::event::{DisconnectReason, Event, LogonFault, SendError, WRONG_CREDENTIALS};
+use super::config::{SECOND, asks_for_new_password};
+use super::event::{
+    DisconnectReason, Event, LogonFault, NEW_PASSWORD, SendError, WRONG_CREDENTIALS,
+};
 use super::identity::{ApplVerId, Version};
 use super::ids;
 use super::incoming_header;
@@ -262,6 +264,11 @@ impl<S: MessageStore> Session<S> {
         if self.role == Role::Acceptor && !self.config.admits(&message) {
             let text = WRONG_CREDENTIALS.as_bytes();
             self.final_logout(now, text, DisconnectReason::WrongCredentials);
+            return None;
+        }
+        let has_password = self.role == Role::Acceptor && self.config.credentials.is_some();
+        if has_password && asks_for_new_password(&message) {
+            self.final_logout(now, NEW_PASSWORD.as_bytes(), DisconnectReason::NewPassword);
             return None;
         }
         if !self.check_logon_numbers(now, &logon) {

@@ -101,9 +101,11 @@ use unsent::Unsent;
 pub use admin::MAX_SEQ_NUM;
 pub use config::{
     AnswerLimit, Config, Credentials, ExtraField, Limits, MAX_HEADER_FIELD, OverRate, Rate,
-    ReceiveLimit, SECOND, SendLimit,
+    ReceiveLimit, SECOND, SendLimit, asks_for_new_password,
 };
-pub use event::{AppMessage, DisconnectReason, Event, LogonFault, SendError, WRONG_CREDENTIALS};
+pub use event::{
+    AppMessage, DisconnectReason, Event, LogonFault, NEW_PASSWORD, SendError, WRONG_CREDENTIALS,
+};
 pub use hook::{AdminHook, AdminMessage};
 pub use identity::{ApplVerId, SessionId, SessionIdError, SessionIdFault, SubIds, Version};
 pub use ids::FieldTooLong;

@@ -7,12 +7,12 @@ use super::route::ReverseRoute;
 use super::store::{Kind, MessageStore};
 use super::validate::{BusinessReason, Fault, RejectReason};
 use super::{Session, State};
-use crate::codec::Message;
+use crate::codec::{FieldWriter, Message};
 use crate::{msg_type, tag};
 
 impl<S: MessageStore> Session<S> {
-    /// Rejects an application message for its content with a Reject(3) whose Text(58) is `text`.
-    /// The message keeps its number.
+    /// Rejects an application message for its content with a Reject(3) whose Text(58) is `text`,
+    /// which may be empty. The message keeps its number.
     ///
     /// # Errors
     /// See [`Session::send`].
@@ -32,7 +32,7 @@ impl<S: MessageStore> Session<S> {
     }
 
     /// Rejects an application message with BusinessMessageReject(j). Before FIX.4.2, which has no
-    /// such message, it is rejected with Reject(3).
+    /// such message, it is rejected with Reject(3). `text` may be empty.
     ///
     /// # Errors
     /// See [`Session::send`].
@@ -125,12 +125,12 @@ impl<S: MessageStore> Session<S> {
             body.u64(tag::REF_SEQ_NUM, ref_seq_num(message));
             if !version.has_reject_codes() {
                 match tag {
-                    Some(tag) => body.str(tag::TEXT, &format!("{text} ({tag})")),
-                    None => body.str(tag::TEXT, text),
-                };
+                    Some(tag) => put_text(body, format!("{text} ({tag})").trim_start()),
+                    None => put_text(body, text),
+                }
                 return;
             }
-            body.str(tag::TEXT, text);
+            put_text(body, text);
             // A tag 0 is named only where it is what is wrong.
             let is_named = |tag: &i64| *tag != 0 || reason == RejectReason::InvalidTagNumber;
             if let Some(tag) = tag.filter(is_named) {
@@ -160,7 +160,7 @@ impl<S: MessageStore> Session<S> {
         let kind = msg_type::BUSINESS_MESSAGE_REJECT;
         self.write(now, kind, Kind::App, route.fields(), room, |body| {
             body.u64(tag::REF_SEQ_NUM, ref_seq_num(message));
-            body.str(tag::TEXT, text);
+            put_text(body, text);
             if !msg_type.is_empty() {
                 body.field(tag::REF_MSG_TYPE, msg_type);
             }
@@ -169,6 +169,13 @@ impl<S: MessageStore> Session<S> {
                 body.char(tag::DEFAULT_APPL_VER_ID, appl_ver.wire());
             }
         })
+    }
+}
+
+/// Appends Text(58), if there is any text.
+fn put_text(body: &mut FieldWriter<'_>, text: &str) {
+    if !text.is_empty() {
+        body.str(tag::TEXT, text);
     }
 }
 

@@ -322,7 +322,7 @@ pub enum StoreError {
     #[error("disk full")]
     DiskFull,
     /// The medium failed with this error number of the operating system.
-    #[error("input/output error {0}")]
+    #[error("{}", std::io::Error::from_raw_os_error(*.0))]
     Io(i32),
     /// A file of the store was cut short, or became unreadable, while it was in use.
     #[error("a file was cut short or became unreadable while in use")]

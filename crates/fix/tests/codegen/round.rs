@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use super::odd::fix44::{
     self, Conditions, Everything, EverythingFields, EverythingFields2, EverythingFields2Fields,
-    Fields, Header2, Header3, Messages, SubsEntry, TOption, Type,
+    Fields, Header2, Header3, Messages, Nests, SubsEntry, TOption, Type,
 };
 use super::odd::{Cracked, crack, fix50sp2};
 use super::{message, odd};
@@ -300,6 +300,29 @@ fn a_length_that_is_required_requires_its_data() {
         text.contains("354=1|355=||5024=2|5025=S|5026=1|5025=S|5026=2|"),
         "{text}"
     );
+}
+
+/// An entry begins with the group that is its delimiter, also if that has no entries: without it
+/// the entry would be a part of the one in front.
+#[test]
+fn a_group_that_is_a_delimiter_is_written_without_entries() {
+    let bytes = encode(Nests::MSG_TYPE, |out| {
+        Nests::build(out).nests([1, 0, 0], |entry, subs| {
+            let entry = entry.subs(vec![(); subs], |entry, ()| entry.sub("S"));
+            entry.thing("T")
+        });
+    });
+    let bytes = bytes.unwrap();
+    let text = String::from_utf8_lossy(&bytes).replace('\x01', "|");
+    let nests = "5028=3|5024=1|5025=S|5021=T|5024=0|5021=T|5024=0|5021=T|";
+    assert!(text.contains(nests), "{text}");
+    let mut decoder = decoder();
+    let found = Nests::read(&received(&mut decoder, &bytes)).unwrap();
+    let subs = found
+        .nests()
+        .unwrap()
+        .map(|nest| nest.subs().unwrap().len());
+    assert_eq!(subs.collect::<Vec<_>>(), [1, 0, 0]);
 }
 
 #[test]

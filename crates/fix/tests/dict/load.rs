@@ -3,7 +3,7 @@
 use fanfare_fix::codec::{Decoder, FrameFinder};
 use fanfare_fix::codegen;
 use fanfare_fix::dict::{
-    Cause, DataType, Dictionary, DictionaryValidator, Switches, Version, schema_from_xml,
+    Cause, DataType, Dictionary, DictionaryValidator, Switches, Version, check_xml, schema_from_xml,
 };
 use fanfare_wire::{DataFields, FieldIndex, Kernel};
 use proptest::prelude::*;
@@ -179,6 +179,32 @@ fn user_fields_go_on_top_of_a_built_in_dictionary() {
     assert_eq!(found(&merged, &format!("{order}5001=7|")), "");
     let bad = found(&merged, &format!("{order}5001=x|"));
     assert_eq!(bad, "Incorrect data format for value (5001)");
+}
+
+/// Groups of a file of another version are not those of the messages.
+#[test]
+fn groups_of_the_users_dictionary_hold_in_its_own_version() {
+    let user = |attributes: &str| {
+        let text = format!(
+            "<fix {attributes}><messages><message name='Order' msgtype='D'>
+            <group name='NoPartyIDs'><field name='PartyID'/><field name='Desk'/></group></message>
+            </messages><fields><field number='453' name='NoPartyIDs' type='NUMINGROUP'/>
+            <field number='448' name='PartyID' type='STRING'/>
+            <field number='5001' name='Desk' type='STRING'/></fields></fix>"
+        );
+        schema_from_xml(&text).unwrap()
+    };
+    let built_in = Dictionary::built_in(Version::Fix44);
+    for (attributes, is_own) in [
+        ("major='4' minor='4'", true),
+        ("major='4' minor='9'", true),
+        ("major='4' minor='3'", false),
+    ] {
+        let merged = built_in.merged(user(attributes)).unwrap();
+        let group = merged.group(b"D", 453).unwrap();
+        assert_eq!(group.has_member(5001), is_own, "{attributes}");
+        assert_eq!(group.has_member(452), !is_own, "{attributes}");
+    }
 }
 
 #[test]
@@ -643,6 +669,57 @@ fn many_fields_with_many_values_are_refused() {
         .replace("</fixr:fields>", &fields);
     let error = Dictionary::from_xml(&text).unwrap_err().to_string();
     assert!(error.contains("more than 1048576 values"), "{error}");
+}
+
+/// The second section would be left out.
+#[test]
+fn sections_that_occur_twice_are_refused() {
+    let text = QUICKFIX.replace("</messages>", "</messages>\n<messages/>");
+    let error = Dictionary::from_xml(&text).unwrap_err().to_string();
+    assert!(
+        error.ends_with("section messages is declared twice"),
+        "{error}"
+    );
+    // Those that are not read do not matter.
+    let text = QUICKFIX.replace("</messages>", "</messages>\n<own/><own/>");
+    Dictionary::from_xml(&text).unwrap();
+}
+
+#[test]
+fn what_a_generator_of_code_does_not_tolerate_in_orchestra_is_named() {
+    assert_eq!(check_xml(ORCHESTRA), Ok(Vec::new()));
+    let own = ORCHESTRA.replace("type='int'/>", "type='Own'/>");
+    let with_type = "<fixr:datatypes><fixr:datatype name='Own'/></fixr:datatypes>\n <fixr:fields>";
+    assert_eq!(
+        check_xml(&own.replace("<fixr:fields>", with_type)),
+        Ok(Vec::new())
+    );
+    for (from, to, why) in [
+        ("type='int'/>", "type='Own'/>", "invalid value type=\"Own\""),
+        (
+            "id='54' type='char'",
+            "id='54' type='car'",
+            "invalid value type=\"car\"",
+        ),
+        (
+            "<fixr:fieldRef id='54' presence='required'/>",
+            "<fixr:fieldRef id='54' presence='requird'/>",
+            "line 40, column 5: invalid value presence=\"requird\"",
+        ),
+        (
+            "<fixr:fieldRef id='54' presence='required'/>",
+            "<fixr:feldRef id='54' presence='required'/>",
+            "line 40, column 5: element feldRef is not declared",
+        ),
+    ] {
+        let error = check_xml(&ORCHESTRA.replace(from, to))
+            .unwrap_err()
+            .to_string();
+        assert!(error.ends_with(why), "{error}");
+    }
+    let twice = check_xml(&ORCHESTRA.replace("value='2'", "value='1'")).unwrap();
+    assert_eq!(twice.len(), 1);
+    assert!(twice[0].to_string().ends_with("value 1 is declared twice"));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Logouts to counterparties that read slowly, resets while messages are missing, and the words for
-//! a stranger.
+//! a stranger and for a message that the application rejects.
 
+use fanfare_fix::codec::Decoder;
 use fanfare_fix::session::{
-    Config, Credentials, DisconnectReason, Event, MemoryStore, MessageStore, Now, SECOND, Scratch,
-    SendError, Session, SessionId, State, Version,
+    BusinessReason, Config, Credentials, DisconnectReason, Event, MemoryStore, MessageStore, Now,
+    RejectReason, SECOND, Scratch, SendError, Session, SessionId, State, Version,
 };
 use fanfare_wire::UtcTimestamp;
 
@@ -238,4 +239,58 @@ fn a_stranger_is_not_told_the_numbers() {
         said.contains("|58=Username or Password is wrong|"),
         "{said}"
     );
+}
+
+#[test]
+fn a_counterparty_with_a_new_password_is_told_that_the_old_one_stays() {
+    let logon = |new: &str| {
+        let mut config = config();
+        config.credentials = Some(Credentials {
+            username: "me".into(),
+            password: "secret".into(),
+        });
+        let mut one = One::connected(config);
+        let credentials = format!("98=0|108=30|553=me|554=secret|{new}");
+        let events = one.receive("A", 1, &credentials);
+        (one, events)
+    };
+    for same in ["925=|", "925=secret|"] {
+        assert!(logon(same).0.session.is_logged_on());
+    }
+    for new in ["925=new|", "1403=3|1404=new|"] {
+        let (mut one, events) = logon(new);
+        assert_eq!(events, ["Disconnect(NewPassword)"]);
+        let said = one.transmit(usize::MAX);
+        let expected = "|58=NewPassword(925) is not supported: the password is not changed|";
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn a_message_is_rejected_without_words_too() {
+    let mut one = One::logged_on();
+    let news = framed(
+        "FIX.4.4",
+        "35=B|34=2|49=PEER|52=20261120-10:00:00|56=US|148=x|",
+    );
+    let mut decoder = Decoder::new();
+    let news = decoder.decode(&news).unwrap();
+    for (text, field) in [("", ""), ("no", "|58=no")] {
+        let reason = RejectReason::Other;
+        let session = &mut one.session;
+        session
+            .reject(one.now, &news, reason, Some(148), text)
+            .unwrap();
+        let reason = BusinessReason::Other;
+        session
+            .reject_business(one.now, &news, reason, text)
+            .unwrap();
+        let said = one.transmit(usize::MAX);
+        let session = format!("|45=2{field}|371=148|372=B|373=99|");
+        let business = format!("|45=2{field}|372=B|380=0|");
+        assert!(
+            said.contains(&session) && said.contains(&business),
+            "{said}"
+        );
+    }
 }

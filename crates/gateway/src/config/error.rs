@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 /// The reason why a configuration was refused. The text names the place.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Invalid TOML, an unknown key, or a value of the wrong type. The text shows the line.
+    /// Invalid TOML, an unknown key, or a value of the wrong type. The text names the line.
     #[error("{0}")]
     Parse(String),
     /// An error in the users or the named lists.

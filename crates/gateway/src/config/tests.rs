@@ -45,6 +45,21 @@ fn an_error_shows_no_long_text() {
 }
 
 #[test]
+fn an_error_shows_no_token_in_the_place_of_its_file() {
+    for (table, key) in [("console", "token"), ("console", "tokn"), ("dbn", "key")] {
+        let text = format!("workers = 1\n[{table}]\n{key} = \"hunter2hunter2hunter2\"\n");
+        let told = Config::from_toml(&text).unwrap_err().to_string();
+        let expected = format!("line 3: unknown field `{key}`, expected one of ");
+        assert!(told.starts_with(&expected), "{told}");
+        assert!(!told.contains("hunter2"), "{told}");
+    }
+    // Other lines of a text with such names are shown.
+    let text = "[console]\ntoken_file = \"t\"\n[consumers]\nport = \"two\"\n";
+    let told = Config::from_toml(text).unwrap_err().to_string();
+    assert!(told.contains("4 | port = \"two\""), "{told}");
+}
+
+#[test]
 fn a_queue_has_room_for_the_snapshots_of_a_market() {
     let with = |mapping: &str| {
         let text = format!(
@@ -121,6 +136,26 @@ fn what_a_table_leaves_out_has_its_default() {
     let wrong = "[consumers]\n\nport = \"x\"\n";
     let told = Config::from_toml(wrong).unwrap_err().to_string();
     assert!(told.contains("line 3"), "{told}");
+}
+
+#[test]
+fn books_follow_the_rules_of_their_venue() {
+    let with = |book: &str| {
+        let text = format!(
+            "[[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"239.1.1.1:5000\"]\n\
+             mapping = \"builtin:spectra\"\n[feed.book]\n{book}\n"
+        );
+        let config = Config::from_toml(&text).map_err(|error| error.to_string())?;
+        let book = config.feeds[0].book.as_ref().unwrap();
+        Ok::<_, String>(book.book().unwrap().rules())
+    };
+    assert_eq!(with(""), Ok(0));
+    assert_eq!(with("may_cross = true"), Ok(1));
+    let places = "increase_keeps = true\ndecrease_loses = true";
+    assert_eq!(with(&format!("kind = \"orders\"\n{places}")), Ok(6));
+    let told = with(places).unwrap_err();
+    let why = "`feed.book.increase_keeps` = true: needs `kind` orders";
+    assert!(told.contains(why), "{told}");
 }
 
 #[test]

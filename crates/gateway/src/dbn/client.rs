@@ -2,7 +2,7 @@
 
 use super::early::Early;
 use super::interest::Interest;
-use super::records::{ERROR, SYSTEM, each, instrument};
+use super::records::{ERROR, SYSTEM, each, instrument, is_for_record};
 use super::task::{Task, awaited};
 use super::threads::Owner;
 use super::wire::Wire;
@@ -27,7 +27,8 @@ use std::sync::Arc;
 pub(super) const FAREWELL: u64 = 2_000_000_000;
 /// The most bytes that a client that is being closed may still send.
 const DISCARDED: usize = 16 << 20;
-/// The `rtype`s of records that are never dropped: errors, symbols, notices.
+/// The `rtype`s of records that are never dropped: errors, symbols, notices but for those in the
+/// place of a record.
 const KEPT: std::ops::RangeInclusive<u8> = ERROR..=SYSTEM;
 /// The `rtype` of orders. After a dropped one, a book is wrong.
 const MBO: u8 = 0xa0;
@@ -453,7 +454,7 @@ impl Client {
     /// Returns whether the queue has capacity for `len` bytes of a record.
     fn takes(&mut self, record: &[u8], len: usize) -> bool {
         let rtype = record.get(1).copied().unwrap_or_default();
-        if KEPT.contains(&rtype) {
+        if KEPT.contains(&rtype) && !is_for_record(record) {
             self.keep(len);
             return true;
         }

@@ -1,6 +1,6 @@
 //! Records in bytes: their bounds and their instruments.
 
-use fanfare_market::dbn::live::length;
+use fanfare_market::dbn::live::{NO_RECORD, length};
 
 /// Returns the records in bytes that contain whole ones.
 pub(super) fn each(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -19,6 +19,13 @@ pub(super) const SYSTEM: u8 = 0x17;
 /// Returns whether a record is a notice or an error, which belongs to no instrument.
 pub(super) fn is_notice(record: &[u8]) -> bool {
     matches!(record.get(1), Some(&(ERROR | SYSTEM)))
+}
+
+/// Returns whether a notice is in the place of a record of market data. There may be as many of
+/// them as of those.
+pub(super) fn is_for_record(record: &[u8]) -> bool {
+    let text = record.get(16..).unwrap_or_default();
+    record.get(1) == Some(&SYSTEM) && text.starts_with(NO_RECORD.as_bytes())
 }
 
 /// Returns the instrument in a record's header.

@@ -83,7 +83,16 @@ fn mix(hash: u64, word: u64) -> u64 {
 
 /// The number of times that each gateway has delivered a message.
 type Counts = [u8; MOST_GATEWAYS];
-type Seen = HashMap<u64, Counts, BuildHasherDefault<AsItIs>>;
+type Seen = HashMap<u64, Taken, BuildHasherDefault<AsItIs>>;
+
+/// A message that was taken.
+#[derive(Debug, Clone, Copy, Default)]
+struct Taken {
+    counts: Counts,
+    /// Whether another gateway had passed it, so that it was taken among later ones: a gateway that
+    /// delivers it again may be far behind these.
+    is_late: bool,
+}
 
 /// The messages that have arrived on one topic, of up to eight channels and from up to eight
 /// publishers of each. A message is taken from the first publisher that delivers it.
@@ -124,6 +133,10 @@ struct Channel {
     generation: u64,
     /// The newest number.
     head: u64,
+    /// The newest number when `young` was started, and when `old` was: higher ones have arrived
+    /// since, and are remembered.
+    young_from: u64,
+    old_from: u64,
     /// The number of messages taken so far.
     taken: u64,
     /// The window of [`Channels`].
@@ -135,12 +148,32 @@ struct Gateway {
     /// The origin, or 0 for a free slot.
     origin: u64,
     last_seen: u64,
-    /// The generation in which it last delivered a message that was new or that the others had.
+    /// The generation of the last message that it delivered and that was new or that the others
+    /// had: the one before for a message that is not the latest. Messages that were taken late do
+    /// not count, nor, where its messages are not in order, those of the generation before.
     place: u64,
     /// The number of messages that were taken when it last delivered such a message.
     at: u64,
-    /// Its last number.
+    /// The number of the message that it wrote last, of those delivered.
     last: u64,
+    /// The time at which it wrote that message.
+    written: i64,
+}
+
+/// The publisher of a message, and the time at which it wrote the message, or 0 if its messages are
+/// delivered in the order in which it wrote them.
+#[derive(Debug, Clone, Copy)]
+struct Source {
+    origin: u64,
+    written: i64,
+}
+
+impl Gateway {
+    /// Returns whether the numbers begin again with a message: it was written after the last one,
+    /// and has a lower number. A message with the same number is of the same packet.
+    const fn begins_again(&self, number: u64, written: i64) -> bool {
+        number < self.last && written >= self.written
+    }
 }
 
 /// The decision on a message.
@@ -180,22 +213,35 @@ impl Channels {
     }
 
     /// Decides on a message and remembers it. `origin` is a nonzero number that identifies its
-    /// publisher.
+    /// publisher, whose messages come in the order in which it wrote them.
     pub fn take(&mut self, identity: &Identity<'_>, origin: u64) -> Verdict {
-        let verdict = self.look(identity, origin);
+        self.take_written(identity, origin, 0)
+    }
+
+    /// Decides on a message and remembers it, as [`take`](Self::take) does. Messages of a publisher
+    /// may come in another order than that in which it wrote them, as those of a keyed topic do:
+    /// `written` is the publisher's time of the message.
+    pub fn take_written(&mut self, identity: &Identity<'_>, origin: u64, written: i64) -> Verdict {
+        let source = Source { origin, written };
+        let verdict = self.decide(identity, source);
         self.clock += 1;
         let place = self.place(identity.channel);
         if let Some(channel) = self.known.get_mut(place) {
             channel.last_seen = self.clock;
-            channel.note(identity, (origin, self.clock), verdict);
+            channel.note(identity, source, self.clock, verdict);
         }
         verdict
     }
 
     /// Decides on a message without remembering it.
     pub(crate) fn look(&self, identity: &Identity<'_>, origin: u64) -> Verdict {
+        let written = 0;
+        self.decide(identity, Source { origin, written })
+    }
+
+    fn decide(&self, identity: &Identity<'_>, source: Source) -> Verdict {
         let channel = self.known.iter().find(|c| c.name == identity.channel);
-        channel.map_or(Verdict::New, |channel| channel.look(identity, origin))
+        channel.map_or(Verdict::New, |channel| channel.look(identity, source))
     }
 
     /// Returns whether other gateways publish the channel of this message, and every other one that
@@ -204,9 +250,20 @@ impl Channels {
         let is_of = |channel: &Channel| channel.name == identity.channel;
         self.known.iter().any(is_of)
             && self.known.iter().all(|channel| {
-                let is_own = is_of(channel) || channel.heard().any(|own| own == origin);
-                !is_own || channel.heard().any(|other| other != origin)
+                let is_own = is_of(channel) || channel.heard().any(|own| own.origin == origin);
+                !is_own || channel.heard().any(|other| other.origin != origin)
             })
+    }
+
+    /// Returns whether another gateway than `origin` publishes this channel and has delivered this
+    /// number or a later one, since the numbers began again last.
+    pub(super) fn is_reached_by_another(&self, name: &[u8], origin: u64, number: u64) -> bool {
+        let channel = self.known.iter().find(|channel| channel.name == name);
+        channel.is_some_and(|channel| {
+            let others = channel.heard().filter(|other| other.origin != origin);
+            let mut lasts = others.map(|other| other.last);
+            lasts.any(|last| (number..=channel.head).contains(&last))
+        })
     }
 
     fn place(&mut self, name: &[u8]) -> usize {
@@ -238,6 +295,8 @@ impl Channel {
             old: seen(),
             generation: 0,
             head: 0,
+            young_from: 0,
+            old_from: 0,
             taken: 0,
             window,
         }
@@ -249,23 +308,25 @@ impl Channel {
         self.old.clear();
         self.gateways = Default::default();
         (self.generation, self.head, self.taken) = (0, 0, 0);
+        (self.young_from, self.old_from) = (0, 0);
         name.clone_into(&mut self.name);
     }
 
     /// Returns the gateways that publish it, as far as their last messages show.
-    fn heard(&self) -> impl Iterator<Item = u64> {
+    fn heard(&self) -> impl Iterator<Item = &Gateway> {
         let is_heard = move |g: &&Gateway| g.origin != 0 && self.taken - g.at < SILENT;
-        self.gateways.iter().filter(is_heard).map(|g| g.origin)
+        self.gateways.iter().filter(is_heard)
     }
 
-    fn counts(&self, key: u64) -> Option<Counts> {
+    fn seen(&self, key: u64) -> Option<Taken> {
         let young = self.young.get(&key);
         young.or_else(|| self.old.get(&key)).copied()
     }
 
-    fn look(&self, identity: &Identity<'_>, origin: u64) -> Verdict {
+    fn look(&self, identity: &Identity<'_>, source: Source) -> Verdict {
+        let Source { origin, written } = source;
         let slot = self.gateways.iter().position(|g| g.origin == origin);
-        if let Some(counts) = self.counts(identity.key()) {
+        if let Some(Taken { counts, .. }) = self.seen(identity.key()) {
             let own = slot.and_then(|slot| counts.get(slot)).copied();
             let most = counts.into_iter().max().unwrap_or(0);
             let is_new = own.unwrap_or(0) == most || own == Some(u8::MAX);
@@ -276,10 +337,11 @@ impl Channel {
             };
         }
         let gateway = slot.and_then(|slot| self.gateways.get(slot));
-        // A gateway whose numbers go back has restarted. One ahead of all others is not behind.
+        // A gateway whose numbers go back has restarted. One ahead of all others is not behind, nor
+        // is one whose message would be remembered.
         let is_behind = gateway.is_some_and(|g| {
             let (number, lost) = (identity.number, g.place + 1 < self.generation);
-            lost && g.last < number && number <= self.head
+            lost && number <= self.head.min(self.old_from) && !g.begins_again(number, written)
         });
         if is_behind {
             Verdict::Behind
@@ -288,36 +350,77 @@ impl Channel {
         }
     }
 
-    fn note(&mut self, identity: &Identity<'_>, (origin, last_seen): (u64, u64), verdict: Verdict) {
-        let slot = self.slot(origin);
-        self.taken += u64::from(verdict == Verdict::New);
+    fn note(
+        &mut self,
+        identity: &Identity<'_>,
+        Source { origin, written }: Source,
+        last_seen: u64,
+        verdict: Verdict,
+    ) {
+        let (slot, number) = (self.slot(origin), identity.number);
+        let is_new = verdict == Verdict::New;
+        let mut is_first = is_new && !self.is_passed(slot, number);
+        let mut begins_again = false;
+        self.taken += u64::from(is_new);
         if let Some(gateway) = self.gateways.get_mut(slot) {
-            if verdict == Verdict::New
-                && (identity.number > self.head || identity.number <= gateway.last)
-            {
-                self.head = identity.number;
+            begins_again = gateway.begins_again(number, written);
+            if is_new && (number > self.head || begins_again) {
+                (self.head, is_first) = (number, true);
             }
             (gateway.origin, gateway.last_seen) = (origin, last_seen);
-            gateway.last = identity.number;
-            if verdict != Verdict::Behind {
-                (gateway.place, gateway.at) = (self.generation, self.taken);
+            if written >= gateway.written {
+                (gateway.last, gateway.written) = (number, written);
             }
         }
         if verdict == Verdict::Behind {
             return;
         }
-        let key = identity.key();
-        let mut counts = self.counts(key).unwrap_or_default();
-        match counts.get_mut(slot) {
-            Some(count) if *count < u8::MAX => *count += 1,
-            _ => counts = std::array::from_fn(|place| u8::from(place == slot)),
+        let is_late = is_new && !is_first;
+        let place = self.count(identity.key(), slot, verdict, is_late);
+        let place = place.or(begins_again.then_some(self.generation));
+        if let Some(gateway) = self.gateways.get_mut(slot) {
+            gateway.at = self.taken;
+            let place = place.filter(|place| written == 0 || *place == self.generation);
+            gateway.place = gateway.place.max(place.unwrap_or(0));
         }
-        if self.young.len() >= self.window && !self.young.contains_key(&key) {
+    }
+
+    /// Returns whether another gateway than the one in this slot has delivered this number or a
+    /// later one lately.
+    fn is_passed(&self, slot: usize, number: u64) -> bool {
+        let lately = SILENT.min(self.window as u64);
+        let is_heard = |g: &Gateway| g.origin != 0 && self.taken - g.at < lately;
+        let others = (0..).zip(&self.gateways);
+        let mut others = others.filter(|(place, other)| *place != slot && is_heard(other));
+        others.any(|(_, other)| other.last >= number)
+    }
+
+    /// Counts a message that the gateway in this slot has delivered. Returns its generation, unless
+    /// it was taken late.
+    fn count(&mut self, key: u64, slot: usize, verdict: Verdict, is_late: bool) -> Option<u64> {
+        let is_young = self.young.contains_key(&key);
+        let mut taken = self.seen(key).unwrap_or_default();
+        match taken.counts.get_mut(slot) {
+            Some(count) if *count < u8::MAX => *count += 1,
+            _ => taken.counts = std::array::from_fn(|place| u8::from(place == slot)),
+        }
+        if verdict == Verdict::Before && !is_young {
+            // It ages as it is: among the latest it would replace those behind it, which this
+            // gateway is about to deliver.
+            self.old.insert(key, taken);
+            return (!taken.is_late).then_some(self.generation.saturating_sub(1));
+        }
+        if self.young.len() >= self.window && !is_young {
             std::mem::swap(&mut self.young, &mut self.old);
             self.young.clear();
             self.generation += 1;
+            (self.old_from, self.young_from) = (self.young_from, self.head);
         }
-        self.young.insert(key, counts);
+        if verdict == Verdict::New {
+            taken.is_late = is_late;
+        }
+        self.young.insert(key, taken);
+        (!taken.is_late).then_some(self.generation)
     }
 
     /// Returns the gateway's slot. A new gateway takes that of the one silent for longest.
@@ -329,7 +432,7 @@ impl Channel {
         let oldest = all.iter().enumerate().min_by_key(|(_, g)| g.last_seen);
         let slot = oldest.map_or(0, |(slot, _)| slot);
         if all.get(slot).is_some_and(|g| g.origin != 0) {
-            let of_slot = |counts: &mut Counts| counts.get_mut(slot).map_or((), |c| *c = 0);
+            let of_slot = |taken: &mut Taken| taken.counts.get_mut(slot).map_or((), |c| *c = 0);
             self.young.values_mut().for_each(of_slot);
             self.old.values_mut().for_each(of_slot);
         }
@@ -441,6 +544,35 @@ mod tests {
     }
 
     #[test]
+    fn only_what_others_have_delivered_fills_a_hole() {
+        let mut channels = Channels::default();
+        let reached =
+            |channels: &Channels, number| channels.is_reached_by_another(b"feed", 7, number);
+        take(&mut channels, of(5, 1), 7);
+        assert!(!reached(&channels, 3) && !reached(&channels, 0));
+        take(&mut channels, of(4, 1), 8);
+        assert!(reached(&channels, 4) && !reached(&channels, 5));
+        assert!(!channels.is_reached_by_another(b"other", 7, 0));
+    }
+
+    #[test]
+    fn a_hole_of_numbers_that_begin_again_is_not_filled_by_those_before() {
+        let mut channels = Channels::default();
+        for origin in [7, 8] {
+            for number in 1..=9 {
+                take(&mut channels, of(number, 1), origin);
+            }
+        }
+        assert!(channels.is_reached_by_another(b"feed", 7, 3));
+        take(&mut channels, of(1, 2), 7);
+        assert!(!channels.is_reached_by_another(b"feed", 7, 3));
+        for number in 1..=4 {
+            take(&mut channels, of(number, 2), 8);
+        }
+        assert!(channels.is_reached_by_another(b"feed", 7, 3));
+    }
+
+    #[test]
     fn a_feed_of_one_gateway_beside_a_shared_one_may_be_what_is_missing() {
         let mut channels = Channels::default();
         for origin in [7, 8] {
@@ -478,6 +610,97 @@ mod tests {
         assert_eq!(take(2 * far + 9, 8), Verdict::New);
     }
 
+    /// Returns how many messages of the second publisher are taken that the first one has brought
+    /// before. `all` has each message with the time at which it was written; `second` is the order
+    /// in which the second one brings them.
+    fn doubled(all: &[(Identity<'static>, i64)], second: &[usize]) -> usize {
+        let mut channels = Channels::of_window(1_024);
+        let mut take = |at: usize, origin| {
+            let (identity, written) = &all[at];
+            channels.take_written(identity, origin, *written)
+        };
+        assert_eq!([take(0, 7), take(0, 8)], [Verdict::New, Verdict::Before]);
+        for at in 1..all.len() {
+            assert_eq!(take(at, 7), Verdict::New);
+        }
+        let verdicts = second.iter().map(|at| take(*at, 8));
+        verdicts.filter(|verdict| *verdict == Verdict::New).count()
+    }
+
+    #[test]
+    fn who_catches_up_from_far_behind_brings_nothing_twice() {
+        let all: Vec<_> = (1..10_000).map(|n| (of(n, n), 0)).collect();
+        let second: Vec<_> = (1..all.len()).collect();
+        assert_eq!(doubled(&all, &second), 0);
+    }
+
+    #[test]
+    fn who_catches_up_from_far_behind_fills_what_is_remembered() {
+        let mut channels = Channels::of_window(1_024);
+        let mut take = |number, origin| take(&mut channels, of(number, number), origin);
+        assert_eq!([take(1, 7), take(1, 8)], [Verdict::New, Verdict::Before]);
+        // Of the others the first one loses one in 100. About the last 2,000 are remembered.
+        let lost = |number: &u64| number.is_multiple_of(100);
+        for number in (2..10_000).filter(|number| !lost(number)) {
+            assert_eq!(take(number, 7), Verdict::New);
+        }
+        let brought = (2..10_000).filter(|number| take(*number, 8) == Verdict::New);
+        let brought: Vec<_> = brought.collect();
+        assert!(brought.iter().all(lost), "{brought:?}");
+        assert!((11..22).contains(&brought.len()), "{brought:?}");
+    }
+
+    #[test]
+    fn two_that_share_no_message_are_both_taken() {
+        let mut channels = Channels::of_window(64);
+        for number in (20..1_000).step_by(2) {
+            let first = take(&mut channels, of(number, number), 7);
+            let second = take(&mut channels, of(number - 19, number), 8);
+            assert_eq!([first, second], [Verdict::New; 2], "{number}");
+        }
+    }
+
+    #[test]
+    fn what_another_one_fills_late_does_not_show_where_a_gateway_is() {
+        let mut channels = Channels::of_window(64);
+        let mut take = |number, origin| take(&mut channels, of(number, number), origin);
+        for origin in [7, 8, 9] {
+            take(1, origin);
+        }
+        // The first one loses 40, which the second one brings when 64 are no longer the latest.
+        (2..=70)
+            .filter(|n| *n != 40)
+            .for_each(|n| assert_eq!(take(n, 7), Verdict::New));
+        (2..40).for_each(|n| assert_eq!(take(n, 8), Verdict::Before));
+        assert_eq!(take(40, 8), Verdict::New);
+        (2..=40).for_each(|n| assert_eq!(take(n, 9), Verdict::Before));
+        (71..=140).for_each(|n| assert_eq!(take(n, 7), Verdict::New));
+        let brought = (41..=140).filter(|n| take(*n, 9) == Verdict::New);
+        assert_eq!(brought.count(), 0);
+    }
+
+    #[test]
+    fn who_is_far_behind_brings_no_message_of_a_packet_twice() {
+        let of_packet = |n: u64| {
+            let with = move |index| Identity { index, ..of(n, n) };
+            (0..3).map(move |index| (with(index), 0))
+        };
+        let all: Vec<_> = (1..4_000).flat_map(of_packet).collect();
+        let second: Vec<_> = (1..all.len()).collect();
+        assert_eq!(doubled(&all, &second), 0);
+    }
+
+    #[test]
+    fn who_is_far_behind_brings_nothing_twice_in_another_order() {
+        let all: Vec<_> = (1..10_000).map(|n| (of(n, n), 1_000 + n as i64)).collect();
+        let mut second: Vec<_> = (1..all.len()).collect();
+        // One of seven instances after the other, as far as they wait together.
+        for waiting in second.chunks_mut(700) {
+            waiting.sort_by_key(|at| (at % 7, *at));
+        }
+        assert_eq!(doubled(&all, &second), 0);
+    }
+
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut channels = Channels::default();
@@ -499,7 +722,9 @@ mod tests {
         let one = &mut channels.known[0];
         let capacity = one.young.capacity();
         for n in 0..5 * WINDOW as u64 {
-            one.note(&of(n, 1_000 + n), (3, n), Verdict::New);
+            let (origin, written) = (3, 0);
+            let source = Source { origin, written };
+            one.note(&of(n, 1_000 + n), source, n, Verdict::New);
         }
         assert_eq!(
             (one.young.capacity(), one.old.capacity()),

@@ -96,7 +96,7 @@ impl DdsEnd {
             let first = !self.msg_types.iter().take(i).any(|other| other == t);
             range(&types, t, first, "occurs twice")?;
         }
-        check_topics(at, &self.topics)
+        check_topics(at, &self.topics, self.partition.as_deref())
     }
 
     /// Returns whether both use the same participant.
@@ -161,6 +161,10 @@ mod tests {
             ),
             ("[dds.publish]\nmsg_types = [\"W/\"]", "letters and digits"),
             ("[dds.publish]\ntopics = \"1 x\"", "dds.publish.topics"),
+            (
+                "[dds.publish]\npartition = \"a\\u0000\"",
+                "`dds.publish.partition` = a\\0",
+            ),
             ("[dds.publish]\nwait_ms = 60000", "dds.publish.wait_ms"),
             ("[dds.subscribe]\ninstances = 0", "dds.subscribe.instances"),
             ("[dds.publish]\n\nqos = \"fast\"", "line 3"),

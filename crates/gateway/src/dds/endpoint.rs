@@ -107,8 +107,12 @@ pub(crate) fn check(
     within(format!("{at}.wait_ms"), wait_ms, 0..=10_000)
 }
 
-/// Checks the prefix of the names of topics. `at` is the name of the table.
-pub(crate) fn check_topics(at: &str, name: &str) -> Result<(), ConfigError> {
+/// Checks the prefix of the names of topics, and the partition. `at` is the name of the table.
+pub(crate) fn check_topics(
+    at: &str,
+    name: &str,
+    partition: Option<&str>,
+) -> Result<(), ConfigError> {
     let starts = name.starts_with(|c: char| c.is_ascii_alphabetic());
     let rest = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     range(
@@ -116,6 +120,13 @@ pub(crate) fn check_topics(at: &str, name: &str) -> Result<(), ConfigError> {
         name,
         starts && rest && name.len() <= 64,
         "must be 1 to 64 letters, digits and `_`, the first a letter",
+    )?;
+    let partition = partition.unwrap_or_default();
+    range(
+        format!("{at}.partition"),
+        partition.escape_debug(),
+        partition.len() <= 256 && !partition.contains('\0'),
+        "must be at most 256 bytes without a NUL",
     )
 }
 

@@ -1,16 +1,18 @@
 //! The record of a message in the ring to DDS: as in the other ring, preceded by its stamps.
 //!
 //! Layout: ingress time (8), origin (8), number (8), order (8), epoch (8), number in the feed (8),
-//! index (4), length of Symbol (2), all little endian; length of the channel (1), Symbol, channel,
-//! and the [record](crate::fanout::record) of the message.
+//! index (4), length of Symbol (2), all little endian; length of the channel (1), 1 if messages are
+//! missing before it (1), Symbol, channel, the record of their [hole](crate::fanout::hole), and the
+//! [record](crate::fanout::record) of the message.
 
 use crate::dds::channels::Identity;
+use crate::fanout::hole::{self, Hole};
 use crate::fanout::record;
 use crate::fanout::stamp::Stamp;
 use fanfare_dds::LONGEST_KEY;
 use fanfare_fix::codec::SharedBody;
 
-const PREFIX: usize = 55;
+const PREFIX: usize = 56;
 
 /// The longest name of a channel.
 pub(crate) const MAX_CHANNEL: usize = 96;
@@ -38,15 +40,25 @@ fn channel<'a>(entry: &Entry<'a>) -> &'a [u8] {
 
 /// Returns the length of an entry's record.
 pub(crate) fn len(entry: &Entry<'_>) -> usize {
-    PREFIX + key(entry).len() + channel(entry).len() + record::len(&entry.body)
+    let hole = if entry.stamp.hole.is_some() {
+        hole::RECORD
+    } else {
+        0
+    };
+    PREFIX + key(entry).len() + channel(entry).len() + hole + record::len(&entry.body)
 }
 
 /// Writes the entry into `room`, which has exactly `len(entry)` bytes.
 pub(crate) fn write(entry: &Entry<'_>, room: &mut [u8]) {
     let (stamp, identity) = (&entry.stamp, &entry.stamp.identity);
     let (symbol, channel) = (key(entry), channel(entry));
+    let mut record = [0; hole::RECORD];
+    let hole = stamp.hole.as_ref().map_or(&[][..], |hole| {
+        hole.write(&mut record);
+        &record
+    });
     let mut rest = room;
-    let parts: [&[u8]; 11] = [
+    let parts: [&[u8]; 13] = [
         &stamp.ingress_nanos.to_le_bytes(),
         &stamp.origin.to_le_bytes(),
         &stamp.number.to_le_bytes(),
@@ -56,8 +68,10 @@ pub(crate) fn write(entry: &Entry<'_>, room: &mut [u8]) {
         &identity.index.to_le_bytes(),
         &(symbol.len() as u16).to_le_bytes(),
         &[channel.len() as u8],
+        &[u8::from(!hole.is_empty())],
         symbol,
         channel,
+        hole,
     ];
     for part in parts {
         let Some((place, behind)) = rest.split_at_mut_checked(part.len()) else {
@@ -79,9 +93,16 @@ pub(crate) fn read(record: &[u8]) -> Option<Entry<'_>> {
     let (in_feed, rest) = rest.split_first_chunk()?;
     let (index, rest) = rest.split_first_chunk()?;
     let (symbol_len, rest) = rest.split_first_chunk()?;
-    let (&[channel_len], rest) = rest.split_first_chunk()?;
+    let (&[channel_len, has_hole], rest) = rest.split_first_chunk()?;
     let (symbol, rest) = rest.split_at_checked(u16::from_le_bytes(*symbol_len).into())?;
-    let (channel, message) = rest.split_at_checked(channel_len.into())?;
+    let (channel, rest) = rest.split_at_checked(channel_len.into())?;
+    let (hole, message) = match has_hole {
+        0 => (None, rest),
+        _ => {
+            let (hole, message) = rest.split_at_checked(hole::RECORD)?;
+            (Some(Hole::read(hole)?), message)
+        }
+    };
     Some(Entry {
         stamp: Stamp {
             ingress_nanos: i64::from_le_bytes(*ingress),
@@ -95,6 +116,7 @@ pub(crate) fn read(record: &[u8]) -> Option<Entry<'_>> {
                 number: u64::from_le_bytes(*in_feed),
                 index: u32::from_le_bytes(*index),
             },
+            hole,
         },
         body: record::read(message)?,
     })
@@ -103,10 +125,17 @@ pub(crate) fn read(record: &[u8]) -> Option<Entry<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fanout::hole::Missing;
 
     #[test]
     fn what_is_written_is_read_back() {
-        for symbol in [&b""[..], b"EURUSD", &[b'x'; 300], &[b'x'; 2_000]] {
+        let missing = Hole::new(Missing::FeedGap, 3, 7);
+        for (symbol, hole) in [
+            (&b""[..], None),
+            (b"EURUSD", Some(missing)),
+            (&[b'x'; 300], None),
+            (&[b'x'; 2_000], Some(missing)),
+        ] {
             let entry = Entry {
                 stamp: Stamp {
                     ingress_nanos: -5,
@@ -120,6 +149,7 @@ mod tests {
                         number: 9,
                         index: 3,
                     },
+                    hole,
                 },
                 body: SharedBody::new(b"AE", b"55=EURUSD\x0158=text\x01").unwrap(),
             };
@@ -137,6 +167,7 @@ mod tests {
             );
             assert_eq!(back.stamp.order, 11);
             assert_eq!(back.stamp.identity, entry.stamp.identity);
+            assert_eq!(back.stamp.hole, hole);
             assert_eq!(back.body.msg_type(), b"AE");
             assert_eq!(back.body.fields(), entry.body.fields());
             assert_eq!(back.body.sum(), entry.body.sum());
@@ -145,7 +176,7 @@ mod tests {
 
     #[test]
     fn anything_else_is_no_record() {
-        for short in [&b""[..], &[0; 55], &[1; 56]] {
+        for short in [&b""[..], &[0; 56], &[1; 57]] {
             assert!(read(short).is_none());
         }
     }

@@ -42,6 +42,8 @@ pub(crate) struct Arrival {
     /// feed.
     pub(crate) channel: u64,
     pub(crate) in_feed: (u64, u32),
+    /// Whether messages of its feed are missing before it.
+    pub(crate) has_hole: bool,
     /// The index among the samples that its topic keeps.
     pub(crate) place: u32,
 }

@@ -33,6 +33,12 @@ struct Origin {
     replayed_until: u64,
 }
 
+impl Origin {
+    const fn replays(&self, written: i64, mono: u64) -> bool {
+        written < self.begun && mono < self.replayed_until
+    }
+}
+
 /// The result of looking up a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seen {
@@ -57,15 +63,21 @@ impl Origins {
     /// the last values alone, without those that they replaced. The clocks of both hosts decide
     /// which messages are replayed.
     pub(crate) fn look(&self, origin: u64, number: u64, written: i64, mono: u64) -> Seen {
-        let is_replayed = |known: &Origin| written < known.begun && mono < known.replayed_until;
         match self.find(origin) {
             Some(known) if number <= known.last => Seen::Before,
-            Some(known) if is_replayed(known) => Seen::New { missing: 0 },
+            Some(known) if known.replays(written, mono) => Seen::New { missing: 0 },
             Some(known) => Seen::New {
                 missing: number - known.last - 1,
             },
             None => Seen::New { missing: 0 },
         }
+    }
+
+    /// Returns whether a message may be one of the last values that a writer replays. The arguments
+    /// are those of [`look`](Self::look).
+    pub(crate) fn is_replayed(&self, origin: u64, written: i64, mono: u64) -> bool {
+        let known = self.find(origin);
+        known.map_or(self.are_replayed, |known| known.replays(written, mono))
     }
 
     /// Returns whether an origin lately had messages that belong to no feed.

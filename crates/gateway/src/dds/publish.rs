@@ -7,11 +7,12 @@ use crate::dds::config::DdsEnd;
 use crate::dds::entry::{self, Entry, MAX_SYMBOL};
 use crate::dds::omissions::Omissions;
 use crate::dds::sample::{self, OVERHEAD};
+use crate::fanout::hole::Hole;
 use crate::gateway::plan::Plan;
 use crate::notice::{Outlet as Way, Why};
 use crate::stages::{End, Mark, OutletStages};
 use fanfare_dds::cdr::CdrBuffer;
-use fanfare_dds::{Domain, Error, Writer};
+use fanfare_dds::{Domain, Error, Qos, Writer};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::BroadcastReader;
@@ -34,6 +35,8 @@ struct Ring {
     reader: BroadcastReader,
     /// The sequence number of the next record, if none is lost.
     next: u64,
+    /// The messages of its feed that are missing before the next one that is written.
+    hole: Option<Hole>,
 }
 
 /// The writers, by MsgType(35).
@@ -67,11 +70,13 @@ impl DdsPublisher {
         waker: Waker,
         plan: Plan<'_>,
     ) -> Result<Self, Error> {
+        // A topic has no policies of its own, as both directions may have one participant, in which
+        // all topics of a name need the same.
         let (t, qos) = (sample::sample_type(), end.qos());
         let mut outlets = Vec::new();
         for msg_type in &end.msg_types {
             let name = sample::topic_name(&end.topics, msg_type);
-            let writer = domain.topic(&name, &t, &qos)?.writer(&qos);
+            let writer = domain.topic(&name, &t, &Qos::default())?.writer(&qos);
             let counts = TopicCounts::new(plan.counters, &name, "dds_readers");
             let writer = writer.on_status(counts.listener(plan.notices));
             outlets.push(Outlet {
@@ -82,7 +87,11 @@ impl DdsPublisher {
         }
         let types = end.msg_types.join(" ").into_bytes();
         let longest = plan.message_bytes + MAX_SYMBOL + OVERHEAD + types.len();
-        let rings = rings.into_iter().map(|reader| Ring { reader, next: 0 });
+        let rings = rings.into_iter().map(|reader| Ring {
+            reader,
+            next: 0,
+            hole: None,
+        });
         Ok(Self {
             rings: rings.collect(),
             waker,
@@ -136,7 +145,7 @@ impl DdsPublisher {
     fn turn(&mut self, now: Now) -> Result<usize, Error> {
         let mut work = 0;
         let before = self.outlets.counts.published.value();
-        for Ring { reader, next } in &mut self.rings {
+        for Ring { reader, next, hole } in &mut self.rings {
             let mut failed = None;
             let batch = reader.read(TURN, |record| {
                 let (mark, bytes) = Mark::split(record.kind, record.bytes);
@@ -152,7 +161,7 @@ impl DdsPublisher {
                     self.outlets.lose(lost, &entry);
                 }
                 if failed.is_none() {
-                    failed = self.outlets.publish(&entry).err();
+                    failed = self.outlets.publish(&entry, hole).err();
                 }
             });
             work += batch.read;
@@ -182,7 +191,16 @@ impl Outlets {
         }
     }
 
-    fn publish(&mut self, entry: &Entry<'_>) -> Result<(), Error> {
+    /// Publishes a message behind a hole of its source, if there is one, and clears that if the
+    /// message is written.
+    fn publish(&mut self, entry: &Entry<'_>, hole: &mut Option<Hole>) -> Result<(), Error> {
+        // Relayed messages are of several feeds: the numbers of one mean nothing in another.
+        if let Some(hole) = hole.as_mut().filter(|_| entry.stamp.origin != 0) {
+            (hole.first, hole.last) = (0, 0);
+        }
+        if let Some(missing) = &entry.stamp.hole {
+            Hole::join(hole, missing);
+        }
         let of_type = |o: &Outlet| o.msg_type == entry.body.msg_type();
         let Some(place) = self.outlets.iter().position(of_type) else {
             self.counts.other_types.increment(1);
@@ -193,6 +211,7 @@ impl Outlets {
         };
         let mut entry = *entry;
         let stamp = &mut entry.stamp;
+        stamp.hole = *hole;
         let own = stamp.origin == 0;
         if own {
             // A message that is then dropped also takes a number, so that subscribers notice the
@@ -219,6 +238,7 @@ impl Outlets {
         let writer = &outlet.writer;
         match self.patience.write(OfWriter { writer, bytes }) {
             Ok(Written::Done(())) => {
+                *hole = None;
                 self.order += u64::from(own);
                 self.counts.published.increment(1);
                 self.counts.relayed.increment(u64::from(!own));

@@ -2,6 +2,7 @@
 
 use crate::dds::channels::Identity;
 use crate::dds::entry::{Entry, MAX_CHANNEL};
+use crate::fanout::hole::{Hole, Missing};
 use crate::fanout::stamp::Stamp;
 use fanfare_dds::cdr::{CdrBuffer, CdrError, CdrReader};
 use fanfare_dds::types::{Kind, StructType};
@@ -11,7 +12,7 @@ use fanfare_wire::FieldIndex;
 use std::ops::Range;
 
 /// The most bytes that a sample takes besides Symbol, MsgType and body.
-pub(crate) const OVERHEAD: usize = 192 + MAX_CHANNEL;
+pub(crate) const OVERHEAD: usize = 256 + MAX_CHANNEL;
 
 /// The most bytes of header and trailer around a body that is checked.
 const ENVELOPE: usize = 64;
@@ -34,6 +35,10 @@ pub(crate) fn sample_type() -> StructType {
         .member("FeedIndex", Kind::UInt32)
         .member("Order", Kind::UInt64)
         .member("Types", Kind::String(None))
+        .member("Missing", Kind::String(None))
+        .member("MissingCount", Kind::UInt64)
+        .member("MissingFirst", Kind::UInt64)
+        .member("MissingLast", Kind::UInt64)
 }
 
 /// Returns the topic of a MsgType(35).
@@ -62,6 +67,12 @@ pub(crate) fn write<'b>(
     buffer.u32(identity.index);
     buffer.u64(stamp.order);
     buffer.string(types);
+    let hole = stamp.hole.as_ref();
+    let numbers = hole.map_or([0; 3], |hole| [hole.count, hole.first, hole.last]);
+    buffer.string(hole.map_or("", |hole| hole.why.word()).as_bytes());
+    for number in numbers {
+        buffer.u64(number);
+    }
     buffer.finish()
 }
 
@@ -92,6 +103,10 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Parts<'_>, CdrError> {
         0..4 => (0, &b""[..]),
         _ => (cdr.u64()?, cdr.string()?),
     };
+    let hole = match cdr.remaining() {
+        0..4 => None,
+        _ => read_hole(&mut cdr, ingress_nanos)?,
+    };
     let stamp = Stamp {
         ingress_nanos,
         origin,
@@ -99,6 +114,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Parts<'_>, CdrError> {
         order,
         symbol,
         identity,
+        hole,
     };
     Ok(Parts {
         stamp,
@@ -106,6 +122,17 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Parts<'_>, CdrError> {
         body,
         types,
     })
+}
+
+/// Parses the messages that are missing before a sample's own. A reason of another version is none.
+fn read_hole(cdr: &mut CdrReader<'_>, nanos: i64) -> Result<Option<Hole>, CdrError> {
+    let why = Missing::from_word(cdr.string()?);
+    let (count, first, last) = (cdr.u64()?, cdr.u64()?, cdr.u64()?);
+    Ok(why.map(|why| Hole {
+        first,
+        last,
+        ..Hole::new(why, count, nanos)
+    }))
 }
 
 /// Returns the place of a sample of the type [`FIX_MESSAGE`] among others: the gateway that its
@@ -212,6 +239,11 @@ mod tests {
                     number: 4,
                     index: 5,
                 },
+                hole: Some(Hole {
+                    first: 5,
+                    last: 6,
+                    ..Hole::new(Missing::FeedGap, 2, 1_700_000_000_123_456_789)
+                }),
             },
             body: SharedBody::new(b"W", b"55=EURUSD\x01268=0\x01").unwrap(),
         };
@@ -227,9 +259,19 @@ mod tests {
         assert_eq!(stamp.ingress_nanos, 1_700_000_000_123_456_789);
         assert_eq!(parts.body, entry.body.fields());
         assert_eq!(stamp.identity, entry.stamp.identity);
+        assert_eq!(stamp.hole, entry.stamp.hole);
         let shorter = (0..bytes.len() - 4).filter_map(|end| read(&bytes[..end]).ok());
         let orders: Vec<_> = shorter.map(|p| (p.stamp.order, p.types)).collect();
-        assert_eq!(orders, [(0, &b""[..]); 4], "without the members added last");
+        assert_eq!(
+            orders[..4],
+            [(0, &b""[..]); 4],
+            "without the members added last"
+        );
+        assert_eq!(
+            orders[4..],
+            [(11, &b"W X"[..]); 4],
+            "without what is missing"
+        );
     }
 
     fn passes(msg_type: &str, body: &str) -> bool {

@@ -14,7 +14,7 @@ use crate::fanout::source_rings::{Put, SourceRings};
 use crate::fanout::stamp::Stamp;
 use crate::gateway::plan::Plan;
 use crate::stages::SourceStages;
-use fanfare_dds::{Domain, Error, Sample};
+use fanfare_dds::{Domain, Error, Qos, Sample};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
 use fanfare_fix::codec::SharedBody;
@@ -98,7 +98,7 @@ impl DdsSubscriber {
         let mut sources = Vec::new();
         for msg_type in &end.msg_types {
             let name = sample::topic_name(&end.topics, msg_type);
-            let topic = domain.topic(&name, &t, &end.qos())?;
+            let topic = domain.topic(&name, &t, &Qos::default())?;
             sources.push(Source {
                 reader: TopicReader::open(&topic, &qos, MOST, &waker, plan)?,
                 known: Known {
@@ -160,6 +160,7 @@ impl Ends for Inlet {
     }
 
     fn deliver(&mut self, topic: usize, sample: &Arrival, late: Lateness) -> Outcome {
+        let is_filled = sample.has_hole && self.is_filled(topic, sample);
         let Some(source) = self.sources.get_mut(topic) else {
             return Outcome::Dropped;
         };
@@ -170,8 +171,33 @@ impl Ends for Inlet {
         } = source;
         let sample = reader.samples().get(sample.place as usize);
         sample.map_or(Outcome::Dropped, |sample| {
-            self.handler.take(&sample, msg_type, known, late)
+            self.handler
+                .take(&sample, (msg_type, known), late, is_filled)
         })
+    }
+}
+
+impl Inlet {
+    /// Returns whether another gateway has delivered what is missing before a sample at its
+    /// origin. Without numbers nothing shows that: what cannot be decoded at one gateway, or
+    /// expressed in FIX, is missing at the others, too.
+    fn is_filled(&self, topic: usize, sample: &Arrival) -> bool {
+        let reader = self.sources.get(topic).map(|source| &source.reader);
+        let sample = reader.and_then(|reader| reader.samples().get(sample.place as usize));
+        let parts = sample.as_ref().map(|sample| sample::read(sample.bytes()));
+        let Some(Ok(Parts { stamp, .. })) = parts else {
+            return false;
+        };
+        let Some(last) = stamp.hole.map(|hole| hole.last).filter(|last| *last > 0) else {
+            return false;
+        };
+        let reach = |known: &Known| {
+            let channel = stamp.identity.channel;
+            known
+                .channels
+                .is_reached_by_another(channel, stamp.origin, last)
+        };
+        self.sources.iter().any(|source| reach(&source.known))
     }
 }
 
@@ -258,54 +284,86 @@ impl SampleHandler {
                 false => 0,
             },
             in_feed: (identity.number, identity.index),
+            has_hole: parts.stamp.hole.is_some(),
             place: u32::try_from(place).unwrap_or(GONE),
         }
     }
 
-    /// Processes one sample. The outcome is `Full` if the ring to the workers is.
-    fn take(
+    /// Returns the message of a sample that may be forwarded, with the number of those that are
+    /// missing before it. Counts a sample that is dropped.
+    fn admit<'s>(
         &mut self,
-        sample: &Sample<'_>,
-        msg_type: &[u8],
-        known: &mut Known,
-        late: Lateness,
-    ) -> Outcome {
+        sample: &'s Sample<'_>,
+        (msg_type, known): (&[u8], &Known),
+    ) -> Option<(Stamp<'s>, SharedBody<'s>, u64)> {
         let counts = &self.counts;
         let parts = sample::read(sample.bytes());
         let parts = parts.ok().filter(|p| p.msg_type == msg_type);
         let body = parts.and_then(|p| Some((p.stamp, SharedBody::new(p.msg_type, p.body).ok()?)));
         let Some((stamp, body)) = body else {
             counts.bad.increment(1);
-            return Outcome::Dropped;
+            return None;
         };
-        let identity = &stamp.identity;
-        let is_ours = self.ours.iter().any(|channel| channel == identity.channel);
+        let channel = stamp.identity.channel;
+        let is_ours = self.ours.iter().any(|own| own == channel);
         if stamp.origin == self.origin || stamp.origin == 0 || is_ours {
             counts.own.increment(1);
-            return Outcome::Dropped;
+            return None;
         }
         let written = sample.info.source_nanos;
         let Seen::New { missing } = known.look(&stamp, written, self.now.mono) else {
             counts.before.increment(1);
-            return Outcome::Dropped;
+            return None;
         };
         if !self.inspector.passes(&body) {
             counts.bad.increment(1);
-            return Outcome::Dropped;
+            return None;
         }
+        Some((stamp, body, missing))
+    }
+
+    /// Processes one sample. The outcome is `Full` if the ring to the workers is.
+    fn take(
+        &mut self,
+        sample: &Sample<'_>,
+        (msg_type, known): (&[u8], &mut Known),
+        late: Lateness,
+        is_filled: bool,
+    ) -> Outcome {
+        let Some((stamp, body, missing)) = self.admit(sample, (msg_type, known)) else {
+            return Outcome::Dropped;
+        };
+        let identity = &stamp.identity;
         let verdict = match identity.is_some() {
             true => known.channels.look(identity, stamp.origin),
             false => Verdict::New,
         };
         let is_new = verdict == Verdict::New;
         let is_late = is_new && late == Lateness::First;
-        if (missing > 0 || is_late) && !self.put_holes(&body, missing, is_late) {
+        let written = sample.info.source_nanos;
+        let is_old = |stamp: &Stamp<'_>| {
+            let origins = &known.origins;
+            origins.is_replayed(stamp.origin, written, self.now.mono)
+        };
+        let of_feed = stamp
+            .hole
+            .filter(|_| is_new && !is_filled && !is_old(&stamp));
+        let nanos = self.now.utc.nanos();
+        let holes = [
+            of_feed,
+            (missing > 0).then(|| Hole::new(Missing::DdsGap, missing, nanos)),
+            is_late.then(|| Hole::new(Missing::DdsLate, 0, nanos)),
+        ];
+        if !self.put_holes(&body, &holes) {
             return Outcome::Full;
         }
         let counts = &self.counts;
         let put = match verdict {
             Verdict::New => {
                 let (stages, now) = (&mut self.stages, self.now);
+                // Relayed, it reports what is told here.
+                let hole = of_feed;
+                let stamp = Stamp { hole, ..stamp };
                 self.source_rings.put_measured(stages, now, &body, stamp)
             }
             Verdict::Before | Verdict::Behind => Put::Done,
@@ -318,6 +376,7 @@ impl SampleHandler {
             (Put::Done, Verdict::Behind) => counts.behind.increment(1),
         }
         counts.missing.increment(missing);
+        counts.feed_gaps.increment(of_feed.map_or(0, |_| 1));
         known.note(&stamp, self.now);
         if !is_new || put == Put::TooLong {
             return Outcome::Dropped;
@@ -329,15 +388,11 @@ impl SampleHandler {
 
     /// Writes the holes before a message that is written next. Returns `false` if the ring has no
     /// room for all: the sample is processed again.
-    fn put_holes(&mut self, body: &SharedBody<'_>, missing: u64, is_late: bool) -> bool {
-        let nanos = self.now.utc.nanos();
-        let holes = [
-            (missing > 0).then(|| Hole::new(Missing::DdsGap, missing, nanos)),
-            is_late.then(|| Hole::new(Missing::DdsLate, 0, nanos)),
-        ];
+    fn put_holes(&mut self, body: &SharedBody<'_>, holes: &[Option<Hole>]) -> bool {
         let holes = holes.iter().flatten();
-        let room = record::len(body) + holes.clone().count() * HOLE_ROOM;
-        let has_room = self.source_rings.has_room(room);
+        let count = holes.clone().count();
+        let room = record::len(body) + count * HOLE_ROOM;
+        let has_room = count == 0 || self.source_rings.has_room(room);
         for hole in holes.filter(|_| has_room) {
             let _ = self.source_rings.put_hole(hole);
         }

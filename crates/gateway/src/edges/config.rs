@@ -73,7 +73,7 @@ impl FeedEdges {
         let at = "feed.edges";
         check(at, self.domain, self.wait_ms, self.instances, self.lease_ms)?;
         within("feed.edges.pictures_ms", self.pictures_ms, 10..=60_000)?;
-        check_topics(at, &self.topics)
+        check_topics(at, &self.topics, self.partition.as_deref())
     }
 
     pub(crate) fn steps_qos(&self) -> Qos {
@@ -106,7 +106,7 @@ impl Edge {
             let rule = "is not read: the gateways that receive the feed publish its instruments";
             range("edge.book.instruments", file.display(), false, rule)?;
         }
-        check_topics(at, &self.topics)
+        check_topics(at, &self.topics, self.partition.as_deref())
     }
 
     pub(crate) fn steps_qos(&self) -> Qos {

@@ -26,6 +26,10 @@ const ROOM: usize = 1_024;
 /// The most samples taken at a time.
 const TAKEN: usize = 256;
 
+/// The time without a gateway after the start until a notice says so, in nanoseconds. Over TCP
+/// gateways are found within 30 s.
+const ALONE: u64 = 35_000_000_000;
+
 /// A feed that other gateways receive.
 pub(crate) struct EdgeFeed {
     pictures: TopicReader,
@@ -34,6 +38,9 @@ pub(crate) struct EdgeFeed {
     outlet: MarketOutlet,
     stages: Option<SourceStages>,
     notices: Notices,
+    /// When to say that there is no gateway: `None` before the first turn, and `u64::MAX` once one
+    /// has come, or it was said.
+    alone_at: Option<u64>,
 }
 
 /// The state that an edge begins with.
@@ -103,6 +110,7 @@ impl EdgeFeed {
                 .with_values(),
             stages: plan.stages.source(&format!("edge {}", settings.channel)),
             notices: plan.notices.clone(),
+            alone_at: None,
         })
     }
 
@@ -172,9 +180,21 @@ impl EdgeFeed {
         outlet.count(now.mono);
         if outlet.is_due(now.mono) {
             outlet.tell_room(follower.edge.instruments());
+            self.look_for_gateways(now.mono);
             self.count();
         }
         Ok(work)
+    }
+
+    /// Sends a notice if no gateway has come in time since the first turn.
+    fn look_for_gateways(&mut self, now: u64) {
+        let at = *self.alone_at.get_or_insert(now.saturating_add(ALONE));
+        if at != u64::MAX && self.follower.told > 0 {
+            self.alone_at = Some(u64::MAX);
+        } else if now >= at {
+            self.alone_at = Some(u64::MAX);
+            self.follower.send(&self.notices, MarketNotice::Unpublished);
+        }
     }
 
     /// Shows the next instruments again, after a reader has lost events, each in a message of its
@@ -199,7 +219,9 @@ impl EdgeFeed {
     }
 
     pub(crate) fn next_timer(&self) -> Option<u64> {
-        self.follower.edge.poll_timeout()
+        let alone_at = self.alone_at.filter(|at| *at != u64::MAX);
+        let edge = self.follower.edge.poll_timeout();
+        edge.into_iter().chain(alone_at).min()
     }
 
     /// Drops the changes that still wait, and passes on the trades among them. Sets the counters.
@@ -360,16 +382,17 @@ impl Follower {
     /// Sends notices for the operator.
     fn describe(&mut self, notices: &Notices) {
         let plants = self.edge.plants();
-        let send = |what| {
-            let channel = String::from_utf8_lossy(&self.channel).into();
-            notices.send(Notice::Feed(FeedNotice::Market { channel, what }));
-        };
         if std::mem::replace(&mut self.told, plants) != plants {
-            send(MarketNotice::Plants(plants));
+            self.send(notices, MarketNotice::Plants(plants));
         }
         if std::mem::take(&mut self.has_new_other) {
-            send(MarketNotice::OtherBooks);
+            self.send(notices, MarketNotice::OtherBooks);
         }
+    }
+
+    fn send(&self, notices: &Notices, what: MarketNotice) {
+        let channel = String::from_utf8_lossy(&self.channel).into();
+        notices.send(Notice::Feed(FeedNotice::Market { channel, what }));
     }
 
     fn count(&mut self) {
@@ -526,6 +549,24 @@ mod tests {
                 std::thread::yield_now();
             }
         }
+    }
+
+    #[test]
+    fn an_edge_that_finds_no_gateway_says_so_once() {
+        let mut running = Running::open(&settings());
+        let first = running.clock.read();
+        let until = first.mono + ALONE;
+        for after in [0, ALONE - 1, ALONE, 2 * ALONE] {
+            let mono = first.mono + after;
+            let now = Now { mono, ..first };
+            running.edge.turn(now, &mut running.ring).unwrap();
+            let timer = running.edge.next_timer();
+            assert!(mono >= until || timer.is_some_and(|at| at <= until));
+        }
+        let told: Vec<_> = running.received.iter().map(|n| n.to_string()).collect();
+        assert_eq!(told.len(), 1, "{told:?}");
+        let expected = "feed one: no gateway has published it since the start";
+        assert!(told[0].starts_with(expected), "{told:?}");
     }
 
     #[test]

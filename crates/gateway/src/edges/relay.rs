@@ -274,8 +274,9 @@ fn shown(market: &Market, id: InstrumentId) -> Shown {
 
 /// Returns the kind of the books of a feed.
 pub(super) fn book_kind(book: &crate::market::config::FeedBook) -> BookKind {
+    let rules = book.book().map_or(0, |book| book.rules());
     BookKind {
-        kind: book.kind as u8,
+        kind: book.kind as u8 | (rules as u8) << 4,
         numbers: book.numbers as u8,
         depth: book.depth,
     }
@@ -284,37 +285,52 @@ pub(super) fn book_kind(book: &crate::market::config::FeedBook) -> BookKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::market::config::FeedBook;
     use fanfare_feed::recovery::{Numbering, RecoveryConfig};
     use fanfare_market::{BookConfig, MarketConfig};
 
     #[test]
+    fn books_with_other_rules_are_of_another_kind() {
+        let plain = FeedBook::default();
+        let crossing = FeedBook {
+            may_cross: true,
+            ..plain.clone()
+        };
+        assert_eq!(book_kind(&plain).kind, plain.kind as u8);
+        assert_ne!(book_kind(&plain), book_kind(&crossing));
+    }
+
+    #[test]
     fn a_book_that_is_ahead_is_shown_again_only_while_messages_may_arrive() {
-        let config = MarketConfig {
-            book: BookConfig::by_price(5).unwrap(),
-            recovery: RecoveryConfig::new(Numbering::Channel),
-            has_natural_refresh: false,
-            source: 1,
-        };
-        let (mut market, id) = (Market::new(config, 1), InstrumentId(0));
-        let clear = [Event {
-            instrument: id,
-            flags: Flags::SNAPSHOT,
-            ..Event::EMPTY
-        }];
-        let snapshot = |market: &mut Market| {
-            market.snapshot((0, 0), Some(12), &clear, &mut |_| {});
-            shown(market, id)
-        };
-        assert_eq!(snapshot(&mut market), Shown::Nothing, "nothing has arrived");
-        market.see(10, &mut |_| {});
-        assert_eq!(snapshot(&mut market), Shown::Later);
-        for (is_silent, expected) in [(true, Shown::Nothing), (false, Shown::Later)] {
-            market.silence(is_silent, &mut |_| {});
-            assert_eq!(shown(&market, id), expected);
+        for numbering in [Numbering::Channel, Numbering::Instrument] {
+            let config = MarketConfig {
+                book: BookConfig::by_price(5).unwrap(),
+                recovery: RecoveryConfig::new(numbering),
+                has_natural_refresh: false,
+                source: 1,
+            };
+            let (mut market, id) = (Market::new(config, 1), InstrumentId(0));
+            let clear = [Event {
+                instrument: id,
+                rpt_seq: 5,
+                flags: Flags::SNAPSHOT,
+                ..Event::EMPTY
+            }];
+            let snapshot = |market: &mut Market| {
+                market.snapshot((0, 0), Some(12), &clear, &mut |_| {});
+                shown(market, id)
+            };
+            assert_eq!(snapshot(&mut market), Shown::Nothing, "nothing has arrived");
+            market.see(10, &mut |_| {});
+            assert_eq!(snapshot(&mut market), Shown::Later);
+            for (is_silent, expected) in [(true, Shown::Nothing), (false, Shown::Later)] {
+                market.silence(is_silent, &mut |_| {});
+                assert_eq!(shown(&market, id), expected);
+            }
+            market.see(12, &mut |_| {});
+            assert_eq!(shown(&market, id), Shown::Book);
+            market.silence(true, &mut |_| {});
+            assert_eq!(shown(&market, id), Shown::Book);
         }
-        market.see(12, &mut |_| {});
-        assert_eq!(shown(&market, id), Shown::Book);
-        market.silence(true, &mut |_| {});
-        assert_eq!(shown(&market, id), Shown::Book);
     }
 }

@@ -13,7 +13,8 @@ pub(super) const OVERHEAD: usize = 512;
 /// The kind of the books of a feed, which must be the same at publisher and edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BookKind {
-    /// 0 for levels with numbers, 1 for prices, 2 for orders.
+    /// 0 for levels with numbers, 1 for prices, 2 for orders; in the upper half its rules, as of
+    /// [`BookConfig::rules`](fanfare_market::BookConfig::rules).
     pub(super) kind: u8,
     /// 0 for RptSeq(83), 1 for MsgSeqNum(34).
     pub(super) numbers: u8,

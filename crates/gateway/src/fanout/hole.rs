@@ -69,6 +69,14 @@ impl Missing {
     }
 }
 
+impl Missing {
+    /// Returns the reason that a word states, if it is one of [`word`](Self::word).
+    pub(crate) fn from_word(word: &[u8]) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|why| why.word().as_bytes() == word)
+    }
+}
+
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -126,6 +134,14 @@ impl Hole {
             (0, 0)
         };
         self.to = behind.to;
+    }
+
+    /// Adds a hole to the one before it in the same place, if there is one, which keeps its reason.
+    pub(crate) fn join(known: &mut Option<Self>, behind: &Self) {
+        match known {
+            Some(known) => known.grow(behind),
+            None => *known = Some(*behind),
+        }
     }
 
     /// Writes the record of the ring into `room`.
@@ -205,12 +221,8 @@ impl Holes {
     /// Adds messages that are missing after all others here.
     pub(crate) fn add(&mut self, hole: &Hole) {
         let place = Missing::ALL.iter().position(|why| *why == hole.why);
-        let Some(place) = place.and_then(|place| self.0.get_mut(place)) else {
-            return;
-        };
-        match place {
-            Some(known) => known.grow(hole),
-            None => *place = Some(*hole),
+        if let Some(known) = place.and_then(|place| self.0.get_mut(place)) {
+            Hole::join(known, hole);
         }
     }
 
@@ -268,6 +280,7 @@ mod tests {
             hole.write(&mut room);
             assert_eq!(Hole::read(&room), Some(hole));
             assert_eq!(Hole::read(&room[..RECORD - 1]), None);
+            assert_eq!(Missing::from_word(why.word().as_bytes()), Some(why));
         }
         assert_eq!(Hole::read(&[9; RECORD]), None);
         assert_eq!(Hole::read(&[]), None);

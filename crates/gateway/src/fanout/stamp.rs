@@ -1,6 +1,7 @@
 //! The origin of a message.
 
 use crate::dds::channels::Identity;
+use crate::fanout::hole::Hole;
 
 /// The origin of a message: its time, its number and its key.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,4 +17,6 @@ pub(crate) struct Stamp<'a> {
     pub(crate) symbol: &'a [u8],
     /// Its identity in its feed, if it comes from one.
     pub(crate) identity: Identity<'a>,
+    /// The messages of its feed that are missing before it, for gateways that receive it over DDS.
+    pub(crate) hole: Option<Hole>,
 }

@@ -36,6 +36,8 @@ pub(crate) struct Fan {
     lacking: u32,
     /// The holes before the next message.
     holes: Holes,
+    /// What is missing before the next message for DDS.
+    dds_hole: Option<Hole>,
     msg_type: Vec<u8>,
     key: Vec<u8>,
     exchange: Option<ExchangeState>,
@@ -76,6 +78,7 @@ impl Fan {
             bytes: Vec::new(),
             lacking: 0,
             holes: Holes::default(),
+            dds_hole: None,
             msg_type: Vec::new(),
             key: Vec::new(),
             exchange: None,
@@ -110,6 +113,7 @@ impl Fan {
     /// Records that messages are missing after the last one.
     pub(crate) fn miss(&mut self, hole: &Hole) {
         self.holes.add(hole);
+        Hole::join(&mut self.dds_hole, hole);
     }
 
     /// Writes the records of holes, until the ring is full.
@@ -148,15 +152,20 @@ impl Fan {
                 key(message, &mut self.key);
                 let stamp = Stamp {
                     symbol: &self.key,
+                    hole: self.dds_hole.take(),
                     ..stamp
                 };
                 source_rings.put_to_dds(&body, stamp);
             }
         }
+        let hole = Hole::new(Missing::NotFix, 1, stamp.ingress_nanos);
         let lacking = self.lacking & self.in_use;
         if lacking != 0 {
             self.counts.no_fix.increment(1);
-            source_rings.put_hole_for(lacking, &Hole::new(Missing::NotFix, 1, stamp.ingress_nanos));
+            source_rings.put_hole_for(lacking, &hole);
+        }
+        if self.lacking & dds != 0 {
+            Hole::join(&mut self.dds_hole, &hole);
         }
     }
 
@@ -175,6 +184,7 @@ impl Fan {
                 }
                 Made::Never => {
                     self.counts.unfit.increment(1);
+                    self.counts.add(self.fix.tally());
                     continue;
                 }
             };

@@ -55,6 +55,8 @@ pub enum MarketNotice {
     File(String),
     /// The number of gateways that publish the feed has changed.
     Plants(usize),
+    /// No gateway has published the feed since the start.
+    Unpublished,
     /// A gateway publishes the feed with books that differ from the configuration.
     OtherBooks,
 }
@@ -137,10 +139,16 @@ impl fmt::Display for MarketNotice {
             Self::Plants(0) => return f.write_str("no gateway publishes it"),
             Self::Plants(1) => return f.write_str("1 gateway publishes it"),
             Self::Plants(count) => return write!(f, "{count} gateways publish it"),
+            Self::Unpublished => {
+                return f.write_str(
+                    "no gateway has published it since the start: are channel, domain, topics and \
+                     partition those of [feed.edges] there?",
+                );
+            }
             Self::OtherBooks => {
                 return f.write_str(
-                    "a gateway publishes it with books of another kind, depth or numbering than \
-                     [edge.book] has: its events are left out",
+                    "a gateway publishes it with books of another kind, depth, numbering or \
+                     rules than [edge.book] has: its events are left out",
                 );
             }
             Self::States(counts) => counts,

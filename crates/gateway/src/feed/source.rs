@@ -25,6 +25,7 @@ use fanfare_feed::Gap;
 use fanfare_feed::channel::{Delivered, Event, Fault};
 use fanfare_fix::session::Now;
 use fanfare_history::Source;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -271,8 +272,10 @@ impl FeedSource {
         counts.kernel_drops.set(self.meters.drops());
     }
 
-    /// Closes the feed. The last events of its market are written to the ring.
-    pub(super) fn close(&mut self, now: Now, events: Option<&mut EventRing>) {
+    /// Closes the feed. What waits behind a missing packet, and the last events of its market, are
+    /// written to the rings.
+    pub(super) fn close(&mut self, now: Now, mut events: Option<&mut EventRing>) {
+        self.end_waits(now, events.as_deref_mut());
         self.meters.set(now, &self.receiver, true);
         self.count();
         let counts = &self.handler.counts;
@@ -282,6 +285,25 @@ impl FeedSource {
         counts.unread.set(self.receiver.unread().unwrap_or(0));
         if let Some(market) = &mut self.market {
             market.close(now, events);
+        }
+    }
+
+    /// Processes the packets that wait for a missing one before them, which is missing for good.
+    fn end_waits(&mut self, now: Now, events: Option<&mut EventRing>) {
+        let (handler, market) = (&mut self.handler, &mut self.market);
+        let mut market = market.as_mut().zip(events);
+        handler.utc_nanos = now.utc.nanos();
+        let _ = self.receiver.finish(|mut event| {
+            handler.take(&mut event);
+            if let Some((market, ring)) = &mut market {
+                market.channel(now.mono, &event, ring);
+            }
+            Ok::<_, Infallible>(ControlFlow::Continue(()))
+        });
+        handler.fan.put_holes(&mut handler.source_rings);
+        handler.source_rings.wake();
+        if let Some(topics) = &mut handler.to_topics {
+            topics.wake();
         }
     }
 

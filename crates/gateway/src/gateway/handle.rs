@@ -8,6 +8,7 @@ use crate::gateway::start_error::StartError;
 use crate::history::Rolling;
 use crate::market::mappings::{Mappings, NewMapping};
 use crate::notice::audit::Audit;
+use crate::ports::config::PortConfig;
 use crate::ports::handle::PortHandle;
 use crate::stages::Stages;
 use crate::users::dbn_seat::{DbnEnd, DbnSeat};
@@ -178,7 +179,7 @@ impl GatewayHandle {
         let wanted = in_force.with_changes_of(config);
         wanted.check_with_changes_of(config)?;
         let users = self.users_of(&wanted)?;
-        let certificates = wanted.read_certificates()?;
+        let certificates = self.certificates_of(&wanted, config)?;
         let mappings = self.0.mappings.read(&wanted.feeds);
         let mappings = mappings.map_err(FeedError::from)?;
         let mut reloaded = Reloaded::between(in_force, &wanted, &self.0.users.read(), &users);
@@ -192,6 +193,27 @@ impl GatewayHandle {
             mappings,
             reloaded,
         })
+    }
+
+    /// Reads the certificates of both ports. Those of a port for which `config` names other files
+    /// stay in force until a new start, and their own files may be gone by now.
+    fn certificates_of(
+        &self,
+        wanted: &Config,
+        config: &Config,
+    ) -> Result<[Option<TlsServer>; 2], StartError> {
+        let [producers, consumers] = &self.0.ports;
+        let read = |name, port: &PortHandle, own: &PortConfig, other: &PortConfig| {
+            if !own.has_certificates_of(other) {
+                return Ok(port.rules.read().tls.clone());
+            }
+            let server = own.tls_server();
+            server.map_err(|error| StartError::Tls(name, error))
+        };
+        Ok([
+            read("producers", producers, &wanted.producers, &config.producers)?,
+            read("consumers", consumers, &wanted.consumers, &config.consumers)?,
+        ])
     }
 
     /// Reads the users of a configuration. A file of users that leaves none is refused: it is more

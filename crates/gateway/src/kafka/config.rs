@@ -1,5 +1,6 @@
 //! `[[kafka]]`: topics of Kafka with market events.
 
+use super::options;
 use crate::config::error::{ConfigError, range, within};
 use fanfare_market::Kind;
 use fanfare_market::dbn::live::LiveSchema;
@@ -8,12 +9,16 @@ use std::collections::BTreeMap;
 
 /// The options of the library that the gateway sets itself, because with other values a number
 /// could be written twice or not at all.
-const OWN: [&str; 9] = [
+const OWN: [&str; 13] = [
     "bootstrap.servers",
+    "metadata.broker.list",
     "transactional.id",
+    "transaction.timeout.ms",
     "enable.idempotence",
     "acks",
+    "request.required.acks",
     "isolation.level",
+    "auto.offset.reset",
     "enable.partition.eof",
     "enable.auto.commit",
     "partitioner",
@@ -105,15 +110,20 @@ impl Kafka {
         range("kafka.topic", topic, cfg!(feature = "kafka"), rule)?;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let fits = (1..=249).contains(&topic.len()) && topic.chars().all(is_plain);
-        let rule = "must be 1 to 249 letters, digits, `.`, `_` and `-`";
+        let fits = fits && !matches!(topic.as_str(), "." | "..");
+        let rule = "must be 1 to 249 letters, digits, `.`, `_` and `-`, and not `.` or `..`";
         range("kafka.topic", topic, fits, rule)?;
         let is_broker = |broker: &String| {
-            let port = broker.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
-            matches!(port, Some(Ok(1..)))
+            let parts = broker.rsplit_once(':');
+            let parts = parts.map(|(host, port)| (host.is_empty(), port.parse::<u16>()));
+            matches!(parts, Some((false, Ok(1..))))
         };
         let fits = !self.brokers.is_empty() && self.brokers.iter().all(is_broker);
         let rule = "must be one or more addresses HOST:PORT";
         range("kafka.brokers", self.brokers.join(","), fits, rule)?;
+        let id = self.transactional_id();
+        let rule = "must not be empty";
+        range("kafka.transactional_id", &id, !id.is_empty(), rule)?;
         within("kafka.commit_ms", self.commit_ms, 1..=5_000)?;
         for name in &self.schemas {
             let rule = "must be mbo, mbp-1, mbp-10, tbbo, trades, definition, status or statistics";
@@ -136,9 +146,12 @@ impl Kafka {
         let fits = !is_dbn || self.kinds.is_empty();
         let rule = "is not allowed with `format = \"dbn\"`, which has `schemas`";
         range("kafka.kinds", self.kinds.join(","), fits, rule)?;
-        for key in self.options.keys() {
+        for (key, value) in &self.options {
             let rule = "is set by the gateway";
             range("kafka.options", key, !OWN.contains(&key.as_str()), rule)?;
+            let fault = options::fault(key, value);
+            let rule = fault.as_deref().unwrap_or_default();
+            range("kafka.options", key, fault.is_none(), rule)?;
         }
         Ok(())
     }
@@ -201,6 +214,23 @@ mod tests {
 
     #[test]
     #[cfg(feature = "kafka")]
+    fn names_that_no_broker_accepts_are_refused() {
+        for (brokers, topic, key) in [
+            (":9092", "t", "brokers"),
+            ("a:0", "t", "brokers"),
+            ("a:1", ".", "topic"),
+            ("a:1", "..", "topic"),
+            ("a:1", "a b", "topic"),
+        ] {
+            let text = format!("brokers = [{brokers:?}]\ntopic = {topic:?}");
+            let kafka: Kafka = toml::from_str(&text).unwrap();
+            let error = check_all(&[kafka], true).unwrap_err().to_string();
+            assert!(error.contains(&format!("`kafka.{key}`")), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "kafka")]
     fn settings_that_do_not_fit_are_refused() {
         assert_eq!(check(""), Ok(()));
         assert_eq!(check("format = \"dbn\"\nschemas = [\"trades\"]"), Ok(()));
@@ -211,6 +241,9 @@ mod tests {
             "kinds = [\"trad\"]",
             "commit_ms = 0",
             "options = { acks = \"1\" }",
+            "options = { \"request.required.acks\" = \"1\" }",
+            "options = { \"linger.ms\" = \"soon\" }",
+            "transactional_id = \"\"",
         ] {
             let key = text
                 .rsplit('\n')

@@ -289,7 +289,8 @@ impl Dbn {
     }
 }
 
-const fn time(event: &Event) -> u64 {
+/// Returns the time of arrival in nanoseconds since 1970, or 0 if it is unknown.
+pub(super) const fn time(event: &Event) -> u64 {
     match event.ts_recv {
         Event::NO_TIME => 0,
         time => time,

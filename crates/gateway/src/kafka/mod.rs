@@ -7,6 +7,7 @@
 pub(crate) mod config;
 #[cfg(any(test, feature = "kafka"))]
 mod form;
+mod options;
 #[cfg(feature = "kafka")]
 pub(crate) mod producer;
 #[cfg(any(test, feature = "kafka"))]

@@ -2,20 +2,26 @@
 //! the contents of the topic.
 
 use super::config::Kafka;
+use super::options;
 use super::topic::{Held, Message, To, Topic, TopicError, What};
+use rdkafka::Message as _;
 use rdkafka::client::ClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{DeliveryResult, Header, Headers, OwnedHeaders};
+use rdkafka::message::{DeliveryResult, Header, Headers, OwnedHeaders, Timestamp};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The longest wait for a broker's response.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The time in which the library hands over the errors that it has met.
+const SAYS: Duration = Duration::from_millis(20);
+/// The pause before it is seen again whether a transaction has ended.
+const PAUSE: Duration = Duration::from_millis(50);
 /// The time that readers may wait for the outcome of a transaction whose writer is gone.
 const TRANSACTION_MS: &str = "15000";
 /// The number of messages between two polls for acknowledgements of the broker.
@@ -35,6 +41,17 @@ pub(crate) struct KafkaTopic {
     put: u64,
 }
 
+/// The part of a partition that is read back.
+struct Tail {
+    partition: i32,
+    /// The first offset of the partition.
+    low: i64,
+    /// The offset after its last message.
+    high: i64,
+    /// The offset from which it is read.
+    from: i64,
+}
+
 /// The last error of the library, because the errors of calls say less.
 #[derive(Default)]
 struct Said(Mutex<String>);
@@ -46,8 +63,13 @@ impl Said {
 }
 
 impl ClientContext for Said {
-    fn error(&self, _: KafkaError, reason: &str) {
-        reason.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    fn error(&self, error: KafkaError, reason: &str) {
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // That no broker is left follows from an error that has the reason.
+        let follows = error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown);
+        if !follows || said.is_empty() {
+            reason.clone_into(&mut said);
+        }
     }
 }
 
@@ -85,10 +107,13 @@ impl KafkaTopic {
             .set("transaction.timeout.ms", TRANSACTION_MS)
             // As Java's producers do, so that other producers of a key write to the same partition.
             .set("partitioner", "murmur2_random");
-        for (key, value) in [("queue.buffering.max.kbytes", "65536"), ("linger.ms", "5")] {
-            if !self.config.options.contains_key(key) {
-                options.set(key, value);
-            }
+        let is_set = |key: &str| self.config.options.contains_key(key);
+        if !is_set("queue.buffering.max.kbytes") {
+            options.set("queue.buffering.max.kbytes", "65536");
+        }
+        // Two names of one option.
+        if !is_set("linger.ms") && !is_set("queue.buffering.max.ms") {
+            options.set("linger.ms", "5");
         }
         let producer = options.create_with_context(Said::default());
         let producer: BaseProducer<Said> = producer.map_err(|error| self.error(error))?;
@@ -111,13 +136,17 @@ impl KafkaTopic {
         // From here on, no other producer of this name adds anything.
         let begun = producer.init_transactions(PATIENCE);
         begun.map_err(|error| self.error(error))?;
-        self.read_back().map_err(|error| self.error(error))
+        self.read_back()
     }
 
     fn error(&self, error: KafkaError) -> TopicError {
-        let said = self.producer.as_ref().map(|own| own.context().take());
+        let said = self.producer.as_ref().map(|own| {
+            own.poll(SAYS);
+            own.context().take()
+        });
         let error = match error {
             KafkaError::Transaction(error) => error.to_string(),
+            KafkaError::ClientConfig(_, what, key, _) => options::words(&key, &what),
             error => error.to_string(),
         };
         match said.filter(|said| !said.is_empty()) {
@@ -127,55 +156,120 @@ impl KafkaTopic {
     }
 
     /// Reads the last messages of the topic.
-    fn read_back(&self) -> Result<Held, KafkaError> {
+    fn read_back(&self) -> Result<Held, TopicError> {
         let mut options = self.options();
         options
             .set("group.id", self.config.transactional_id())
             .set("enable.auto.commit", "false")
-            .set("isolation.level", "read_committed")
+            .set("auto.offset.reset", "earliest")
             .set("enable.partition.eof", "true");
-        let consumer: BaseConsumer = options.create()?;
-        let (mut found, mut is_emptied) = (Found::default(), false);
-        for partition in 0..self.partitions {
-            let topic = &self.config.topic;
-            let (low, high) = consumer.fetch_watermarks(topic, partition, PATIENCE)?;
-            let (mut from, mut room) = (high, TAIL);
-            while from > low {
-                from = low.max(high.saturating_sub(room));
-                if self.read_tail(&consumer, partition, from, &mut found)? {
-                    break;
-                }
-                room = room.saturating_mul(16);
+        if !self.config.options.contains_key("fetch.wait.max.ms") {
+            // So long a reader at the end of a partition waits for more before it says so.
+            options.set("fetch.wait.max.ms", "10");
+        }
+        // A follower nearby may lack the end.
+        options.remove("client.rack");
+        let consumer = |level: &str| -> Result<BaseConsumer, TopicError> {
+            let made = options.clone().set("isolation.level", level).create();
+            made.map_err(|error| self.error(error))
+        };
+        let (whole, committed) = (consumer("read_uncommitted")?, consumer("read_committed")?);
+        let tails = (0..self.partitions).map(|own| self.tail(own, &whole, &committed));
+        let mut tails = tails.collect::<Result<Vec<Tail>, TopicError>>()?;
+        let is_emptied = tails.iter().any(|tail| tail.low > 0);
+        let (mut found, mut room) = (Found::default(), TAIL);
+        tails.retain(|tail| tail.from > tail.low);
+        while !tails.is_empty() {
+            for tail in &mut tails {
+                tail.from = tail.low.max(tail.high.saturating_sub(room));
             }
-            is_emptied |= high > 0;
+            let shown = self.read_tails(&committed, &tails, &mut found);
+            let shown = shown.map_err(|error| self.error(error))?;
+            tails.retain(|tail| tail.from > tail.low && !shown.contains(&tail.partition));
+            room = room.saturating_mul(16);
         }
         Ok(found.held(is_emptied))
     }
 
-    /// Reads a partition from an offset to its end. Returns whether there is a message.
-    fn read_tail(
+    /// Returns the offsets of a partition, nothing of which is read yet, once all that it has is
+    /// committed or aborted. Behind the open transaction of another producer no committed message
+    /// can be read, also none of our own.
+    fn tail(
+        &self,
+        partition: i32,
+        whole: &BaseConsumer,
+        committed: &BaseConsumer,
+    ) -> Result<Tail, TopicError> {
+        let offsets = |consumer: &BaseConsumer| {
+            let offsets = consumer.fetch_watermarks(&self.config.topic, partition, PATIENCE);
+            offsets.map_err(|error| self.error(error))
+        };
+        let (_, end) = offsets(whole)?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let (low, high) = offsets(committed)?;
+            if high >= end {
+                return Ok(Tail {
+                    partition,
+                    low,
+                    high,
+                    from: high,
+                });
+            }
+            if Instant::now() >= until {
+                return Err(TopicError(format!(
+                    "partition {partition} has an open transaction of another producer, or one \
+                     that a crash of a broker has left, behind which its end cannot be read"
+                )));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Reads partitions from an offset to their ends. Returns those that have a message.
+    fn read_tails(
         &self,
         consumer: &BaseConsumer,
-        partition: i32,
-        from: i64,
+        tails: &[Tail],
         found: &mut Found,
-    ) -> Result<bool, KafkaError> {
-        let mut place = TopicPartitionList::new();
-        place.add_partition_offset(&self.config.topic, partition, Offset::Offset(from))?;
-        consumer.assign(&place)?;
-        let until = Instant::now() + PATIENCE;
-        let mut any = false;
-        while Instant::now() < until {
+    ) -> Result<BTreeSet<i32>, KafkaError> {
+        let mut places = TopicPartitionList::new();
+        for tail in tails {
+            let from = Offset::Offset(tail.from);
+            places.add_partition_offset(&self.config.topic, tail.partition, from)?;
+        }
+        consumer.assign(&places)?;
+        let ends = tails.iter().map(|tail| (tail.partition, tail.high));
+        let (mut ends, mut shown) = (ends.collect::<BTreeMap<_, _>>(), BTreeSet::new());
+        let mut until = Instant::now() + PATIENCE;
+        while !ends.is_empty() {
+            if Instant::now() >= until {
+                let code = RDKafkaErrorCode::OperationTimedOut;
+                return Err(KafkaError::MessageConsumption(code));
+            }
             match consumer.poll(Duration::from_millis(100)) {
-                Some(Ok(message)) => any |= found.take(&message),
-                Some(Err(KafkaError::PartitionEOF(of))) if of == partition => return Ok(any),
-                Some(Err(KafkaError::PartitionEOF(_))) | None => {}
+                Some(Ok(message)) => {
+                    let partition = message.partition();
+                    if found.take(&message) {
+                        shown.insert(partition);
+                    }
+                    // What comes behind an end is no progress.
+                    let Some(end) = ends.get(&partition) else {
+                        continue;
+                    };
+                    until = Instant::now() + PATIENCE;
+                    if message.offset() + 1 >= *end {
+                        ends.remove(&partition);
+                    }
+                }
+                Some(Err(KafkaError::PartitionEOF(of))) => {
+                    ends.remove(&of);
+                }
                 Some(Err(error)) => return Err(error),
+                None => {}
             }
         }
-        Err(KafkaError::MessageConsumption(
-            RDKafkaErrorCode::OperationTimedOut,
-        ))
+        Ok(shown)
     }
 
     fn send(&mut self, message: &Message<'_>, partition: Option<i32>) -> Result<(), TopicError> {
@@ -262,6 +356,8 @@ impl Topic for KafkaTopic {
 #[derive(Default)]
 struct Found {
     last: Option<u64>,
+    /// The time of an event with that number, as its producer has set it.
+    time: Option<u64>,
     /// The offsets and numbers of restarts in the first partition. A tail may be read again from an
     /// earlier offset.
     restarts: BTreeSet<(i64, u64)>,
@@ -274,35 +370,49 @@ impl Found {
             return false;
         };
         let mut number = None;
-        let mut is_restart = false;
+        let (mut is_restart, mut is_lost) = (false, false);
         for header in headers.iter() {
             let value = header
                 .value
                 .and_then(|value| std::str::from_utf8(value).ok());
             match header.key {
                 NUMBER => number = value.and_then(|value| value.parse::<u64>().ok()),
-                key => is_restart |= Some(key) == What::Restart.header(),
+                key => {
+                    is_restart |= Some(key) == What::Restart.header();
+                    is_lost |= Some(key) == What::Lost.header();
+                }
             }
         }
         let Some(number) = number else {
             return false;
         };
-        self.last = self.last.max(Some(number));
+        if Some(number) > self.last {
+            (self.last, self.time) = (Some(number), None);
+        }
+        // A notice has the time at which it was written.
+        if let Timestamp::CreateTime(time) = message.timestamp()
+            && Some(number) == self.last
+            && !is_restart
+            && !is_lost
+        {
+            self.time = u64::try_from(time).ok();
+        }
         if is_restart && message.partition() == 0 {
             self.restarts.insert((message.offset(), number));
         }
         true
     }
 
-    fn held(self, had_any: bool) -> Held {
+    fn held(self, is_emptied: bool) -> Held {
         let restarts = self.restarts.iter();
         let restarts = restarts
             .filter(|(_, number)| Some(*number) == self.last)
             .count();
         Held {
             last: self.last,
+            time: self.time,
             restarts: restarts as u64,
-            is_emptied: had_any && self.last.is_none(),
+            is_emptied: is_emptied && self.last.is_none(),
         }
     }
 }
@@ -310,10 +420,14 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rdkafka::message::{OwnedMessage, Timestamp};
+    use rdkafka::message::OwnedMessage;
 
     /// Returns a message of the first partition with these headers.
     fn message(offset: i64, headers: &[(&str, &str)]) -> OwnedMessage {
+        message_at(offset, headers, Timestamp::NotAvailable)
+    }
+
+    fn message_at(offset: i64, headers: &[(&str, &str)], time: Timestamp) -> OwnedMessage {
         let headers = (!headers.is_empty()).then(|| {
             let insert = |all: OwnedHeaders, (key, value): &(&str, &str)| {
                 all.insert(Header {
@@ -323,7 +437,7 @@ mod tests {
             };
             headers.iter().fold(OwnedHeaders::new(), insert)
         });
-        let (topic, time) = ("events".to_owned(), Timestamp::NotAvailable);
+        let topic = "events".to_owned();
         OwnedMessage::new(None, None, topic, time, 0, offset, headers)
     }
 
@@ -343,9 +457,35 @@ mod tests {
         }
         let held = Held {
             last: Some(7),
+            time: None,
             restarts: 1,
             is_emptied: false,
         };
         assert_eq!(found.held(true), held);
+    }
+
+    #[test]
+    fn the_time_is_that_of_the_last_event_as_its_producer_has_set_it() {
+        let mut found = Found::default();
+        let mut take = |number: &str, header: &str, time| {
+            let headers = [("number", number), (header, "1")];
+            assert!(found.take(&message_at(1, &headers, time)));
+            found.time
+        };
+        assert_eq!(take("7", "", Timestamp::CreateTime(5)), Some(5));
+        assert_eq!(take("6", "", Timestamp::CreateTime(4)), Some(5));
+        assert_eq!(take("7", "restart", Timestamp::CreateTime(9)), Some(5));
+        assert_eq!(take("8", "lost", Timestamp::CreateTime(9)), None);
+        assert_eq!(take("9", "", Timestamp::LogAppendTime(9)), None);
+    }
+
+    #[test]
+    fn the_library_names_a_reason_rather_than_its_consequence() {
+        let said = Said::default();
+        let tell = |code, reason| said.error(KafkaError::Global(code), reason);
+        tell(RDKafkaErrorCode::AllBrokersDown, "1/1 brokers are down");
+        tell(RDKafkaErrorCode::Authentication, "wrong password");
+        tell(RDKafkaErrorCode::AllBrokersDown, "1/1 brokers are down");
+        assert_eq!(said.take(), "wrong password");
     }
 }

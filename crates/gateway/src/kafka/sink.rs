@@ -2,7 +2,7 @@
 
 use super::LogEnd;
 use super::config::{Kafka, KafkaBegin, KafkaFormat};
-use super::form::Form;
+use super::form::{Form, time};
 use super::topic::{End, Held, Message, Topic, TopicError};
 use crate::counts::KafkaCounts;
 use crate::notice::{Notice, Notices};
@@ -43,6 +43,11 @@ enum SinkError {
          another log, or the end of this log was lost; name another topic"
     )]
     Ahead { last: u64, end: u64 },
+    #[error(
+        "the topic's event {last} is not the log's: the topic belongs to another log; name another \
+         topic"
+    )]
+    Other { last: u64 },
 }
 
 /// The source of a sink.
@@ -63,6 +68,11 @@ pub(crate) struct KafkaSink<T> {
     /// The number of the first event that the topic may lack. With `begin = "now"`, an empty topic
     /// begins with it.
     unsent: u64,
+    /// Whether this run has begun an empty topic, and has not confirmed a message of it.
+    has_begun: bool,
+    /// The end of a topic that was refused because the log ended before it. Events with these
+    /// numbers that the log has later are others, as long as the topic ends there or behind.
+    refused: Option<u64>,
     /// The transaction whose commit has failed, which may be in the topic nevertheless.
     unsure: Option<Transaction>,
     /// The time at which the log is polled next.
@@ -122,6 +132,8 @@ impl<T: Topic> KafkaSink<T> {
             running: None,
             retry: Retry::new(PATIENCE),
             unsent,
+            has_begun: false,
+            refused: None,
             unsure: None,
             next: 0,
             is_silent: true,
@@ -142,6 +154,13 @@ impl<T: Topic> KafkaSink<T> {
         if let Some(sent) = sent {
             self.count(&sent);
         }
+        match (held.last, self.refused) {
+            (Some(last), Some(refused)) if last >= refused => {
+                return Err(SinkError::Other { last });
+            }
+            // It was made again, or emptied.
+            _ => self.refused = None,
+        }
         if held.is_emptied {
             let from = match self.config.begin {
                 KafkaBegin::First => "again from the start",
@@ -153,11 +172,11 @@ impl<T: Topic> KafkaSink<T> {
         }
         let log = Log::open(&self.source.log.folder)?;
         let (reader, gone) = self.reader(&log, held)?;
-        // The start of an empty topic stays with `begin = "now"`.
-        if held.last.is_some() || self.config.begin == KafkaBegin::First {
+        if !self.goes_on(held) {
             let next = reader.next_number();
             self.unsent = held.last.map_or(next, |last| next.max(last + 1));
         }
+        self.has_begun = held.last.is_none();
         // The last event that the topic has is read again, so that a restart after it is not
         // missed.
         let books_at = held.last.unwrap_or_else(|| reader.next_number() - 1);
@@ -184,10 +203,6 @@ impl<T: Topic> KafkaSink<T> {
             pending: Transaction::at(held.end()),
             since: 0,
         };
-        if mem::take(&mut self.is_silent) {
-            let from = held.last.unwrap_or(running.seen) + 1;
-            self.tell(format!("is written from event {from} on"));
-        }
         if let Some(gone) = gone {
             self.say_gone(&gone, &mut running)?;
         }
@@ -203,13 +218,20 @@ impl<T: Topic> KafkaSink<T> {
         }
     }
 
+    /// Returns whether an empty topic begins with the first event that was not sent, so that what
+    /// the log no longer has is reported: with `begin = "now"`, or if this run began it.
+    fn goes_on(&self, held: Held) -> bool {
+        let is_new = !self.has_begun || held.is_emptied;
+        held.last.is_none() && (self.config.begin == KafkaBegin::Now || !is_new)
+    }
+
     /// Returns a reader of the events that the topic lacks, and the numbers that the log no longer
     /// has: an empty range if the log begins with the next event.
     fn reader(&self, log: &Log, held: Held) -> Result<(Reader, Option<Range<u64>>), SinkError> {
-        let start = match (held.last, self.config.begin) {
-            (Some(last), _) => Start::Number(last),
-            (None, KafkaBegin::First) => Start::First,
-            (None, KafkaBegin::Now) => Start::Number(self.unsent),
+        let start = match held.last {
+            Some(last) => Start::Number(last),
+            None if self.goes_on(held) => Start::Number(self.unsent),
+            None => Start::First,
         };
         match log.reader(start) {
             Ok(reader) => Ok((reader, None)),
@@ -255,7 +277,11 @@ impl<T: Topic> KafkaSink<T> {
             None => self.connect()?,
         };
         let had_begun = running.pending.messages > 0;
+        let from = running.held.last.unwrap_or(running.seen) + 1;
         let read = running.read(&mut self.topic)?;
+        if mem::take(&mut self.is_silent) {
+            self.tell(format!("is written from event {from} on"));
+        }
         if !had_begun {
             running.since = now;
         }
@@ -267,6 +293,7 @@ impl<T: Topic> KafkaSink<T> {
                 self.unsure = Some(sent);
                 return Err(error.into());
             }
+            self.has_begun = false;
             self.count(&sent);
         }
         if running.pending.messages == 0 {
@@ -307,6 +334,8 @@ fn putter<'a, T: Topic>(
 }
 
 impl Running {
+    /// Reads events into the transaction. Fails if the topic's last event is another one in the
+    /// log.
     fn read<T: Topic>(&mut self, topic: &mut T) -> Result<usize, SinkError> {
         let Self {
             reader,
@@ -323,23 +352,34 @@ impl Running {
                 return;
             }
             done = match delivery {
+                Delivery::Event(event, _) if held.is_of_another(event.number, time(event)) => {
+                    Err(SinkError::Other { last })
+                }
                 Delivery::Event(event, table) => {
                     *seen = event.number;
                     let is_new = event.number > last;
-                    form.event(event, table, is_new, &mut putter(topic, pending))
+                    let put = form.event(event, table, is_new, &mut putter(topic, pending));
+                    put.map_err(SinkError::from)
                 }
-                Delivery::Lost { last: until, .. } if until <= last => Ok(()),
+                Delivery::Lost { last: until, .. } if until <= last => {
+                    *seen = until;
+                    Ok(())
+                }
                 Delivery::Lost { first, last: until } => {
                     *seen = until;
                     let first = first.max(last + 1);
                     pending.gone += until - first + 1;
-                    form.lost(first, until, &mut putter(topic, pending))
+                    let put = form.lost(first, until, &mut putter(topic, pending));
+                    put.map_err(SinkError::from)
                 }
                 Delivery::Restart if *seen == last && held.restarts > 0 => {
                     held.restarts -= 1;
                     Ok(())
                 }
-                Delivery::Restart => form.restart(*seen, &mut putter(topic, pending)),
+                Delivery::Restart => {
+                    let put = form.restart(*seen, &mut putter(topic, pending));
+                    put.map_err(SinkError::from)
+                }
                 Delivery::End(_) | Delivery::Watermark(_) => Ok(()),
             };
         })?;
@@ -396,6 +436,9 @@ impl<T: Topic> KafkaSink<T> {
         self.topic.close();
         self.running = None;
         self.counts.errors.increment(1);
+        if let SinkError::Ahead { last, .. } = error {
+            self.refused = Some(*last);
+        }
         if self.retry.failed(now) {
             self.is_silent = true;
             self.tell(error.to_string());

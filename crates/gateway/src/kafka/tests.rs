@@ -26,6 +26,8 @@ use std::sync::{Arc, Mutex, Weak};
 #[derive(Default)]
 struct Broker {
     messages: Vec<(u64, What, Vec<u8>)>,
+    /// The time of the last event, in milliseconds.
+    time: Option<u64>,
     /// The calls until the next one that fails.
     fails: Vec<u8>,
 }
@@ -63,6 +65,7 @@ impl Topic for Fake {
         let of_last = broker.messages.iter().filter(|own| Some(own.0) == last);
         Ok(Held {
             last,
+            time: broker.time,
             restarts: of_last.filter(|own| own.1 == What::Restart).count() as u64,
             is_emptied: false,
         })
@@ -422,6 +425,44 @@ fn a_restart_at_the_edge_of_retention_is_said_in_the_topic() {
 }
 
 #[test]
+fn a_restart_behind_missing_events_is_said_once() {
+    let folder = Scratch::new("behind");
+    let topic = Fake::default();
+    let mut writer = open(&folder, 1);
+    writer.events(&[event(1, InstrumentId::ALL)]).unwrap();
+    writer.lost(2, 9).unwrap();
+    writer.close().unwrap();
+    write(&folder, std::iter::empty(), 2);
+    for _ in 0..3 {
+        run(&folder, &topic, 4, true);
+        assert_eq!(numbers(&topic, What::Lost), [9]);
+        assert_eq!(numbers(&topic, What::Restart), [9]);
+    }
+}
+
+#[test]
+fn what_retention_removes_before_the_first_commit_is_said_in_the_topic() {
+    let folder = Scratch::new("begun");
+    let topic = Fake::default();
+    write(&folder, 1..10, 1);
+    write(&folder, 10..20, 2);
+    let (mut sink, _told, counters) = sink(config(), &folder, &topic, &Arc::default());
+    // The topic is opened, and its first transaction cannot begin.
+    topic.broker.lock().unwrap().fails = vec![1];
+    sink.do_work(at(1)).unwrap();
+    let segments = Log::open(&folder).unwrap().segments().unwrap();
+    std::fs::remove_file(&segments[0].path).unwrap();
+    // The notice fails as well.
+    topic.broker.lock().unwrap().fails = vec![1];
+    for turn in 3..9 {
+        sink.do_work(at(turn)).unwrap();
+    }
+    assert!(numbers(&topic, What::Event).into_iter().eq(10..20));
+    assert_eq!(numbers(&topic, What::Lost), [9]);
+    assert_eq!(value(&counters, "events_kafka_gone"), 9);
+}
+
+#[test]
 fn an_instrument_that_is_shown_late_is_in_the_topic_from_then_on() {
     let folder = Scratch::new("late");
     let topic = Fake::default();
@@ -559,4 +600,67 @@ fn a_topic_of_another_log_is_left_alone() {
         "{told:?}"
     );
     assert_eq!(numbers(&topic, What::Event), [500]);
+}
+
+#[test]
+fn a_topic_that_the_log_has_overtaken_is_still_that_of_another_log() {
+    let folder = Scratch::new("overtaken");
+    let topic = Fake::default();
+    let other = (500, What::Event, Vec::new());
+    topic.broker.lock().unwrap().messages.push(other);
+    write(&folder, 1..10, 1);
+    let (mut sink, told, _) = sink(config(), &folder, &topic, &Arc::default());
+    sink.do_work(at(1)).unwrap();
+    write(&folder, 10..600, 2);
+    for turn in 3..9 {
+        sink.do_work(at(turn)).unwrap();
+    }
+    assert_eq!(numbers(&topic, What::Event), [500]);
+    let told: Vec<String> = told.iter().map(|notice| notice.to_string()).collect();
+    assert!(
+        told.iter().all(|line| line.contains("another log")),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_topic_that_was_refused_and_is_made_again_is_written() {
+    let folder = Scratch::new("again");
+    let topic = Fake::default();
+    let other = (500, What::Event, Vec::new());
+    topic.broker.lock().unwrap().messages.push(other);
+    write(&folder, 1..10, 1);
+    let (mut sink, _told, _) = sink(config(), &folder, &topic, &Arc::default());
+    sink.do_work(at(1)).unwrap();
+    topic.broker.lock().unwrap().messages.clear();
+    write(&folder, 10..501, 2);
+    for turn in 3..9 {
+        sink.do_work(at(turn)).unwrap();
+    }
+    assert!(numbers(&topic, What::Event).into_iter().eq(1..501));
+    // A new connection finds it as it was when it was refused.
+    topic.broker.lock().unwrap().fails = vec![0];
+    write(&folder, 501..510, 3);
+    for turn in 9..19 {
+        sink.do_work(at(turn)).unwrap();
+    }
+    assert!(numbers(&topic, What::Event).into_iter().eq(1..510));
+}
+
+#[test]
+fn a_topic_whose_last_event_has_another_time_is_that_of_another_log() {
+    let folder = Scratch::new("time");
+    write(&folder, 1..10, 1);
+    // The events of the log are of the first millisecond of 1970.
+    for (time, is_written) in [(Some(7), false), (Some(0), true), (None, true)] {
+        let topic = Fake::default();
+        let last = (5, What::Event, Vec::new());
+        topic.broker.lock().unwrap().messages.push(last);
+        topic.broker.lock().unwrap().time = time;
+        let told = run(&folder, &topic, 5, true);
+        let events = numbers(&topic, What::Event);
+        assert_eq!(events.len(), if is_written { 5 } else { 1 }, "{told:?}");
+        let is_refused = told[0].contains("event 5 is not the log's");
+        assert_ne!(is_refused, is_written, "{told:?}");
+    }
 }

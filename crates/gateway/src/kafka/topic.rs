@@ -49,6 +49,8 @@ impl What {
 pub(crate) struct Held {
     /// The highest number.
     pub(crate) last: Option<u64>,
+    /// The milliseconds since 1970 at which its event arrived, if the topic shows them.
+    pub(crate) time: Option<u64>,
     /// The number of restart messages with that number.
     pub(crate) restarts: u64,
     /// Whether messages existed, and retention has removed all of them.
@@ -56,6 +58,13 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// Returns whether the event with this number, which arrived at this time in nanoseconds (0 if
+    /// unknown), shows that the topic has the events of another log.
+    pub(crate) fn is_of_another(&self, number: u64, time: u64) -> bool {
+        let is_known = self.last == Some(number) && time > 0;
+        is_known && self.time.is_some_and(|own| own != time / 1_000_000)
+    }
+
     /// Returns the end of the topic.
     pub(crate) fn end(self) -> End {
         End {

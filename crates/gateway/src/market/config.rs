@@ -7,7 +7,7 @@ use fanfare_engine::replay::ReplaySource;
 use fanfare_feed::recovery::{Numbering, RecoveryConfig, ReplayConfig};
 use fanfare_feed::{Header, Preamble, SequenceField};
 use fanfare_fix::session::Version;
-use fanfare_market::book::ConfigError as BookError;
+use fanfare_market::book::{ConfigError as BookError, Priority};
 use fanfare_market::{BookConfig, FollowerConfig, MarketConfig};
 use serde::{Deserialize, Deserializer};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,6 +28,12 @@ pub struct FeedBook {
     pub depth: u32,
     /// The most orders of a book, if the feed describes books by orders.
     pub orders: u32,
+    /// Whether bids may be above offers, as in auctions.
+    pub may_cross: bool,
+    /// Whether an order that grows keeps its place in the queue.
+    pub increase_keeps: bool,
+    /// Whether an order that shrinks goes to the back of the queue.
+    pub decrease_loses: bool,
     /// The numbers of the changes.
     pub numbers: FeedNumbers,
     /// Whether levels that the feed sends anew restore a book without a snapshot: numbered ones
@@ -80,6 +86,9 @@ impl Default for FeedBook {
             kind: FeedBookKind::Levels,
             depth: 5,
             orders: 100_000,
+            may_cross: false,
+            increase_keeps: false,
+            decrease_loses: false,
             numbers: FeedNumbers::Instrument,
             natural_refresh: false,
             starts_empty: limits.starts_empty,
@@ -197,11 +206,16 @@ impl FeedBook {
     /// # Errors
     /// Returns an error if levels or orders exceed the limits of a book.
     pub(crate) fn book(&self) -> Result<BookConfig, BookError> {
-        match self.kind {
+        let book = match self.kind {
             FeedBookKind::Levels => BookConfig::by_level(self.depth),
             FeedBookKind::Prices => BookConfig::by_price(self.depth),
             FeedBookKind::Orders => BookConfig::by_order(self.depth, self.orders),
-        }
+        }?;
+        let priority = Priority {
+            increase_keeps: self.increase_keeps,
+            decrease_loses: self.decrease_loses,
+        };
+        Ok(book.may_cross(self.may_cross).priority(priority))
     }
 
     /// Returns the configuration for following the feed, as feed `source` of the plant.
@@ -255,6 +269,13 @@ impl FeedBook {
         within(key("most_waiting_each"), each, 1..=1 << 26)?;
         within(key("silence_ms"), self.silence_ms, 0..=86_400_000)?;
         within(key("snapshot_age_ms"), self.snapshot_age_ms, 0..=3_600_000)?;
+        for (name, is_set) in [
+            ("increase_keeps", self.increase_keeps),
+            ("decrease_loses", self.decrease_loses),
+        ] {
+            let holds = !is_set || self.kind == FeedBookKind::Orders;
+            range(key(name), is_set, holds, "needs `kind` orders")?;
+        }
         let follower = self.follower(0, None);
         let can_refresh = follower.is_ok_and(|config| config.market.can_refresh());
         let holds = !self.natural_refresh || can_refresh;

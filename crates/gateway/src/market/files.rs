@@ -142,18 +142,26 @@ fn password(replay: &FeedReplay) -> Result<Option<String>, MarketError> {
     let Some(file) = &replay.password_file else {
         return Ok(None);
     };
-    let text = text("password", file, MOST_PASSWORD)?;
-    Ok(text.lines().next().map(str::to_owned))
+    let what = "password";
+    let text = text(what, file, MOST_PASSWORD)?;
+    let line = text.lines().next().unwrap_or_default();
+    // Without one the Logon would have none, and with a separator it would have another field.
+    if line.is_empty() || line.contains('\x01') {
+        let source = io::Error::other("its first line is empty or has a SOH");
+        return Err(cannot_read(what, file, source));
+    }
+    Ok(Some(line.to_owned()))
 }
 
 fn text(what: &'static str, file: &Path, most: u64) -> Result<String, MarketError> {
     let text = regular::read(file, most)
         .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
-    text.map_err(|source| MarketError::Read {
-        what,
-        file: file.display().to_string(),
-        source,
-    })
+    text.map_err(|source| cannot_read(what, file, source))
+}
+
+fn cannot_read(what: &'static str, file: &Path, source: io::Error) -> MarketError {
+    let file = file.display().to_string();
+    MarketError::Read { what, file, source }
 }
 
 /// Reads the files that the feed names, and opens no socket.
@@ -172,5 +180,32 @@ pub(crate) fn check(feed: &Feed, program: &Arc<Program>) -> Result<(), MarketErr
             service.check().map_err(MarketError::Replay)
         }
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_peers::Scratch;
+    use std::error::Error;
+
+    #[test]
+    fn a_file_without_a_password_is_no_logon_without_one() {
+        let file = Scratch::new("replay.password");
+        let text = format!(
+            "address = \"127.0.0.1:1\"\nsender = \"US\"\ntarget = \"EX\"\npassword_file = \"{}\"\n",
+            file.display()
+        );
+        let replay = &toml::from_str(&text).unwrap();
+        for (content, expected) in [("secret\r\nmore\n", "secret"), (" a b", " a b")] {
+            file.write(content);
+            assert_eq!(password(replay).unwrap().as_deref(), Some(expected));
+        }
+        for content in ["", "\nsecret\n", "secret\x0134=9"] {
+            file.write(content);
+            let error = password(replay).unwrap_err();
+            let why = error.source().unwrap().to_string();
+            assert_eq!(why, "its first line is empty or has a SOH", "{content:?}");
+        }
     }
 }

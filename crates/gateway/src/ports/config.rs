@@ -166,6 +166,15 @@ impl PortConfig {
         self.tls.as_ref().map(server).transpose()
     }
 
+    /// Returns whether another configuration names the same files of certificates.
+    pub(crate) fn has_certificates_of(&self, other: &Self) -> bool {
+        let files = |tls: &PortTls| {
+            let client_ca = tls.client_ca.clone();
+            (tls.certificate.clone(), tls.key.clone(), client_ca)
+        };
+        self.tls.as_ref().map(files) == other.tls.as_ref().map(files)
+    }
+
     pub(crate) fn options(&self, tls: Option<TlsServer>) -> PortOptions {
         let mut options = PortOptions::new();
         options.allow.0.clone_from(&self.allow);

@@ -15,6 +15,8 @@ pub(crate) struct PortRules {
     pub(crate) config: PortConfig,
     /// Whether the configuration lists no sessions, so that any may log on.
     admits_all: bool,
+    /// The certificates, which `options` have, too.
+    pub(crate) tls: Option<TlsServer>,
     pub(crate) options: PortOptions,
     pub(crate) registry: Registry,
     pub(crate) template: session::Config,
@@ -51,7 +53,7 @@ impl PortRules {
             mirror_appl_ver_id: true,
             ..session::Config::new(nobody)
         };
-        let mut options = port.options(tls);
+        let mut options = port.options(tls.clone());
         options.max_without_logon = limits.not_logged_on;
         options.max_without_logon_per_address = limits.not_logged_on_per_address;
         // Noise from an unauthenticated peer ends the connection.
@@ -60,6 +62,7 @@ impl PortRules {
         Self {
             config: port.clone(),
             admits_all: port.sessions.is_empty(),
+            tls,
             options,
             registry,
             template,

@@ -1,6 +1,6 @@
 //! The reason why a user's Logon was refused.
 
-use fanfare_fix::session::WRONG_CREDENTIALS;
+use fanfare_fix::session::{NEW_PASSWORD, WRONG_CREDENTIALS};
 
 /// The reason why the Logon of a user's session was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -8,6 +8,9 @@ pub enum Denied {
     /// Username(553) or Password(554) is wrong or absent.
     #[error("wrong Username(553) or Password(554)")]
     WrongCredentials,
+    /// The Logon asks for a new password.
+    #[error("NewPassword(925) is not supported")]
+    NewPassword,
     /// A wrong password of the same user from the same address was so recent that this one was not
     /// checked.
     #[error("too many wrong passwords from this address: none is checked for another {0} ms")]
@@ -33,6 +36,7 @@ impl Denied {
     pub(crate) const fn answer(&self) -> Option<&'static str> {
         match self {
             Self::WrongCredentials => Some(WRONG_CREDENTIALS),
+            Self::NewPassword => Some(NEW_PASSWORD),
             Self::SlowedDown(_) => Some("too many wrong passwords, try again later"),
             Self::Address => None,
             Self::TooManySessions(_) => Some("too many sessions"),

@@ -11,7 +11,7 @@ use super::{CurrentUsers, UserBook};
 use fanfare_engine::host::{ClientNames, Incoming, Refusal, network_of};
 use fanfare_engine::poll::Waker;
 use fanfare_fix::codec::{Decoder, Next};
-use fanfare_fix::session::Now;
+use fanfare_fix::session::{Now, asks_for_new_password};
 use fanfare_fix::tag;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -129,9 +129,14 @@ impl Door {
         if let Some(why) = self.slowed_down(name, address, now) {
             return denied(incoming, why);
         }
-        let Some((is_name_right, password)) = self.credentials(&incoming, &user) else {
-            self.throttle.failed(&user.name, address, now.mono);
-            return denied(incoming, Denied::WrongCredentials);
+        let (is_name_right, password) = match self.credentials(&incoming, &user) {
+            Ok(credentials) => credentials,
+            Err(why) => {
+                if why == Denied::WrongCredentials {
+                    self.throttle.failed(&user.name, address, now.mono);
+                }
+                return denied(incoming, why);
+            }
         };
         let of_address = self.waiting.iter().filter(|own| own.address() == address);
         if self.waiting.len() >= rules.most_waiting
@@ -234,14 +239,19 @@ impl Door {
         Some(Denied::SlowedDown(wait.div_ceil(1_000_000)))
     }
 
-    /// Returns whether Username(553) of the Logon is the user's name, and its Password(554).
-    fn credentials(&mut self, incoming: &Incoming, user: &User) -> Option<(bool, Vec<u8>)> {
+    /// Returns whether Username(553) of the Logon is the user's name, and its Password(554). A
+    /// Logon that asks for a new password is refused unchecked.
+    fn credentials(&mut self, incoming: &Incoming, user: &User) -> Result<(bool, Vec<u8>), Denied> {
         let Next::Message { message, .. } = self.decoder.next(incoming.bytes()) else {
-            return None;
+            return Err(Denied::WrongCredentials);
         };
-        let name = message.get(tag::USERNAME)?;
-        let password = message.get(tag::PASSWORD)?;
-        Some((name == user.name.as_bytes(), password.to_vec()))
+        if asks_for_new_password(&message) {
+            return Err(Denied::NewPassword);
+        }
+        match (message.get(tag::USERNAME), message.get(tag::PASSWORD)) {
+            (Some(name), Some(password)) => Ok((name == user.name.as_bytes(), password.to_vec())),
+            _ => Err(Denied::WrongCredentials),
+        }
     }
 }
 

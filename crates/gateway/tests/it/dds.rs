@@ -237,6 +237,26 @@ fn two_in_one_domain_that_publish_and_subscribe_hear_each_other_once() {
     stop(second);
 }
 
+#[test]
+fn both_directions_in_one_domain_have_policies_of_their_own() {
+    let id = domain();
+    let last_values = || DdsEnd {
+        qos: DdsQos::LastValue,
+        ..end(id)
+    };
+    let both = start(|c| {
+        c.dds.publish = Some(last_values());
+        c.dds.subscribe = Some(DdsEnd {
+            wait_ms: 20,
+            ..end(id)
+        });
+    });
+    let subscriber = start(|c| c.dds.subscribe = Some(last_values()));
+    connected(&both, &subscriber);
+    stop(subscriber);
+    stop(both);
+}
+
 /// Returns the type of the samples, written independently.
 fn sample_type() -> StructType {
     StructType::new("Fanfare::FixMessage")
@@ -252,6 +272,10 @@ fn sample_type() -> StructType {
         .member("FeedIndex", Kind::UInt32)
         .member("Order", Kind::UInt64)
         .member("Types", Kind::String(None))
+        .member("Missing", Kind::String(None))
+        .member("MissingCount", Kind::UInt64)
+        .member("MissingFirst", Kind::UInt64)
+        .member("MissingLast", Kind::UInt64)
 }
 
 /// Returns a writer of a participant that is not a gateway. It has discovered the gateway, because
@@ -314,6 +338,8 @@ fn write_ordered(
     buffer.u32(0);
     buffer.u64(order);
     buffer.string(b"W X");
+    buffer.string(b"");
+    (0..3).for_each(|_| buffer.u64(0));
     writer.write(buffer.finish().unwrap()).unwrap();
 }
 

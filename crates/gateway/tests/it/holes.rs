@@ -17,6 +17,11 @@ fn message(number: u8) -> [u8; 4] {
 
 /// Returns a gateway with a feed of this many lines, and the sender of each.
 fn feed(last: u8, lines: usize) -> (Gateway, Vec<Sender>) {
+    feed_with(last, lines, "")
+}
+
+/// Returns a gateway as [`feed`] does, with further keys of the feed.
+fn feed_with(last: u8, lines: usize, more: &str) -> (Gateway, Vec<Sender>) {
     let groups: Vec<SocketAddrV4> = (0..lines)
         .map(|line| {
             let port = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -29,7 +34,7 @@ fn feed(last: u8, lines: usize) -> (Gateway, Vec<Sender>) {
     let gateway = start(|config: &mut Config| {
         let lines: Vec<String> = groups.iter().map(|group| format!("\"{group}\"")).collect();
         let text = format!(
-            "[feed]\ntemplates = \"{}\"\nlines = [{}]\nuser_tags = 30000\n",
+            "[feed]\ntemplates = \"{}\"\nlines = [{}]\nuser_tags = 30000\n{more}",
             templates.display(),
             lines.join(", ")
         );
@@ -109,4 +114,19 @@ fn the_rest_of_a_packet_that_cannot_be_decoded_is_told() {
     assert_eq!(value(&receive(&mut consumer, 6), 30083), Some("4"));
     eventually("the count", || gateway.count("undecodable") == 1);
     stop(gateway);
+}
+
+#[test]
+fn what_waits_for_a_missing_packet_at_the_stop_is_passed_on() {
+    let (gateway, mut lines) = feed_with(21, 2, "gap_timeout_ms = 60000\n");
+    for line in &mut lines {
+        for number in [1, 2, 4, 5] {
+            line.send_batch(&[&message(number)]).unwrap();
+        }
+    }
+    eventually("the datagrams", || gateway.count("datagrams") == 8);
+    let counters = gateway.counters().clone();
+    stop(gateway);
+    let count = |name| fanfare_gateway::total(&counters, name);
+    assert_eq!((count("decoded"), count("gaps")), (4, 1));
 }

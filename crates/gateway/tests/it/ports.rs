@@ -12,6 +12,7 @@ use fanfare_fix::session::{self, AppMessage, DisconnectReason, SessionId, Versio
 use fanfare_gateway::{Config, Gateway, Notice, Pair, PeerEnd, PortTls};
 use fanfare_peers::Scratch;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -247,6 +248,8 @@ fn messages_of_all_sessions_are_logged_if_wanted() {
         assert!(consumer.receive().is_some());
     }
     stop(gateway);
+    let mode = std::fs::metadata(&*folder).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let (producers, consumers) = (read("producers.log"), read("worker0.log"));
     for number in [0, 250, 499] {

@@ -47,12 +47,13 @@ fn end(id: u32) -> DdsEnd {
     }
 }
 
-/// Configures the feed of this name on this line.
-fn receiving(config: &mut Config, line: SocketAddrV4, channel: &str) {
-    let templates = templates();
+/// Configures the feed of this name on these lines.
+fn receiving(config: &mut Config, lines: &[SocketAddrV4], channel: &str) {
+    let lines: Vec<String> = lines.iter().map(|line| format!("\"{line}\"")).collect();
     let text = format!(
-        "[feed]\ntemplates = \"{}\"\nlines = [\"{line}\"]\nchannel = \"{channel}\"\n",
-        templates.display()
+        "[feed]\ntemplates = \"{}\"\nlines = [{}]\nchannel = \"{channel}\"\n",
+        templates().display(),
+        lines.join(", ")
     );
     config.feeds = Config::from_toml(&text).unwrap().feeds;
 }
@@ -71,7 +72,7 @@ impl Pair {
         let lines = [group(last), group(last + 1)];
         let gateways = [0, 1].map(|i| {
             start(|c| {
-                receiving(c, lines[i], channels[i]);
+                receiving(c, &[lines[i]], channels[i]);
                 c.dds.publish = Some(end(id));
             })
         });
@@ -90,11 +91,14 @@ impl Pair {
         }
     }
 
-    /// Returns the next messages, sorted.
+    /// Returns the next messages, sorted. What one lacks is reported if the other brings it later.
     fn receive(&mut self, count: usize) -> Vec<String> {
-        let next = |_| {
+        let next = |_| loop {
             let message = self.consumer.receive().unwrap();
-            value(&message, 262).unwrap().to_owned()
+            match value(&message, 262) {
+                Some(name) => return name.to_owned(),
+                None => assert!(message.contains("58=missing=feed-gap"), "{message}"),
+            }
         };
         let mut all: Vec<String> = (0..count).map(next).collect();
         all.sort();
@@ -188,6 +192,75 @@ fn two_feeds_are_two() {
     pair.stop(2, 0);
 }
 
+/// Both wait for a second line, so that each has what it brings when the other gives up.
+#[test]
+fn what_no_gateway_brings_is_told_once() {
+    let (id, spare) = (domain(), group(200));
+    let lines = [group(201), group(202)];
+    let gateways = lines.map(|line| {
+        start(|c| {
+            receiving(c, &[line, spare], "one");
+            c.dds.publish = Some(end(id));
+        })
+    });
+    let subscriber = start(|c| c.dds.subscribe = Some(end(id)));
+    eventually("the match", || subscriber.count("dds_writers") == 2);
+    let mut consumer = Client::log_on(subscriber.consumers(), "C");
+    let senders = lines.map(|line| Sender::open(&SenderConfig::new(line)).unwrap());
+    let both = [true; 2];
+    for (number, of) in [
+        (1, both),
+        (2, both),
+        (3, [true, false]),
+        (4, both),
+        (7, both),
+    ] {
+        for (sender, _) in senders.iter().zip(of).filter(|(_, is_sent)| *is_sent) {
+            sender.send(&message(number, &name(number))).unwrap();
+        }
+    }
+    for number in 1..=4 {
+        let got = consumer.receive().unwrap();
+        assert_eq!(value(&got, 262), Some(name(number).as_str()), "{got}");
+    }
+    let news = consumer.receive().unwrap();
+    let wanted = "missing=feed-gap count=2 first=5 last=6 from=";
+    assert!(
+        value(&news, 58).unwrap_or_default().starts_with(wanted),
+        "{news}"
+    );
+    let got = consumer.receive().unwrap();
+    assert_eq!(value(&got, 262), Some("M007"), "{got}");
+    eventually("the other one", || subscriber.count("from_another") == 4);
+    assert_eq!(subscriber.count("feed_gaps"), 1);
+    assert_eq!(subscriber.count("missing"), 0);
+    gateways.into_iter().for_each(stop);
+    stop(subscriber);
+}
+
+#[test]
+fn what_no_gateway_can_decode_is_told_once() {
+    let mut pair = Pair::start(203, ["one"; 2]);
+    let mut bad = message(2, &name(2));
+    // An unknown template.
+    bad.extend([0xc0, 0x85, 0x80]);
+    for packet in [message(1, &name(1)), bad, message(4, &name(4))] {
+        for sender in &pair.senders {
+            sender.send(&packet).unwrap();
+        }
+    }
+    assert_eq!(pair.receive(2), [name(1), name(2)]);
+    let news = pair.consumer.receive().unwrap();
+    // The rest of the packet, and the number that it took, are one hole.
+    assert!(news.contains(" count=unknown from="), "{news}");
+    assert_eq!(pair.receive(1), [name(4)]);
+    eventually("the other one", || {
+        pair.subscriber.count("from_another") == 3
+    });
+    assert_eq!(pair.subscriber.count("feed_gaps"), 1);
+    pair.stop(3, 3);
+}
+
 /// Returns the next message, with the cause and the number of those that are missing before it.
 fn after_hole(consumer: &mut Client) -> (String, String) {
     let told = consumer.receive().unwrap();
@@ -275,7 +348,7 @@ fn a_gateway_with_lines_of_its_own_takes_none_of_them_from_the_bus() {
     let (id, line) = (domain(), group(51));
     let both = [0, 1].map(|_| {
         start(|c| {
-            receiving(c, line, "one");
+            receiving(c, &[line], "one");
             c.dds.publish = Some(end(id));
             c.dds.subscribe = Some(end(id));
         })

@@ -60,7 +60,7 @@ const WRONG: &str = "Username or Password is wrong";
 #[test]
 fn a_user_gets_in_with_the_right_password_and_nobody_learns_which_part_was_wrong() {
     let audit = Scratch::new("right");
-    let users: String = ["a", "b", "c", "d"]
+    let users: String = ["a", "b", "c", "d", "f"]
         .map(|name| user(name, &name.to_uppercase(), "hunter2", ""))
         .concat();
     let path = audit.display();
@@ -69,6 +69,11 @@ fn a_user_gets_in_with_the_right_password_and_nobody_learns_which_part_was_wrong
     assert_denied(try_logon(&gateway, "B", "553=b|554=hunter3|"), WRONG);
     assert_denied(try_logon(&gateway, "C", "553=a|554=hunter2|"), WRONG);
     assert_denied(try_logon(&gateway, "D", ""), WRONG);
+    let new = "NewPassword(925) is not supported: the password is not changed";
+    assert_denied(
+        try_logon(&gateway, "F", "553=f|554=hunter2|925=hunter4|"),
+        new,
+    );
     // Clients without a user are disconnected without a response.
     assert!(try_logon(&gateway, "E", "553=a|554=hunter2|").1.is_none());
     ended(&gateway, |notice| {
@@ -503,5 +508,33 @@ fn a_certificate_that_cannot_be_used_keeps_back_all_of_a_reload() {
     std::fs::copy(file("server.pem"), &certificate).unwrap();
     assert_eq!(gateway.reload(&config).unwrap().logged_out, 1);
     let _b = log_on(&gateway, "B");
+    stop(gateway);
+}
+
+#[test]
+fn certificates_that_only_a_new_start_replaces_keep_back_no_reload() {
+    let (users, certificate) = (Scratch::new("moved.toml"), Scratch::new("moved.pem"));
+    std::fs::copy(file("server.pem"), &certificate).unwrap();
+    users.write(users_of(&["A"]));
+    let text = |certificate: &std::path::Path| {
+        format!(
+            "users = \"{}\"\n[consumers]\nport = 0\n[producers]\nport = 0\nopen = true\n\
+             tls = {{ certificate = \"{}\", key = \"{}\" }}\n",
+            users.display(),
+            certificate.display(),
+            file("server.key").display()
+        )
+    };
+    let gateway = start(&text(&certificate));
+    let _a = log_on(&gateway, "A");
+    users.write(users_of(&["B"]));
+    std::fs::remove_file(&certificate).unwrap();
+    let config = Config::from_toml(&text(&file("server.pem"))).unwrap();
+    let reloaded = gateway.reload(&config).unwrap();
+    assert_eq!(reloaded.fixed, ["producers.tls"]);
+    assert_eq!(reloaded.logged_out, 1);
+    let trader = TlsConsumer::connect(gateway.producers(), "P", None);
+    assert!(matches!(trader.next(), Seen::LoggedOn));
+    trader.close();
     stop(gateway);
 }

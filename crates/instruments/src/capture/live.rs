@@ -1,9 +1,9 @@
 //! A capture running on its own thread.
 
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -356,10 +356,24 @@ impl Output {
 
 /// Creates a file with its header.
 fn begin(path: &Path, link: LinkType) -> io::Result<Writer<BufWriter<File>>> {
-    let file = BufWriter::with_capacity(FILE_BUFFER, File::create(path)?);
+    let file = BufWriter::with_capacity(FILE_BUFFER, create(path)?);
     let mut writer = Writer::new(file, link, SNAP_LEN)?;
     writer.flush()?;
     Ok(writer)
+}
+
+/// Creates a file, or empties it, with rights for its owner alone: packets of a Logon have its
+/// password. On a file system without such rights other users keep those that they have.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    let file = options.mode(0o600).open(path)?;
+    let metadata = file.metadata()?;
+    let mode = metadata.permissions().mode();
+    if metadata.is_file() && mode & 0o077 != 0 {
+        let _ = file.set_permissions(Permissions::from_mode(mode & 0o7700));
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -508,6 +522,19 @@ mod tests {
             assert!(output.is_broken() && output.finish().is_err());
         }
         assert!(!other.exists());
+    }
+
+    #[test]
+    fn a_file_of_packets_is_its_owners_alone() {
+        let name = format!("fanfare-private-{}.pcap", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        begin(&path, LinkType::RAW).unwrap();
+        assert_eq!(mode(), 0o600);
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        begin(&path, LinkType::RAW).unwrap();
+        assert_eq!(mode(), 0o600);
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl Orders {
     fn change(&mut self, event: &Event, place: u32) -> Result<(), Fault> {
         let node = self.nodes[place as usize];
         let side = self.check_side(event, node)?;
-        let (key, size) = key_and_size(side, event)?;
+        let (key, size) = self.changed(side, event, node)?;
         let level = &mut self.nodes[node.level as usize];
         if level.id != key.cast_unsigned() {
             return self.move_to(side, key, size, place, node);
@@ -150,6 +150,21 @@ impl Orders {
             self.push_back(place, node.level);
         }
         Ok(())
+    }
+
+    /// Returns the price and the size of an order after a change. One that the event lacks is as
+    /// before, as changes in FIX may have only what has changed.
+    #[inline]
+    fn changed(&self, side: Side, event: &Event, node: Node) -> Result<(i64, i64), Fault> {
+        let key = match event.price.is_defined() {
+            true => side.key(event.price),
+            false => self.nodes[node.level as usize].id.cast_signed(),
+        };
+        match event.size {
+            Event::NO_SIZE => Ok((key, node.size)),
+            size if size > 0 => Ok((key, size)),
+            _ => Err(Fault::Size),
+        }
     }
 
     /// Moves the order to another price, and to the back of its queue.
@@ -373,7 +388,7 @@ impl Orders {
     }
 }
 
-/// Returns the order of the event.
+/// Returns the price and the size of a new order.
 #[inline]
 fn key_and_size(side: Side, event: &Event) -> Result<(i64, i64), Fault> {
     if !event.price.is_defined() {

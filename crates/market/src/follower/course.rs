@@ -1,5 +1,7 @@
 //! The position in a channel, and the market built from its messages.
 
+mod losses;
+
 use super::parts::Parts;
 use crate::event::{Event, InstrumentId, Kind};
 use crate::fragments::{FragmentConfig, Fragments};
@@ -10,8 +12,7 @@ use crate::picture_fault::{PictureFault, PictureWhy};
 use crate::relay::{Step, Steps};
 use crate::state;
 use fanfare_fast::Record;
-use fanfare_feed::Refusal;
-use fanfare_feed::channel::{self, BadPacket, Fault};
+use fanfare_feed::channel;
 use fanfare_feed::recovery::{Replay, ReplayConfig, State};
 use fanfare_feed::serial::extend;
 use std::ops::Range;
@@ -81,6 +82,9 @@ pub(crate) struct Course {
     silence: u64,
     /// The number after the highest message, extended, or `None` before the first.
     next: Option<u64>,
+    /// The first of the last messages that are missing only because packets without a number could
+    /// not be read, or `None` if there is none.
+    assumed: Option<u64>,
     /// The packet of the last message, whose next messages have its number.
     packet: Option<Packet>,
     pub(super) parts: Parts,
@@ -192,6 +196,7 @@ impl Course {
             replay: config.replay.map(Replay::new),
             silence: config.silence,
             next: None,
+            assumed: None,
             packet: None,
             parts: Parts::new(),
             heard: 0,
@@ -224,7 +229,7 @@ impl Course {
                 self.stats.resets += 1;
                 let run = self.next.map_or(0, |before| (before >> 32) + 1);
                 let next = (run << 32) + u64::from(*next);
-                self.next = Some(next);
+                (self.next, self.assumed) = (Some(next), None);
                 self.parts.clear();
                 if let Some(steps) = &mut self.steps {
                     steps.reset(next as u32);
@@ -236,39 +241,6 @@ impl Course {
             }
             channel::Event::Message(_) | channel::Event::Recover(_) => {}
         }
-    }
-
-    /// Records that a packet, or the rest of it, could not be decoded.
-    fn bad(&mut self, now: u64, bad: &BadPacket, send: &mut impl FnMut(&Event)) {
-        if bad.fault == Fault::Refused(Refusal::Stale) {
-            // A straggler of the run before is not of the numbers that are awaited.
-            return;
-        }
-        self.stats.bad += 1;
-        let Some(next) = self.next else {
-            return;
-        };
-        let sequence = bad.number.map(|number| extend(self.next, number));
-        let begun = self.packet.filter(|_| bad.delivered > 0);
-        match begun.filter(|packet| Some(packet.sequence) == sequence) {
-            Some(packet) if packet.turn == Turn::Repeated => {}
-            Some(packet) => self.lose_part(now, packet.sequence, send),
-            // Without a number it is most likely the next one. If a message with that number
-            // arrives, it counts as late.
-            None => self.lose_up_to(now, sequence.unwrap_or(next) + 1, send),
-        }
-    }
-
-    /// Records that a part of the last packet is missing. It stays missing for the edges too.
-    fn lose_part(&mut self, now: u64, sequence: u64, send: &mut impl FnMut(&Event)) {
-        if let Some(steps) = &mut self.steps {
-            steps.cut(sequence as u32);
-        }
-        if let Some(packet) = &mut self.packet {
-            packet.is_whole = false;
-        }
-        self.note_part();
-        self.market.gap(now, sequence..sequence + 1, send);
     }
 
     /// Notes how many messages of the last packet, which is not whole, were applied.
@@ -347,8 +319,11 @@ impl Course {
         self.steps.as_mut()
     }
 
+    /// Returns the low 32 bits of the number of the last message so far. Of messages that may not
+    /// have been sent, it is the first: an edge cannot take back more.
     pub(crate) fn last_number(&self) -> Option<u32> {
-        Some(self.next?.wrapping_sub(1) as u32)
+        let last = self.next?.wrapping_sub(1);
+        Some(self.assumed.map_or(last, |first| last.min(first)) as u32)
     }
 
     /// Returns whether the message of this number is missing.
@@ -358,11 +333,13 @@ impl Course {
     }
 
     /// Returns the place in the channel of the message with this number, before it is processed.
+    /// One without a number is in front of messages that may not have been sent.
     #[inline]
     pub(crate) fn place(&self, number: Option<u32>) -> Place {
         let sequence = number.map(|number| extend(self.next, number));
+        let next = self.assumed.or(self.next);
         Place {
-            sequence: sequence.or(self.next).unwrap_or_default(),
+            sequence: sequence.or(next).unwrap_or_default(),
             is_numbered: number.is_some(),
         }
     }

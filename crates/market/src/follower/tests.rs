@@ -1,6 +1,7 @@
 //! Tests of followers with packets that arrive twice, late, or in part.
 
 mod in_fix;
+mod nonsense;
 mod repeats;
 mod resets;
 

@@ -74,7 +74,7 @@ impl Mapped {
 }
 
 impl Mapping {
-    /// Compiles the mapping against templates. `feed` is the source in the events.
+    /// Compiles the mapping against templates. `feed` is the source in the events, from 1.
     ///
     /// # Errors
     ///

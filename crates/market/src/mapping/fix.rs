@@ -79,8 +79,8 @@ impl Tags {
 }
 
 impl Mapping {
-    /// Compiles the mapping against a dictionary. `feed` is the source in the events. Parts of the
-    /// mapping about templates are ignored. Tags from 5000 on need not be in the dictionary.
+    /// Compiles the mapping against a dictionary. `feed` is the source in the events, from 1. Parts
+    /// of the mapping about templates are ignored. Tags from 5000 on need not be in the dictionary.
     ///
     /// # Errors
     ///

@@ -47,9 +47,27 @@ impl ToFix {
             out.u64(393, request.total.unwrap_or(1));
         }
         names(&known.definition.name, |tag| body.has(tag), out);
+        let market = self.market_of(body, &known);
+        let is_of_market = |tag| market.is_some_and(|market| market.has(tag) && !body.has(tag));
         let mut fields = Fields::new(self, body);
-        fields.write(&known, |tag| tag, out);
-        Ok(fields.left_out)
+        fields.write(&known, |tag| !is_of_market(tag), out);
+        let Some(market) = market else {
+            return Ok(fields.left_out);
+        };
+        let mut of_market = Fields::new(self, market);
+        out.u64(MARKETS, 1);
+        of_market.ordered(&known, is_of_market, out);
+        Ok(fields.left_out + of_market.left_out)
+    }
+
+    /// Returns the entry of the instrument's market, if the version has fields there alone that the
+    /// instrument has: its segment and its limits of prices. An entry begins with MarketID(1301).
+    fn market_of<'f>(&self, body: Layout<'f>, known: &Instrument<'_>) -> Option<Layout<'f>> {
+        let of = &known.definition;
+        let has_limits = of.low_limit.is_defined() || of.high_limit.is_defined();
+        let has_market = !of.market.is_empty() && self.dictionary.fits(1301, of.market);
+        let market = body.group(MARKETS).filter(|market| market.has(1301));
+        market.filter(|_| has_market && (has_limits || !of.segment.is_empty()))
     }
 
     /// Writes the body of y, SecurityList. Returns how many values were left out.
@@ -98,7 +116,7 @@ impl ToFix {
                 .instrument(*instrument)
                 .ok_or(WriteError::Instrument)?;
             let mut fields = Fields::new(self, entry);
-            fields.ordered(&known, out);
+            fields.ordered(&known, |_| true, out);
             // It is behind all others.
             fields.text(58, text(*instrument).unwrap_or_default(), out);
             left_out += fields.left_out;
@@ -167,6 +185,9 @@ impl ToFix {
     }
 }
 
+/// NoMarketSegments(1310): the markets of an instrument, with the rules of each.
+const MARKETS: u32 = 1310;
+
 /// The fields of a definition, besides its names.
 const TAGS: [u32; 16] = [
     107, 167, 461, 15, 1301, 207, 1300, 200, 541, 1079, 202, 231, 969, 1148, 1149, 311,
@@ -188,20 +209,26 @@ impl<'f> Fields<'f> {
         }
     }
 
-    /// Writes all instruments, in the order of `by`.
-    fn write<K: Ord>(
+    /// Writes the wanted fields in the order of their tags.
+    fn write(
         &mut self,
         known: &Instrument<'_>,
-        by: impl Fn(u32) -> K,
+        is_wanted: impl Fn(u32) -> bool,
         out: &mut FieldWriter<'_>,
     ) {
         let mut tags = TAGS;
-        tags.sort_by_key(|tag| by(*tag));
-        tags.into_iter().for_each(|tag| self.one(tag, known, out));
+        tags.sort_unstable();
+        let wanted = tags.into_iter().filter(|tag| is_wanted(*tag));
+        wanted.for_each(|tag| self.one(tag, known, out));
     }
 
-    /// Writes names and fields in the order of the level.
-    fn ordered(&mut self, known: &Instrument<'_>, out: &mut FieldWriter<'_>) {
+    /// Writes the names and the wanted fields in the order of the level.
+    fn ordered(
+        &mut self,
+        known: &Instrument<'_>,
+        is_wanted: impl Fn(u32) -> bool,
+        out: &mut FieldWriter<'_>,
+    ) {
         let mut tags = [0; TAGS.len() + 3];
         let all = [55, 48, 22].into_iter().chain(TAGS);
         tags.iter_mut().zip(all).for_each(|(to, tag)| *to = tag);
@@ -209,12 +236,11 @@ impl<'f> Fields<'f> {
         tags.sort_by_key(|tag| level.position(*tag).unwrap_or(usize::MAX));
         for tag in tags {
             match tag {
-                55 | 48 | 22 => {
-                    if level.has(tag) {
-                        super::one_name(&known.definition.name, tag, out);
-                    }
+                55 | 48 | 22 if level.has(tag) => {
+                    super::one_name(&known.definition.name, tag, out);
                 }
-                tag => self.one(tag, known, out),
+                tag if is_wanted(tag) => self.one(tag, known, out),
+                _ => {}
             }
         }
     }

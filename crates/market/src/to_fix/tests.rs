@@ -1,6 +1,6 @@
 use super::*;
 use crate::event::{Action, Event, Flags, InstrumentId, Kind};
-use crate::instruments::{Definition, Instruments};
+use crate::instruments::{Definition, Instruments, Lookup};
 use crate::mapping::Mapping;
 use crate::price::Price;
 use fanfare_fix::codec::{Decoder, Encoder};
@@ -156,10 +156,70 @@ fn definitions_lists_and_states_are_valid_in_each_version() {
         let to = ToFix::new(version);
         to.definition(&table, &request, InstrumentId(0), &mut out)
     };
-    // MarketSegmentID(1300) is in a group of its own.
-    assert_eq!(left_out(Version::Fix50Sp2), Ok(1));
+    assert_eq!(left_out(Version::Fix50Sp2), Ok(0));
+    // It has no MarketSegmentID(1300).
+    assert_eq!(left_out(Version::Fix50), Ok(1));
     // CFICode(461) too, the tick, and the maturity's date and time.
     assert_eq!(left_out(Version::Fix42), Ok(5));
+}
+
+#[test]
+fn the_limits_of_prices_are_those_of_the_market_where_the_version_has_them_there() {
+    let mut table = Instruments::new(10);
+    let mut definition = Definition {
+        name: Name {
+            symbol: b"RIU3",
+            ..Name::default()
+        },
+        market: b"RTSX",
+        segment: b"D",
+        low_limit: Price::from_units(-1_500_000_000),
+        high_limit: Price::from_units(0),
+        ..Definition::default()
+    };
+    let request = Request {
+        id: b"q1",
+        response: b"a1",
+        total: None,
+        is_last: true,
+    };
+    let to = ToFix::new(Version::Fix50Sp2);
+    let mut text = |definition: &Definition<'_>| {
+        table.define(definition).unwrap();
+        let first = InstrumentId(0);
+        let body = write(|out| to.definition(&table, &request, first, out).map(drop));
+        validated(Version::Fix50Sp2, b"d", &body.unwrap())
+    };
+    let (bytes, limited) = text(&definition);
+    let of_market = "|207=RTSX|1310=1|1301=RTSX|1300=D|1148=-1.5|1149=0|";
+    assert!(limited.ends_with(of_market), "{limited}");
+    let mut read = Instruments::new(10);
+    let mapping = Mapping::built_in("builtin:fix").unwrap();
+    let mut mapper = mapping.for_fix(&judge(Version::Fix50Sp2), 0).unwrap();
+    let mut decoder = Decoder::new();
+    let message = decoder.decode(&bytes).unwrap();
+    mapper.message(&mut read, 0, &message).unwrap();
+    let known = read.instrument(InstrumentId(0)).unwrap();
+    assert_eq!(known.definition, definition);
+    // An entry has to begin with the market.
+    definition.market = b"";
+    assert!(!text(&definition).1.contains("1310="));
+}
+
+#[test]
+fn levels_of_implied_orders_are_no_values_of_the_session() {
+    let body = b"268=3\x01279=0\x01269=E\x0155=RIU3\x01270=99\x011023=1\x01\
+        279=0\x01269=E\x0155=RIU3\x01270=98\x011023=2\x01279=0\x01269=F\x0155=RIU3\x01270=102\x01";
+    let (bytes, _) = validated(Version::Fix50Sp2, b"X", body);
+    let mapping = Mapping::built_in("builtin:fix").unwrap();
+    let mut mapper = mapping.for_fix(&judge(Version::Fix50Sp2), 0).unwrap();
+    let mut decoder = Decoder::new();
+    let message = decoder.decode(&bytes).unwrap();
+    mapper.message(&mut table(), 0, &message).unwrap();
+    let read = mapper.events().iter();
+    let read: Vec<_> = read.map(|event| (event.kind, event.entry)).collect();
+    assert_eq!(read, [(Kind::Statistic, b'F')]);
+    assert_eq!(mapper.counts().ignored, 2);
 }
 
 #[test]

@@ -232,6 +232,23 @@ fn orders_move_trade_and_go() {
 }
 
 #[test]
+fn a_change_of_an_order_without_price_or_size_leaves_it_as_it_was() {
+    let mut book = Book::new(&BookConfig::by_order(2, 4).unwrap());
+    for id in [1, 2] {
+        book.apply(&order(Action::New, id, 10, 5)).unwrap();
+    }
+    let (no_price, no_size) = (i64::MAX, Event::NO_SIZE);
+    book.apply(&order(Action::Change, 1, no_price, 4)).unwrap();
+    assert_eq!(queue(&book, 10), [(1, 4), (2, 5)]);
+    book.apply(&order(Action::Change, 1, 9, no_size)).unwrap();
+    assert_eq!(queue(&book, 10), [(2, 5)]);
+    assert_eq!(queue(&book, 9), [(1, 4)]);
+    let same = order(Action::Change, 2, no_price, no_size);
+    book.apply(&same).unwrap();
+    assert_eq!(queue(&book, 10), [(2, 5)]);
+}
+
+#[test]
 fn orders_that_cannot_be_leave_the_book_as_it_was() {
     let mut book = Book::new(&BookConfig::by_order(2, 3).unwrap());
     for (id, price) in [(1, 10), (2, 10), (3, 9)] {
@@ -253,7 +270,8 @@ fn orders_that_cannot_be_leave_the_book_as_it_was() {
         (order(Action::Change, 1, 10, 0), Fault::Size),
         (order(Action::Change, 1, 10, i64::MAX - 1), Fault::Size),
         (order(Action::Change, 3, 10, i64::MAX - 1), Fault::Size),
-        (order(Action::Change, 1, i64::MAX, 1), Fault::Price),
+        (order(Action::New, 4, i64::MAX, 1), Fault::Price),
+        (order(Action::New, 4, 10, i64::MAX), Fault::Size),
         (on_offer(order(Action::Delete, 1, 10, 5)), Fault::Side),
         (on_offer(order(Action::Change, 1, 10, 5)), Fault::Side),
         (order(Action::Overlay, 1, 10, 5), Fault::Action),

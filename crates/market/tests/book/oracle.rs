@@ -147,7 +147,7 @@ impl Oracle {
 
     fn change(&mut self, event: &Event, old: (Side, Price, i64)) -> Result<(), Fault> {
         same_side(event, old.0)?;
-        let new = order(event)?;
+        let new = order(&kept(event, old))?;
         self.room(old.0, new, Some((event.id, old)))?;
         let Priority {
             increase_keeps,
@@ -289,6 +289,18 @@ fn level(event: &Event) -> Result<Level, Fault> {
         size: event.size,
         orders: event.id,
     })
+}
+
+/// Returns a change of an order with the price and the size that it leaves as they were.
+fn kept(event: &Event, (_, price, size): (Side, Price, i64)) -> Event {
+    let mut kept = *event;
+    if !kept.price.is_defined() {
+        kept.price = price;
+    }
+    if kept.size == Event::NO_SIZE {
+        kept.size = size;
+    }
+    kept
 }
 
 fn order(event: &Event) -> Result<(Price, i64), Fault> {

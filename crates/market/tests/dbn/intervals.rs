@@ -207,6 +207,80 @@ fn a_restart_ends_intervals_once_and_times_may_go_back() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_ends_intervals_at_once() {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    let wanted = [LiveSchema::Ohlcv1S, LiveSchema::Ohlcv1M];
+    encoder.want(wanted.into_iter().collect(), &table);
+    // Ahead for two seconds, and back.
+    let seconds = [100, 101, 90_000, 90_001, 104, 105];
+    for (second, size) in seconds.into_iter().zip(1..) {
+        let trade = at(second * 1_000 + 500, 0, trade(1, 100, size));
+        encoder.event(&trade, &table, &mut batch);
+        encoder.watermark((second + 1) * SECOND, &mut batch);
+        assert_eq!(encoder.ended(), (second + 1) * SECOND);
+    }
+    let mut bars = Vec::new();
+    read(&batch, LiveSchema::Ohlcv1S.alone(), false, |record| {
+        if let Some(bar) = record.get::<OhlcvMsg>() {
+            bars.push((bar.hd.ts_event / SECOND, bar.volume));
+        }
+    });
+    // The trade in front of the first watermark of the new time is in the bar that was open.
+    let [seconds, sizes] = [[100, 101, 90_000, 90_001, 90_002, 105], [1, 2, 3, 4, 5, 6]];
+    let expected: Vec<_> = seconds.into_iter().zip(sizes).collect();
+    assert_eq!(bars, expected);
+    // A past that joins behind the step ends its intervals there, too.
+    let mut past = Batch::default();
+    let (mut joins, table) = self::encoder();
+    joins.want(LiveSchema::Ohlcv1S.alone(), &table);
+    joins.event(&at(90_001_500, 0, trade(1, 100, 4)), &table, &mut past);
+    joins.watermark(90_001 * SECOND, &mut past);
+    joins.watermark(encoder.ended(), &mut past);
+    let mut bars = Volumes::new();
+    volumes(&past, &mut bars);
+    assert_eq!(bars, BTreeMap::from([((90_001, 0), 4)]));
+    // A step of less than a second ends nothing.
+    past.clear();
+    joins.event(&at(106_500, 0, trade(1, 100, 7)), &table, &mut past);
+    joins.watermark(106 * SECOND + 600, &mut past);
+    joins.watermark(106 * SECOND - 600, &mut past);
+    assert!(volumes(&past, &mut bars).is_empty());
+    // It was ahead for too short a time for a watermark, or that of another gateway is: the first
+    // watermark of the next hour ends everything.
+    joins.event(&at(90_002_500, 0, trade(1, 100, 8)), &table, &mut past);
+    joins.watermark(107 * SECOND, &mut past);
+    joins.watermark(3_599 * SECOND, &mut past);
+    volumes(&past, &mut bars);
+    let mut expected = BTreeMap::from([((106, 0), 7), ((90_001, 0), 4)]);
+    assert_eq!(bars, expected);
+    past.clear();
+    joins.watermark(3_600 * SECOND, &mut past);
+    volumes(&past, &mut bars);
+    expected.insert((90_002, 0), 8);
+    assert_eq!(bars, expected);
+}
+
+#[test]
+fn a_watermark_of_an_earlier_time_behind_a_restart_ends_intervals_once() {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    encoder.want(LiveSchema::Ohlcv1S.alone(), &table);
+    encoder.event(&at(200_100, 0, trade(1, 100, 1)), &table, &mut batch);
+    encoder.watermark(200 * SECOND, &mut batch);
+    // The restart is taken with the next event, which its watermark precedes.
+    encoder.watermark(100 * SECOND, &mut batch);
+    encoder.restart(&table, &mut batch);
+    assert_eq!(encoder.ended(), 100 * SECOND);
+    encoder.event(&at(100_100, 0, trade(1, 100, 2)), &table, &mut batch);
+    encoder.watermark(101 * SECOND, &mut batch);
+    let mut bars = Volumes::new();
+    let texts = volumes(&batch, &mut bars);
+    assert_eq!(texts, ["End of interval for ohlcv-1s"; 2]);
+    assert_eq!(bars, BTreeMap::from([((100, 0), 2), ((200, 0), 1)]));
+}
+
+#[test]
 fn times_at_the_end_of_their_range_end_no_interval_early() {
     let (mut encoder, table) = encoder();
     let mut batch = Batch::default();

@@ -484,6 +484,68 @@ fn bids(batch: &Batch) -> (Vec<i64>, bool) {
     (bids, is_doubtful)
 }
 
+/// Returns the texts of the notices for a schema.
+fn notices(batch: &Batch, schema: LiveSchema) -> Vec<String> {
+    let mut texts = Vec::new();
+    read(batch, schema.alone(), false, |record| {
+        if let Some(notice) = record.get::<SystemMsg>() {
+            texts.push(notice.msg().unwrap().to_owned());
+        }
+    });
+    texts
+}
+
+#[test]
+fn what_has_no_record_has_a_notice_for_those_who_lack_it() {
+    let (mut encoder, table) = encoder_of(BookConfig::by_price(5).unwrap(), 0);
+    let wanted = [LiveSchema::Mbp10, LiveSchema::Trades, LiveSchema::Bbo1S];
+    encoder.want(wanted.into_iter().collect(), &table);
+    let mut batch = Batch::default();
+    const HUGE: i64 = 1 << 32;
+    let level = |action, price, size| Event {
+        size,
+        ..bid(action, 0, price)
+    };
+    let cancelled = Event {
+        action: Action::Delete,
+        ..trade(1, 90, 5)
+    };
+    for event in [
+        level(Action::New, 90, 5),
+        level(Action::New, 100, HUGE),
+        level(Action::Change, 90, 6),
+        trade(1, 90, HUGE),
+        cancelled,
+    ] {
+        encoder.event(&event, &table, &mut batch);
+    }
+    encoder.watermark(2 * SECOND, &mut batch);
+    let no_room = "size: 4294967296 is not from 0 to 4294967294";
+    let of_level = format!("no record: instrument A: event 0 (level): {no_room}");
+    let of_trades = [
+        format!("no record: instrument A: event 0 (trade): {no_room}"),
+        "no record: instrument A: event 0 (trade): action: DBN cannot change or cancel a trade"
+            .to_owned(),
+    ];
+    assert_eq!(notices(&batch, LiveSchema::Trades), of_trades);
+    let [size, cancel] = of_trades;
+    // The change of another level has no notice within the second.
+    let of_levels = [of_level.clone(), size, cancel];
+    assert_eq!(notices(&batch, LiveSchema::Mbp10), of_levels);
+    let of_quotes = [
+        "no record: instrument_id 0: bbo-1s: a size of the best level is not from 0 to 4294967294",
+        "End of interval for bbo-1s",
+    ];
+    assert_eq!(notices(&batch, LiveSchema::Bbo1S), of_quotes);
+    batch.clear();
+    for size in [7, HUGE] {
+        encoder.event(&level(Action::Change, 100, size), &table, &mut batch);
+    }
+    assert_eq!(bids(&batch).0, [100, 90], "the book has a record again");
+    assert_eq!(notices(&batch, LiveSchema::Mbp10), [of_level]);
+    assert_eq!(encoder.lost(), 8);
+}
+
 #[test]
 fn levels_are_as_many_as_those_of_the_feed_whatever_the_definition_says() {
     for is_late in [false, true] {

@@ -127,7 +127,7 @@ fn serve(
     }
 }
 
-fn begin(state: &Arc<State>, mut stream: UnixStream, turned_away: &Counter) {
+fn begin(state: &Arc<State>, stream: UnixStream, turned_away: &Counter) {
     let set = stream
         .set_nonblocking(false)
         .and_then(|()| stream.set_read_timeout(Some(LOOK)))
@@ -138,19 +138,26 @@ fn begin(state: &Arc<State>, mut stream: UnixStream, turned_away: &Counter) {
     let seat = Seat::take(state);
     if seat.number > CONNECTIONS {
         turned_away.increment(1);
-        let answer = refused(&OperatorError::failed("too many connections"));
-        // A client that does not read it sees the end.
-        let _ = stream.write_all(format!("{answer}\n").as_bytes());
-        return;
+        return turn_away(&stream, "too many connections");
     }
-    let of_thread = Arc::clone(state);
-    // Without a thread the connection is closed.
-    let _ = std::thread::Builder::new()
+    let (of_thread, stream) = (Arc::clone(state), Arc::new(stream));
+    let own = Arc::clone(&stream);
+    let begun = std::thread::Builder::new()
         .name("control".to_owned())
         .spawn(move || {
             let _seat = seat;
-            talk(&of_thread, stream);
+            talk(&of_thread, &own);
         });
+    if let Err(error) = begun {
+        turn_away(&stream, &format!("no thread can be started: {error}"));
+    }
+}
+
+/// Answers a connection that is not served with the reason.
+fn turn_away(mut stream: &UnixStream, why: &str) {
+    let answer = refused(&OperatorError::failed(why));
+    // A client that does not read it sees the end.
+    let _ = stream.write_all(format!("{answer}\n").as_bytes());
 }
 
 /// Counts a connection until it is dropped.
@@ -175,11 +182,8 @@ impl Drop for Seat {
 }
 
 /// Serves one client until it leaves.
-fn talk(state: &State, stream: UnixStream) {
-    let Ok(reader) = stream.try_clone() else {
-        return;
-    };
-    let (mut lines, mut out) = (Lines::new(reader), stream);
+fn talk(state: &State, mut stream: &UnixStream) {
+    let mut lines = Lines::new(stream);
     while !state.ends.load(Ordering::Acquire) {
         let answer = match lines.next() {
             Line::Whole(line) => {
@@ -193,7 +197,7 @@ fn talk(state: &State, stream: UnixStream) {
             Line::End => return,
         };
         let is_last = lines.is_broken();
-        let sent = out.write_all(format!("{answer}\n").as_bytes());
+        let sent = stream.write_all(format!("{answer}\n").as_bytes());
         if sent.is_err() || is_last {
             return;
         }

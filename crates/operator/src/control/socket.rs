@@ -1,9 +1,10 @@
 //! The listening socket, and its file.
 
-use std::fs;
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 /// A listening Unix socket with rights for its owner alone. Dropping it removes its file.
@@ -22,28 +23,24 @@ impl Socket {
     /// # Errors
     /// The path is another file, or a process listens there, or the system reports an error.
     pub fn listen(path: &Path) -> io::Result<Self> {
+        // Longer ones cannot be reached.
+        SocketAddr::from_pathname(path)?;
         check_vacant(path)?;
         let mut beside = path.as_os_str().to_owned();
         beside.push(format!(".{}", std::process::id()));
-        let beside = PathBuf::from(beside);
+        let folder = PathBuf::from(beside);
         // Left behind by a process of the same number.
-        let _ = fs::remove_file(&beside);
-        let listener = UnixListener::bind(&beside)?;
-        let placed = fs::set_permissions(&beside, fs::Permissions::from_mode(0o600))
-            .and_then(|()| listener.set_nonblocking(true))
-            .and_then(|()| fs::metadata(&beside))
-            .and_then(|own| fs::rename(&beside, path).map(|()| own.ino()));
-        match placed {
-            Ok(inode) => Ok(Self {
-                listener,
-                path: path.to_owned(),
-                inode,
-            }),
-            Err(error) => {
-                let _ = fs::remove_file(&beside);
-                Err(error)
-            }
-        }
+        clear(&folder);
+        // Nobody else reaches the socket in it before the socket has its rights.
+        DirBuilder::new().mode(0o700).create(&folder)?;
+        let placed = place(&folder, path);
+        clear(&folder);
+        let (listener, inode) = placed?;
+        Ok(Self {
+            listener,
+            path: path.to_owned(),
+            inode,
+        })
     }
 
     /// Returns the listener of connections.
@@ -51,6 +48,40 @@ impl Socket {
     pub const fn listener(&self) -> &UnixListener {
         &self.listener
     }
+}
+
+/// The name of a socket before it is moved to its path.
+const NAME: &str = "s";
+
+/// Listens in the folder, and moves the file to `path`. Returns the inode of the file, too.
+fn place(folder: &Path, path: &Path) -> io::Result<(UnixListener, u64)> {
+    let listener = bind(folder)?;
+    let inside = folder.join(NAME);
+    fs::set_permissions(&inside, Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    let inode = fs::metadata(&inside)?.ino();
+    fs::rename(&inside, path)?;
+    Ok((listener, inode))
+}
+
+/// Listens in the folder, also where the path there is too long for a socket.
+fn bind(folder: &Path) -> io::Result<UnixListener> {
+    match UnixListener::bind(folder.join(NAME)) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            let folder = File::open(folder)?;
+            UnixListener::bind(format!("/proc/self/fd/{}/{NAME}", folder.as_raw_fd()))
+        }
+        bound => bound,
+    }
+}
+
+/// Removes a folder in which a socket was made, or the file that earlier versions made in its
+/// place.
+fn clear(folder: &Path) {
+    // Also a link of another user, which would lead elsewhere.
+    let _ = fs::remove_file(folder);
+    let _ = fs::remove_file(folder.join(NAME));
+    let _ = fs::remove_dir(folder);
 }
 
 /// Checks that there is no file, or a socket without a listener.
@@ -77,5 +108,47 @@ impl Drop for Socket {
         if fs::symlink_metadata(&self.path).is_ok_and(|found| is_own(&found)) {
             let _ = fs::remove_file(&self.path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_made_in_a_folder_of_its_own_of_which_nothing_is_left() {
+        let base = std::env::temp_dir().join(format!("fanfare-socket-{}", std::process::id()));
+        fs::create_dir_all(&base).unwrap();
+        let path = base.join("c.sock");
+        // As if a process of this number had been killed meanwhile.
+        let left = base.join(format!("c.sock.{}", std::process::id()));
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join(NAME), "").unwrap();
+        let socket = Socket::listen(&path).unwrap();
+        let names = || {
+            let files = fs::read_dir(&base).unwrap();
+            files.map(|file| file.unwrap().file_name())
+        };
+        assert_eq!(names().collect::<Vec<_>>(), ["c.sock"]);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        UnixStream::connect(&path).unwrap();
+        let why = Socket::listen(&path).unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::AddrInUse);
+        drop(socket);
+        // As an earlier version left it.
+        fs::write(&left, "").unwrap();
+        drop(Socket::listen(&path).unwrap());
+        assert_eq!(names().count(), 0);
+        // The longest path, and one beyond it.
+        let own = base.as_os_str().len() + "/".len();
+        let path = base.join("x".repeat(107 - own));
+        let socket = Socket::listen(&path).unwrap();
+        UnixStream::connect(&path).unwrap();
+        drop(socket);
+        let why = Socket::listen(&base.join("x".repeat(108 - own))).unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(names().count(), 0);
+        fs::remove_dir_all(&base).unwrap();
     }
 }

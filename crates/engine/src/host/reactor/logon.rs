@@ -14,7 +14,9 @@ use crate::host::store::StoreKind;
 use crate::host::templates::Wildcard;
 use crate::journal::folder_for;
 use fanfare_fix::codec::Next;
-use fanfare_fix::session::{Config, Now, Session, SessionId, SubIds, WRONG_CREDENTIALS};
+use fanfare_fix::session::{
+    Config, NEW_PASSWORD, Now, Session, SessionId, SubIds, WRONG_CREDENTIALS, asks_for_new_password,
+};
 use std::net::IpAddr;
 
 impl<H: Handler> Host<H> {
@@ -124,14 +126,16 @@ impl<H: Handler> Host<H> {
         let Next::Message { message, .. } = decoder.next(&incoming.bytes) else {
             return Err(Refusal::Garbled);
         };
-        let text = if config.admits(&message) {
+        let text = if !config.admits(&message) {
+            WRONG_CREDENTIALS.to_owned()
+        } else if config.credentials.is_some() && asks_for_new_password(&message) {
+            NEW_PASSWORD.to_owned()
+        } else {
             match handler.call(Some(id), |own| own.on_stranger(id, tag, &message)) {
                 Some(Verdict::Accept) => return Ok(()),
                 Some(Verdict::Refuse(text)) => text,
                 None => INTERNAL_ERROR.to_owned(),
             }
-        } else {
-            WRONG_CREDENTIALS.to_owned()
         };
         incoming.refuse(config, now, &text);
         Err(Refusal::Stranger(id.clone(), text))

@@ -1,7 +1,9 @@
 //! Sessions inside TLS, and certificates that are not accepted.
 
 use super::*;
-use crate::tls::{Identity, TlsClient, TlsError, TlsServer};
+use crate::tcp::Received;
+use crate::tls::{Identity, TlsClient, TlsError, TlsServer, TlsStream, out_of_time};
+use std::io::{self, IoSlice};
 use std::path::Path;
 
 fn file(name: &str) -> PathBuf {
@@ -257,6 +259,45 @@ fn an_encrypted_key_is_called_encrypted() {
     }
 }
 
+#[test]
+fn a_certificate_that_is_refused_for_its_time_is_told() {
+    const IN_2017: u64 = 1_500_000_000_000_000_000;
+    const IN_2027: u64 = 1_800_000_000_000_000_000;
+    let told = |name: &str, utc| out_of_time(&file(name), utc).unwrap_or_default();
+    let expired = told("expired.pem", IN_2027);
+    let end = "expired.pem: the certificate has expired at 2020-02-01T00:00:00Z";
+    assert!(expired.ends_with(end), "{expired}");
+    let early = told("server.pem", IN_2017);
+    let begin = "server.pem: the certificate is not valid before 2020-01-01T00:00:00Z";
+    assert!(early.ends_with(begin), "{early}");
+    assert_eq!(told("server.pem", IN_2027), "");
+    assert_eq!(told("server.key", IN_2027), "");
+}
+
+/// A key on the curve P-521, which the library does not have.
+#[test]
+fn a_key_of_another_kind_is_told_the_kinds() {
+    let text = "-----BEGIN PRIVATE KEY-----\n\
+               MIHuAgEAMBAGByqGSM49AgEGBSuBBAAjBIHWMIHTAgEBBEIBWYlXbV4WUo5PeQfb\n\
+               I3tIzNhw5aHoXeJFLDgazaUYVefc/IblVEeThRfhNKaykW+sUYNbgRXOsSURX1uj\n\
+               Fpm8fpahgYkDgYYABAGFY0kpGFae/gyWn09O9Nis5GjpS5eKfMdS5gqYB0eyjK+k\n\
+               lhGFjj1tzIBOxHOWDX1YtxCUIPq8A1bbQmBHLnc49AAevXTq4KrIutV3S42c3IPc\n\
+               B5ZLd+862AQOWE8zFApe02qEpIzdiT+V3wST5jzYHKf/ooBrQ7Hybb9rPaq6cCaK\n\
+               SQ==\n\
+               -----END PRIVATE KEY-----\n";
+    let name = format!("fanfare-p521-{}.key", std::process::id());
+    let key = std::env::temp_dir().join(name);
+    std::fs::write(&key, text).unwrap();
+    let identity = Identity {
+        certificates: file("server.pem"),
+        key: key.clone(),
+    };
+    let error = TlsServer::new(&identity, None).unwrap_err().to_string();
+    assert!(error.contains(".key: holds a private key that"), "{error}");
+    assert!(error.ends_with("P-256 or P-384, or Ed25519"), "{error}");
+    std::fs::remove_file(&key).unwrap();
+}
+
 /// Ctrl-C within the handshake, followed by the server's flight.
 #[test]
 fn a_wrong_certificate_may_come_after_the_end() {
@@ -278,6 +319,38 @@ fn a_wrong_certificate_may_come_after_the_end() {
         std::thread::yield_now();
     };
     assert!(error.to_string().contains("not valid for name"), "{error}");
+}
+
+#[test]
+fn what_comes_before_a_failure_is_received() {
+    let listener = std::net::TcpListener::bind(LOOPBACK).unwrap();
+    let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (theirs, _) = listener.accept().unwrap();
+    let stream = |inner| crate::tcp::Stream::new(inner).unwrap();
+    let client = client("exchange.test", None);
+    let mut buy = client.connect(stream(ours)).unwrap();
+    let mut sell = server("server", false).accept(stream(theirs)).unwrap();
+    let mut room = vec![0; 1 << 14];
+    // Returns whether more is left behind what the server receives next.
+    let mut next = |buy: &mut TlsStream| {
+        loop {
+            // An alert at last.
+            let _ = buy.receive(&mut [0; 100]);
+            match sell.receive(&mut room) {
+                Ok(Received::Nothing) => std::thread::yield_now(),
+                received => return received.map(|_| sell.has_pending()),
+            }
+        }
+    };
+    buy.send(&[IoSlice::new(b"hello")]).unwrap();
+    assert!(!next(&mut buy).unwrap());
+    buy.send(&[IoSlice::new(b"order")]).unwrap();
+    let garbage = [IoSlice::new(b"no record of TLS")];
+    buy.stream().send(&garbage).unwrap();
+    // Both are there at once: the order, and the failure behind it.
+    assert!(next(&mut buy).unwrap());
+    let error = next(&mut buy).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
 }
 
 #[test]

@@ -451,6 +451,13 @@ fn what_the_system_says_becomes_a_kind() {
         store_error(&io::Error::from_raw_os_error(5)),
         StoreError::Io(5)
     );
+    let text = StoreError::Io(24).to_string();
+    assert_eq!(text, "Too many open files (os error 24)");
+    // An error without a number of the system.
+    assert_eq!(
+        store_error(&io::ErrorKind::WriteZero.into()),
+        StoreError::Io(5)
+    );
     assert_eq!(
         store_error(&io::ErrorKind::ReadOnlyFilesystem.into()),
         StoreError::ReadOnly

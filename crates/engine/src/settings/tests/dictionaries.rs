@@ -84,6 +84,57 @@ fn messages_of_the_default_version_are_checked_where_another_one_has_a_file() {
 }
 
 #[test]
+fn dictionaries_may_be_in_other_encodings_than_utf_8() {
+    let file = Own::new("encoding", "");
+    let text = "<?xml version='1.0' encoding='ISO-8859-1'?><!-- caf\u{e9} -->";
+    let latin: Vec<u8> = text.chars().map(|c| c as u8).collect();
+    std::fs::write(file.path(), latin).unwrap();
+    assert_eq!(read_dictionary(Path::new(&file.path())).unwrap(), text);
+    std::fs::write(file.path(), b"<fix>\n\xe9</fix>").unwrap();
+    let error = read_dictionary(Path::new(&file.path())).unwrap_err();
+    assert_eq!(error.to_string(), "line 2, column 1: not valid UTF-8");
+}
+
+/// As in QuickFIX.
+#[test]
+fn the_key_with_the_default_version_takes_precedence() {
+    let lines = "DefaultApplVerID=FIX.5.0SP2\nAppDataDictionary=a.xml\n\
+        AppDataDictionary.FIX.5.0SP2=b.xml\n";
+    let files = session("FIXT.1.1", lines).dictionaries.unwrap();
+    let files = files.applications.into_iter();
+    let files: Vec<_> = files.map(|(version, file)| (version, file.path)).collect();
+    assert_eq!(files, [(dict::Version::Fix50Sp2, "b.xml".into())]);
+}
+
+#[test]
+fn dictionaries_of_other_versions_have_no_effect_and_are_named() {
+    let remarks = |version: &str, lines: &str| -> Vec<String> {
+        let text = format!("{ACCEPTOR}[SESSION]\nBeginString={version}\n{lines}");
+        let remarks = Settings::parse(&text).unwrap().remarks;
+        remarks.iter().map(ToString::to_string).collect()
+    };
+    let of_both = "DefaultApplVerID=9\nDataDictionary=a\nAppDataDictionary=b\n";
+    let named = "AppDataDictionary.FIX.5.0SP2=c\nAppDataDictionary.FIX.4.4=d\n";
+    let fixt = remarks("FIXT.1.1", &format!("{of_both}{named}"));
+    let expected = [
+        "line 9: DataDictionary=a is not supported, only without FIXT.1.1",
+        "line 10: AppDataDictionary=b is not supported, only without a file for the default \
+         version",
+    ];
+    assert_eq!(fixt, expected);
+    let older = remarks("FIX.4.4", &format!("{of_both}TransportDataDictionary=c\n"));
+    let expected = [
+        "line 8: DefaultApplVerID=9 is not supported, only with FIXT.1.1",
+        "line 10: AppDataDictionary=b is not supported, only with FIXT.1.1",
+        "line 11: TransportDataDictionary=c is not supported, only with FIXT.1.1",
+    ];
+    assert_eq!(older, expected);
+    // In [DEFAULT] they are for the other session.
+    let text = format!("{ACCEPTOR}{of_both}[SESSION]\nBeginString=FIX.4.4\n");
+    assert_eq!(Settings::parse(&text).unwrap().remarks, []);
+}
+
+#[test]
 fn sessions_with_the_same_files_share_their_dictionaries() {
     let file = Own::new("shared", NEWS);
     let session = |target: &str| {

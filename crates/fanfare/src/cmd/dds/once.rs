@@ -14,6 +14,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The least number of samples of a topic that are remembered.
 const WINDOW: usize = 14_336;
 
+/// The same with keys. There are fewer topics, each with more samples, up to 8,192 of which come
+/// one instance after the other.
+const KEYED_WINDOW: usize = 57_344;
+
 /// The set of samples that have come. A sample is identified by its topic, its sequence number and
 /// all its bytes.
 pub(crate) struct Once {
@@ -38,10 +42,14 @@ impl Once {
             Some(front + fields.iter().position(is_wanted)?)
         };
         let topics = mapping.types().flat_map(|t| distribution.topics(t));
+        let window = match distribution.keyed {
+            true => KEYED_WINDOW,
+            false => WINDOW,
+        };
         let numbers: Vec<_> = (0..).take(program.templates().len()).map(number).collect();
         numbers.iter().any(Option::is_some).then(|| Self {
             topics: topics
-                .map(|topic| (topic, Mutex::new(Channels::of_window(WINDOW))))
+                .map(|topic| (topic, Mutex::new(Channels::of_window(window))))
                 .collect(),
             numbers,
             dropped: AtomicU64::new(0),
@@ -65,7 +73,10 @@ impl Once {
             number,
             index: 0,
         };
-        let is_new = channels.take(&identity, received.sample.info.writer) == Verdict::New;
+        // Samples of a keyed topic come one instance after the other.
+        let info = &received.sample.info;
+        let verdict = channels.take_written(&identity, info.writer, info.source_nanos);
+        let is_new = verdict == Verdict::New;
         if !is_new {
             self.dropped.fetch_add(1, Ordering::Release);
         }

@@ -161,6 +161,10 @@ impl DomainArgs {
             peers: self.peer.clone(),
             ..DomainConfig::new(self.domain)
         };
+        if role == Role::Publisher {
+            // It waits for acknowledgements once for all topics. Closed, each would wait again.
+            config.linger = Duration::ZERO;
+        }
         if self.transport == TransportArg::Tcp {
             let (own, other) = match role {
                 Role::Publisher => (13_020, 13_021),
@@ -415,6 +419,15 @@ mod tests {
         let matches = command.try_get_matches_from(words).unwrap();
         let read = Fitting::<publish::Args>::from_arg_matches(&matches);
         read.err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn topics_of_a_publisher_do_not_wait_one_by_one_at_the_end() {
+        let command = DomainArgs::augment_args(Command::new("x"));
+        let matches = command.get_matches_from(["x"]);
+        let args = DomainArgs::from_arg_matches(&matches).unwrap();
+        assert!(args.config(Role::Publisher).linger.is_zero());
+        assert!(!args.config(Role::Subscriber).linger.is_zero());
     }
 
     #[test]

@@ -28,6 +28,9 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 /// With --once: the silence after the Done token that means that no other publisher fills a gap.
 const FILL_WAIT: Duration = Duration::from_secs(1);
 
+/// The time without a sample after which topics without a publisher are mentioned.
+const APART: Duration = Duration::from_secs(5);
+
 /// Subscribe to a feed that `fanfare dds publish` publishes, and send each sample back.
 ///
 /// The command ends when it has received the number of samples that the Done token announces. The
@@ -54,7 +57,9 @@ pub(crate) struct Args {
     /// Merge publishers of the same feed, such as gateways with the same lines: each sample is
     /// taken from the first publisher that delivers it, so that no sample is a duplicate and each
     /// publisher fills the gaps of the others. A sample is identified by its topic, its MsgSeqNum
-    /// or SequenceNumber, and all its bytes; at least 14,336 of each topic are remembered.
+    /// or SequenceNumber, and all its bytes; at least 14,336 of each topic are remembered, and
+    /// with --keyed 57,344. Those of a publisher that is behind by more are dropped until it has
+    /// caught up.
     #[arg(long, conflicts_with = "check")]
     once: bool,
     /// After the first sample: end after this many seconds without another; default: wait for the
@@ -170,6 +175,9 @@ struct Hints {
     several: bool,
     crowded: bool,
     misfit: bool,
+    /// Since when a publisher is there that has not all topics.
+    apart: Option<Instant>,
+    is_told_apart: bool,
 }
 
 impl Hints {
@@ -194,6 +202,24 @@ impl Hints {
             self.misfit = true;
             let what = options::misfit(subscriber.incompatible_policy());
             note!("fanfare: a publisher's {what} the same on both sides?");
+        }
+        self.look_for_topics(subscriber);
+    }
+
+    /// Prints a hint if publishers lack topics, and none has brought a sample.
+    fn look_for_topics(&mut self, subscriber: &Subscriber) {
+        let is_apart = subscriber.has_any() && !subscriber.is_matched();
+        if !is_apart || self.misfit || subscriber.received() > 0 {
+            self.apart = None;
+            return;
+        }
+        let since = *self.apart.get_or_insert_with(Instant::now);
+        if !self.is_told_apart && since.elapsed() > APART {
+            self.is_told_apart = true;
+            note!(
+                "fanfare: a publisher is there, and not for all topics: are templates, --keyed, \
+                 --split, --securities and --no-echo the same on both sides?"
+            );
         }
     }
 }

@@ -150,9 +150,9 @@ pub(crate) struct Framing {
     #[arg(long, value_name = "PREAMBLE", default_value = "none")]
     pub(crate) preamble: Preamble,
     /// Keep previous values from packet to packet. Packets behind one with an error, and behind a
-    /// gap in the numbers (--preamble, --sequence), are left out, up to one that begins with a
-    /// Reset. Without a length header previous values are always kept: behind a gap they may be
-    /// wrong.
+    /// gap in the numbers (--preamble; --sequence, unless none), are left out, up to one that
+    /// begins with a Reset. Without a length header previous values are always kept: behind a gap
+    /// they may be wrong.
     #[arg(long)]
     pub(crate) keep_dictionary: bool,
 }

@@ -163,6 +163,7 @@ impl Handler for Application {
         match reason {
             DisconnectReason::LogonRefused
             | DisconnectReason::WrongCredentials
+            | DisconnectReason::NewPassword
             | DisconnectReason::BadLogon(_)
             | DisconnectReason::FirstMessageNotLogon => {
                 self.refusals.take(Instant::now(), line, &mut logs::refused);

@@ -1,6 +1,7 @@
 //! SIGHUP, and `config reload`: logs are opened again, and certificates reloaded.
 
 use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::clock;
 use fanfare_engine::settings::Certificates;
 use fanfare_engine::stop::Reload;
 use fanfare_fix::session::Now;
@@ -37,6 +38,7 @@ impl Agent for Reloader {
                 Ok(()) => {
                     let what = "certificates read, for new connections";
                     tracing::info!(target: "program", "{of}: {what}");
+                    warn_of_time(certificates);
                 }
                 Err(error) => tracing::warn!(
                     target: "program",
@@ -45,5 +47,12 @@ impl Agent for Reloader {
             }
         }
         Ok(1)
+    }
+}
+
+/// Warns of a certificate that counterparties refuse at this time.
+pub(super) fn warn_of_time(certificates: &Certificates) {
+    if let Some(why) = certificates.out_of_time(clock::utc()) {
+        tracing::warn!(target: "program", "{}: {why}", certificates.of);
     }
 }

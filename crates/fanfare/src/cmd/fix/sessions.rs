@@ -2,7 +2,7 @@
 
 use super::NAP;
 use super::operators::Operators;
-use super::reload::Reloader;
+use super::reload::{Reloader, warn_of_time};
 use crate::print::note;
 use anyhow::{Context, Result, ensure};
 use fanfare_engine::agent::Crew;
@@ -94,6 +94,7 @@ impl Running {
         for remark in &endpoints.remarks {
             tracing::warn!(target: "program", "{remark}");
         }
+        endpoints.certificates.iter().for_each(warn_of_time);
         endpoints.raise_open_files();
         let (mut crew, counters) = (Crew::new(Stop::new()), Counters::new());
         if let Some((tap, log)) = endpoints.message_log(&counters)? {

@@ -174,8 +174,13 @@ impl Play {
                     self.left_out.elsewhere += 1;
                 }
             }
-            if !source.advance(&mut self.left_out)? {
-                sources.swap_remove(at);
+            match source.advance(&mut self.left_out) {
+                Ok(true) => {}
+                Ok(false) => _ = sources.swap_remove(at),
+                Err(damaged) => {
+                    self.flush()?;
+                    return Err(damaged);
+                }
             }
         }
         self.flush()

@@ -227,3 +227,29 @@ proptest! {
         prop_assert_eq!(whole, split);
     }
 }
+
+#[test]
+fn a_packet_of_nonsense_begins_no_run_of_a_line_alone() {
+    let mut config = ChannelConfig::new(1);
+    config.preamble = Preamble::Seq32Be;
+    config.as_it_comes = true;
+    let mut channel = channel(config);
+    let packets = [
+        (1, news(1, "a")),
+        (90_000_000, vec![0xc0, 0xff]),
+        (2, news(2, "b")),
+        (80_000_000, news(3, "c")),
+    ];
+    let packets = packets.map(|(number, body)| {
+        let mut packet = Vec::new();
+        Preamble::Seq32Be.write(number, &mut packet);
+        packet.extend(body);
+        (Line::A, packet)
+    });
+    let all = all_told(&mut channel, packets);
+    assert_eq!(all[0], "News 1.0 a");
+    assert!(all[1].starts_with("bad ") && all[1].ends_with(" at 4"));
+    let rest = ["News 2.0 b", "reset 80000000 false", "News 80000000.0 c"];
+    assert_eq!(all[2..], rest);
+    assert_eq!(channel.stats().bad, 1);
+}

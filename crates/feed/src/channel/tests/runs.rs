@@ -673,3 +673,50 @@ fn a_packet_that_is_cut_off_a_stream_goes_on_behind_its_reset() {
         assert_eq!(all, expected.concat());
     }
 }
+
+#[test]
+fn a_line_that_lost_the_beginning_of_its_new_run_is_in_it_after_a_second() {
+    let mut config = ChannelConfig::new(1);
+    config.as_it_comes = true;
+    let mut channel = channel(config);
+    // All other numbers of the first run are lost, so that 200 may be one of them that is late.
+    let packets = [quotes(1, 50, 0), sequence_reset(300, 1), quotes(200, 51, 0)];
+    let all = all_told(&mut channel, packets.map(|packet| (Line::A, packet)));
+    let expected = [
+        "Quote 1.0 50",
+        "gap 2-299",
+        "SequenceReset 300.0 ",
+        "reset 1 true",
+    ];
+    assert_eq!(all, expected);
+    let later = ArbiterConfig::default().stale_timeout;
+    let all = told(channel.receive(datagram(Line::A, later, &quotes(201, 52, 0))));
+    assert_eq!(all, ["gap 1-200", "Quote 201.0 52"]);
+}
+
+#[test]
+fn the_rest_of_a_run_on_a_line_that_stalled_over_its_end_is_not_of_the_new_one() {
+    let mut channel = channel(ChannelConfig::new(2));
+    for number in (1..300).filter(|number| *number != 250) {
+        told(channel.receive(datagram(Line::A, 0, &quotes(number, number, 0))));
+        if number < 240 {
+            told(channel.receive(datagram(Line::B, 0, &quotes(number, number, 0))));
+        }
+    }
+    let gap = ArbiterConfig::default().gap_timeout;
+    let all = told(channel.handle_timeout(gap));
+    assert!(all.contains(&"gap 250-250".to_owned()), "{all:?}");
+    told(channel.receive(datagram(Line::A, gap, &sequence_reset(300, 1))));
+    told(channel.receive(datagram(Line::A, gap, &quotes(1, 901, 0))));
+    // B brings the one that A lost, and then what A has brought.
+    let later = gap + 2 * ArbiterConfig::default().stale_timeout;
+    told(channel.receive(datagram(Line::A, later, &quotes(2, 902, 0))));
+    for number in 240..300 {
+        let all = told(channel.receive(datagram(Line::B, later, &quotes(number, number, 0))));
+        assert!(all.is_empty(), "{all:?}");
+    }
+    let reset = sequence_reset(300, 1);
+    assert!(told(channel.receive(datagram(Line::B, later, &reset))).is_empty());
+    let all = told(channel.receive(datagram(Line::B, later, &quotes(3, 903, 0))));
+    assert_eq!(all, ["Quote 3.0 903"]);
+}

@@ -5,7 +5,7 @@ use super::super::end;
 use super::super::replay::tests::{replay, replay_of};
 use super::*;
 use fanfare_market::InstrumentId;
-use fanfare_market::dbn::live::{LiveSchema, SymbolType};
+use fanfare_market::dbn::live::{LiveSchema, NO_RECORD, SymbolType};
 use fanfare_market::instruments::{Definition, Name};
 use fanfare_wire::UtcTimestamp;
 use std::io::Read;
@@ -303,6 +303,15 @@ fn a_client_that_leaves_too_many_records_that_are_never_dropped_is_ended() {
         assert!(client.ends.is_none());
         read(&mut client, &mut other, &mut Vec::new());
     }
+    // Those in the place of records are left out as records are.
+    let mut of_record = Vec::new();
+    let why = format!("{NO_RECORD}instrument A");
+    system(SystemCode::Unset, &why, 0, &mut of_record);
+    for _ in 0..2 * LIMIT / 320 {
+        push_all(&mut client, &of_record, now);
+        assert!(client.queued() <= LIMIT);
+    }
+    assert!(client.skipped > 0 && client.ends.is_none());
     while client.ends.is_none() {
         push_all(&mut client, &notice, now);
         assert!(client.queued() <= 2 * LIMIT + 640);

@@ -10,6 +10,9 @@ use std::ops::Range;
 
 const SOH: u8 = 1;
 
+const MD_UPDATE_ACTION: u32 = 279;
+const MD_ENTRY_TYPE: u32 = 269;
+
 /// The converter of messages to bodies.
 #[derive(Debug, Default)]
 pub(super) struct Converter {
@@ -21,6 +24,24 @@ pub(super) struct Converter {
     pub(super) tally: Tally,
     /// The tag and the text of the first value that did not fit.
     pub(super) sample: Option<(u32, Vec<u8>)>,
+    /// The tag for which an entry was left out without which a book would be wrong.
+    spoils: Option<u32>,
+    /// Whether the version does not have the MDEntryType(269) of the current entry.
+    is_untyped: bool,
+    /// Whether a group has no entry left because the version has none of their types.
+    is_beyond: bool,
+}
+
+/// The reason why a message has no form in a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unmade {
+    /// It lacks this required field, or with 0 has no field at all.
+    Field(u32),
+    /// It has an entry of a book without a valid value of this field. The rest of the message would
+    /// leave the book wrong.
+    Entry(u32),
+    /// All of its entries are of types that the version does not have.
+    Beyond,
 }
 
 /// The counts of what the conversion of a message left out.
@@ -47,13 +68,13 @@ impl Converter {
     /// value does not fit for the first time.
     ///
     /// # Errors
-    /// Returns the tag of a required field that the message lacks, or 0 if it has no field at all.
+    /// Returns the reason if the message has no form in the version.
     pub(super) fn convert(
         &mut self,
         plan: &Plan,
         dictionary: &Dictionary,
         message: MessageView<'_>,
-    ) -> Result<(), u32> {
+    ) -> Result<(), Unmade> {
         self.out.clear();
         self.spans.clear();
         self.handed.clear();
@@ -61,10 +82,15 @@ impl Converter {
         self.hands.resize(plan.hands, 0..0);
         self.tally = Tally::default();
         self.sample = None;
-        self.block(Conversion { plan, dictionary }, 0, message.fields())?;
-        match self.out.is_empty() {
-            true => Err(0),
-            false => Ok(()),
+        self.spoils = None;
+        self.is_beyond = false;
+        let made = self.block(Conversion { plan, dictionary }, 0, message.fields());
+        let lacks = made.err().or_else(|| self.out.is_empty().then_some(0));
+        match (self.spoils, lacks) {
+            (Some(tag), _) => Err(Unmade::Entry(tag)),
+            (None, None) => Ok(()),
+            (None, Some(_)) if self.is_beyond => Err(Unmade::Beyond),
+            (None, Some(tag)) => Err(Unmade::Field(tag)),
         }
     }
 
@@ -177,13 +203,21 @@ impl Converter {
         entries: Entries<'_>,
     ) {
         let (start, of_feed) = (self.out.len(), entries.len());
-        let mut count = 0;
+        let (mut count, mut beyond, around) = (0, 0, self.is_untyped);
         for entry in entries {
-            match self.block(conversion, inside, entry) {
-                Ok(()) => count += 1,
-                Err(_) => self.tally.entries += 1,
+            let begin = self.out.len();
+            self.is_untyped = false;
+            let made = self.block(conversion, inside, entry);
+            if made.is_ok() && !self.is_untyped {
+                count += 1;
+                continue;
             }
+            self.out.truncate(begin);
+            beyond += usize::from(self.is_untyped);
+            self.leave_entry(conversion, entry, made.err().unwrap_or(MD_ENTRY_TYPE));
         }
+        self.is_untyped = around;
+        self.is_beyond |= beyond > 0 && beyond == of_feed;
         // If the version requires the count, a 0 of the feed is forwarded. A group that lost all of
         // its entries is a different case.
         if count > 0 || slot.required && of_feed == 0 {
@@ -227,9 +261,27 @@ impl Converter {
         written
     }
 
+    /// Counts an entry that is left out because of this tag. It spoils a book if it is a bid, an
+    /// offer, a trade or an empty book, if its action is one of books alone, or if it is a change
+    /// without a type, which the identifier of an earlier entry may have.
+    #[cold]
+    fn leave_entry(&mut self, conversion: Conversion<'_>, entry: Fields<'_>, tag: u32) {
+        self.tally.entries += 1;
+        let entry_type = code(conversion, entry, MD_ENTRY_TYPE);
+        let action = code(conversion, entry, MD_UPDATE_ACTION);
+        let is_of_book = match (entry_type, action) {
+            (_, Some(b'3'..=b'5')) | (None, Some(_)) => true,
+            (entry_type, _) => matches!(entry_type, Some(b'0' | b'1' | b'2' | b'J')),
+        };
+        if is_of_book {
+            self.spoils.get_or_insert(tag);
+        }
+    }
+
     #[cold]
     fn left(&mut self, conversion: Conversion<'_>, tag: u32, value: Value<'_>) {
         self.tally.values += 1;
+        self.is_untyped |= tag == MD_ENTRY_TYPE;
         let [told, _] = &conversion.plan.told;
         if self.sample.is_none() && !told.get() {
             let mut text = Vec::new();
@@ -302,6 +354,24 @@ impl Converter {
         self.out.copy_within(end.., start);
         self.out.truncate(end);
     }
+}
+
+/// Returns the value of a field of one character in an entry: 0 if it has more of them, and `None`
+/// if it is absent.
+fn code(conversion: Conversion<'_>, mut entry: Fields<'_>, tag: u32) -> Option<u8> {
+    entry.find_map(|(field, value)| match value {
+        Value::Absent | Value::Sequence(_) => None,
+        Value::Group(inside) | Value::Template(_, inside) => code(conversion, inside, tag),
+        _ => {
+            let target = &conversion.plan.step(field.id())?.target;
+            let is_it = matches!(target, Target::Value { tag: of, .. } if *of == tag);
+            is_it.then(|| match (value.as_bytes(), value.as_u64()) {
+                (Some(&[code]), _) => code,
+                (None, Some(digit @ 0..=9)) => b'0' + digit as u8,
+                _ => 0,
+            })
+        }
+    })
 }
 
 fn number(value: u32, behind: u8, out: &mut Vec<u8>) {

@@ -11,8 +11,8 @@ use crate::fanout::versions::{COUNT, VERSIONS};
 use crate::feed::config::Feed;
 use crate::feed::feed_notice::{FeedNotice, TemplateNotice};
 use crate::notice::{Notice, Notices};
-use convert::Converter;
 pub(crate) use convert::Tally;
+use convert::{Converter, Unmade};
 use fanfare_fast::program::{FieldId, FieldKind, Op, Reset, TemplateProgram};
 use fanfare_fast::template::OperatorKind;
 use fanfare_fast::{Fields, MessageView, Program, Value};
@@ -48,9 +48,10 @@ pub(crate) enum Made<'a> {
     /// MsgType(35), and the fields between header and trailer.
     Body(&'a [u8], &'a [u8]),
     /// None: the message lacks a field that the version requires, which others of its template may
-    /// have.
+    /// have, or has an entry of a book that the version cannot express.
     Lacking,
-    /// None, as for every message of its template.
+    /// None, and sessions of the version miss nothing: so it is for every message of its template,
+    /// or all entries of this one are of types that the version does not have.
     Never,
 }
 
@@ -188,7 +189,7 @@ impl Fix {
             (false, false) => plans.plan(met, notices)?,
         };
         let plan = planned.as_ref().ok()?;
-        let lacks = self
+        let unmade = self
             .converter
             .convert(plan, &rules.dictionary, message)
             .err();
@@ -196,10 +197,11 @@ impl Fix {
             plan,
             message,
             self.converter.sample.as_ref(),
-            lacks,
+            unmade,
             notices,
         );
-        Some(match lacks {
+        Some(match unmade {
+            Some(Unmade::Beyond) => Made::Never,
             Some(_) => Made::Lacking,
             None => Made::Body(msg_type, self.converter.body()),
         })
@@ -315,7 +317,7 @@ impl Rules {
         plan: &Plan,
         message: MessageView<'_>,
         sample: Option<&(u32, Vec<u8>)>,
-        lacks: Option<u32>,
+        unmade: Option<Unmade>,
         notices: &Notices,
     ) {
         let [value_told, message_told] = &plan.told;
@@ -326,15 +328,17 @@ impl Rules {
             let value = Escaped::fields(value).to_string();
             notices.send(self.notice(message, TemplateNotice::Value { field, value }));
         }
-        if let Some(tag) = lacks
-            && !message_told.replace(true)
-        {
-            let why = match tag {
-                0 => "no field of it is FIX's".to_owned(),
-                _ => format!("it has no {}", self.name(tag)),
-            };
-            notices.send(self.notice(message, TemplateNotice::Lacking(why)));
-        }
+        let why = match unmade {
+            None | Some(Unmade::Beyond) => return,
+            Some(_) if message_told.get() => return,
+            Some(Unmade::Field(0)) => "no field of it is FIX's".to_owned(),
+            Some(Unmade::Field(tag)) => format!("it has no {}", self.name(tag)),
+            Some(Unmade::Entry(tag)) => {
+                format!("an entry of a book in it has no valid {}", self.name(tag))
+            }
+        };
+        message_told.set(true);
+        notices.send(self.notice(message, TemplateNotice::Lacking(why)));
     }
 }
 

@@ -236,6 +236,70 @@ fn what_has_no_place_is_left_out_and_told_or_moved() {
 }
 
 #[test]
+fn a_change_of_a_book_that_a_version_lacks_withholds_its_message() {
+    let fields = "<string name=\"MessageType\" id=\"35\"><constant value=\"X\"/></string>\
+        <sequence name=\"MDEntries\"><length name=\"NoMDEntries\" id=\"268\"/>\
+        <uInt32 name=\"MDUpdateAction\" id=\"279\"/>\
+        <string name=\"MDEntryType\" id=\"269\"/>\
+        <uInt32 name=\"SecurityID\" id=\"48\"/>\
+        </sequence>";
+    let made = |version, entries: [[u8; 2]; 2]| {
+        let mut packet = vec![0xc0, 0x81, 0x82];
+        for [action, kind] in entries {
+            packet.extend([0x80 | action, 0x80 | kind, 0x83]);
+        }
+        let mut bench = Bench::new(one(fields), "");
+        let [(_, body)] = bench.packet(&packet, version).try_into().unwrap();
+        (body.map(|[_, body]| body), bench.lacking)
+    };
+    // An overlay, and an empty book.
+    for second in [[5, b'0'], [0, b'J']] {
+        for first in [b'0', b'B'] {
+            let entries = [[0, first], second];
+            assert_eq!(made(Version::Fix42, entries), (None, 1));
+            let (body, lacking) = made(Version::Fix50Sp2, entries);
+            assert_eq!(lacking, 0);
+            assert!(body.unwrap().starts_with("268=2|"));
+        }
+    }
+    // Volumes and the open interest, which would have no type, are left out alone.
+    let (body, lacking) = made(Version::Fix42, [[0, b'0'], [0, b'B']]);
+    assert_eq!(lacking, 0);
+    assert_eq!(body.unwrap(), "268=1|279=0|269=0|48=3|");
+    // Of them alone nothing is left, and nobody lacks anything.
+    let entries = [[0, b'B'], [1, b'C']];
+    assert_eq!(made(Version::Fix42, entries), (None, 0));
+    assert!(made(Version::Fix50Sp2, entries).0.is_some());
+    // Prices and settlements that a version has are missed.
+    assert_eq!(made(Version::Fix42, [[9, b'4'], [9, b'6']]), (None, 1));
+}
+
+#[test]
+fn a_snapshot_that_would_lack_an_entry_of_a_book_is_withheld() {
+    let fields = "<string name=\"MessageType\" id=\"35\"><constant value=\"W\"/></string>\
+        <uInt32 name=\"SecurityID\" id=\"48\"/>\
+        <sequence name=\"MDEntries\"><length name=\"NoMDEntries\" id=\"268\"/>\
+        <string name=\"MDEntryType\" id=\"269\"/>\
+        <uInt32 name=\"MDEntryPx\" id=\"270\" presence=\"optional\"/>\
+        </sequence>";
+    // FIX.4.2 requires the price, which the first entry does not have.
+    let made = |types: [u8; 2]| {
+        let [first, second] = types.map(|kind| 0x80 | kind);
+        let packet = [0xc0, 0x81, 0x83, 0x82, first, 0x80, second, 0x86];
+        let mut bench = Bench::new(one(fields), "");
+        let [(_, body)] = bench.packet(&packet, Version::Fix42).try_into().unwrap();
+        (body.map(|[_, body]| body), bench.lacking, bench.told())
+    };
+    let (body, lacking, told) = made(*b"0J");
+    assert_eq!((body, lacking), (None, 1));
+    assert!(told[1].contains("an entry of a book in it has no valid MDEntryPx(270)"));
+    let (body, lacking, _) = made(*b"40");
+    assert_eq!(lacking, 0);
+    assert_eq!(body.unwrap(), "48=3|268=1|269=0|270=5|55=[N/A]|");
+    assert_eq!(made(*b"BC").1, 0);
+}
+
+#[test]
 fn session_messages_and_empty_ones_are_nobodys() {
     let mut text = String::from("<templates>");
     for (id, t) in ["0", "1", "2", "3", "4", "5", "A", "B"].iter().enumerate() {

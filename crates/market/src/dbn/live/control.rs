@@ -4,6 +4,9 @@ use crate::dbn::wire::{self, Fits, Header, Put, SYMBOL, rtype};
 use crate::event::InstrumentId;
 use fanfare_wire::text::beginning;
 
+/// The beginning of the text of a notice in the place of a record, which DBN cannot represent.
+pub const NO_RECORD: &str = "no record: ";
+
 /// The bytes of the texts of notices and errors, including the NUL.
 const NOTICE: usize = 303;
 const ERROR: usize = 302;

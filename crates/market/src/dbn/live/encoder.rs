@@ -5,6 +5,7 @@ use super::control::{SymbolType, mapping};
 use super::intervals::Intervals;
 use super::schema::{LiveSchema, LiveSchemas};
 use super::seen::Views;
+use super::withheld::Withheld;
 use crate::Values;
 use crate::book::{BookConfig, ConfigError};
 use crate::dbn::convert::symbol;
@@ -40,6 +41,7 @@ pub struct Encoder {
     lost: u64,
     /// The orders that snapshots lack.
     lost_orders: Cell<u64>,
+    withheld: Withheld,
 }
 
 impl Encoder {
@@ -66,6 +68,7 @@ impl Encoder {
             time: 0,
             lost: 0,
             lost_orders: Cell::new(0),
+            withheld: Withheld::default(),
         })
     }
 
@@ -225,24 +228,17 @@ impl Encoder {
             }
             let start = batch.bytes.len();
             converter.write(event, 0, table, &mut batch.bytes);
-            if batch.bytes.len() == start {
-                continue;
+            let is_written = batch.bytes.len() > start;
+            if is_written {
+                tag(schema, start, event, wanted, batch);
             }
-            match schema {
-                Schema::Mbp1 => batch.tag_all(start, 0, |record| {
-                    let mut schemas = LiveSchema::Mbp1.alone();
-                    if record.get(ACTION) == Some(&b'T') {
-                        schemas = schemas.with(LiveSchema::Tbbo.alone());
-                    }
-                    schemas.and(wanted)
-                }),
-                Schema::Statistics => {
-                    batch.tag_all(start, event.entry, |_| LiveSchema::Statistics.alone());
-                }
-                schema => {
-                    let schemas = same(schema).alone();
-                    batch.tag_all(start, 0, |_| schemas);
-                }
+            if !self.withheld.is_empty() {
+                self.withheld.forget(schema, event, is_written);
+            }
+            if !converter.lost().is_empty() {
+                let to = (schema, of(schema, event).and(wanted));
+                let what = (event, converter.lost());
+                self.withheld.tell(to, what, table, batch);
             }
         }
     }
@@ -359,9 +355,11 @@ impl Encoder {
     /// interval ends at the first event that is a second later.
     ///
     /// A trade that comes after its interval has ended is in the bar of the next one, and a system
-    /// record says so.
+    /// record says so. A watermark more than a second below an earlier one, or the first of an
+    /// hour that is an hour below the intervals in progress, shows that the clock was set back: all
+    /// of them end, and those of its time begin.
     pub fn watermark(&mut self, time: u64, batch: &mut Batch) {
-        self.lost += self.intervals.advance(time, &self.views, batch) as u64;
+        self.lost += self.intervals.watermark(time, &self.views, batch) as u64;
     }
 
     /// Returns the time up to which intervals have ended, in nanoseconds since 1970, or 0 before
@@ -383,6 +381,8 @@ impl Encoder {
     /// of another time. Symbols are written again, because numbers may be those of other
     /// instruments.
     pub fn restart(&mut self, table: &dyn Lookup, batch: &mut Batch) {
+        // An earlier watermark behind the restart may have ended them already.
+        let has_intervals = self.intervals.has_begun();
         let all: Vec<_> = self.views.numbers().collect();
         for instrument in all {
             let source = self.views.seen(instrument).map_or(0, |seen| seen.source);
@@ -390,7 +390,10 @@ impl Encoder {
                 self.event(&event, table, batch);
             }
         }
-        self.lost += self.intervals.begin_again(&self.views, batch) as u64;
+        match has_intervals {
+            true => self.lost += self.intervals.begin_again(&self.views, batch) as u64,
+            false => self.intervals.put_off(),
+        }
         self.views.restart();
         for converter in self.converters.iter_mut().flatten() {
             converter.restart();
@@ -437,6 +440,35 @@ const fn is_about(schema: Schema, event: &Event) -> bool {
         Schema::Definition => matches!(event.kind, Kind::Definition | Kind::State),
         Schema::Status => matches!(event.kind, Kind::Status),
         Schema::Statistics => matches!(event.kind, Kind::Statistic),
+    }
+}
+
+/// Tags the records of an event from byte `start` on, which are of this schema.
+#[inline]
+fn tag(schema: Schema, start: usize, event: &Event, wanted: LiveSchemas, batch: &mut Batch) {
+    match schema {
+        Schema::Mbp1 => batch.tag_all(start, 0, |record| {
+            let mut schemas = LiveSchema::Mbp1.alone();
+            if record.get(ACTION) == Some(&b'T') {
+                schemas = schemas.with(LiveSchema::Tbbo.alone());
+            }
+            schemas.and(wanted)
+        }),
+        Schema::Statistics => {
+            batch.tag_all(start, event.entry, |_| LiveSchema::Statistics.alone());
+        }
+        schema => {
+            let schemas = same(schema).alone();
+            batch.tag_all(start, 0, |_| schemas);
+        }
+    }
+}
+
+/// Returns the schemas of a live stream that would have the record of an event.
+fn of(schema: Schema, event: &Event) -> LiveSchemas {
+    match (schema, event.kind) {
+        (Schema::Mbp1, Kind::Trade) => LiveSchema::Mbp1.alone().with(LiveSchema::Tbbo.alone()),
+        _ => same(schema).alone(),
     }
 }
 

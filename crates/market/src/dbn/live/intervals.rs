@@ -1,7 +1,7 @@
 //! The schemas of intervals: bars of trades, and the best level at the end of each interval.
 
 use super::batch::Batch;
-use super::control::{SystemCode, system};
+use super::control::{NO_RECORD, SystemCode, system};
 use super::schema::{LiveSchema, LiveSchemas};
 use super::seen::{Seen, Views};
 use crate::dbn::wire::{self, Bar, Header, Tick, flag};
@@ -53,6 +53,13 @@ pub const fn end_of_all(time: u64) -> u64 {
 /// The time after the end of an interval at which an event ends it if no watermark did, so that
 /// earlier events may still follow. At most the length of the shortest interval.
 const ALLOWED_LATENESS: u64 = SECOND;
+
+/// The distance by which a watermark follows a later one only if the clock was set back.
+const BACK: u64 = SECOND;
+
+/// The distance by which events are ahead of a watermark only if the clock was, for too short a
+/// time for a watermark, or the clock of another gateway that has stamped them.
+const AHEAD: u64 = 60 * MINUTE;
 
 /// The bars and quotes of one interval, and those so far of the next one.
 ///
@@ -111,6 +118,8 @@ pub(super) struct Intervals {
     next_end: u64,
     /// The time up to which intervals have ended.
     ended: u64,
+    /// The latest watermark since the intervals began, or 0 before the first one.
+    mark: u64,
 }
 
 impl Intervals {
@@ -123,9 +132,20 @@ impl Intervals {
         self.ended
     }
 
+    /// Returns whether intervals are in progress.
+    pub(super) const fn has_begun(&self) -> bool {
+        self.next_end != 0
+    }
+
+    /// Lets the intervals that an event of the past has begun begin at the next event.
+    pub(super) const fn put_off(&mut self) {
+        (self.next_end, self.mark) = (0, 0);
+    }
+
     /// Ends all intervals, because times may go back. Returns the number of values that could not
     /// be written.
     pub(super) fn begin_again(&mut self, views: &Views, batch: &mut Batch) -> usize {
+        self.mark = 0;
         if self.next_end == 0 {
             return 0;
         }
@@ -135,6 +155,26 @@ impl Intervals {
             lost += interval.end_begun(kept, self.wanted, views, batch);
         }
         (self.next_end, self.ended) = (0, 0);
+        lost
+    }
+
+    /// Ends the intervals that end at this watermark or before it, or all of them if the clock was
+    /// set back, as no later watermark would end them for as long. Returns the number of values
+    /// that could not be written.
+    pub(super) fn watermark(&mut self, time: u64, views: &Views, batch: &mut Batch) -> usize {
+        let mut least = self.mark.saturating_sub(BACK);
+        // Once an hour: the clock of another gateway may stay ahead.
+        if time / AHEAD != self.mark / AHEAD {
+            least = least.max(self.next_end.saturating_sub(AHEAD));
+        }
+        let is_back = time > 0 && time < least;
+        let lost = match is_back {
+            true => self.begin_again(views, batch),
+            false => self.advance(time, views, batch),
+        };
+        // A past that joins the stream ends its intervals up to here, too.
+        self.ended = if is_back { time } else { self.ended.max(time) };
+        self.mark = self.mark.max(time);
         lost
     }
 
@@ -407,7 +447,7 @@ impl Interval {
 
 impl Quoted {
     /// Writes the quote at the end of an interval, and begins the next one. Returns false if it
-    /// cannot be written.
+    /// cannot be written, which a notice reports.
     fn end(
         &mut self,
         of: ((LiveSchema, u8), u64),
@@ -418,6 +458,17 @@ impl Quoted {
         let seen = views.seen(instrument);
         let is_written = seen.is_none_or(|seen| self.write(of, instrument, seen, views, batch));
         (self.changed, self.has_traded) = (Changed::Not, false);
+        if !is_written {
+            let ((schema, _), end) = of;
+            let text = format!(
+                "{NO_RECORD}instrument_id {}: {}: a size of the best level is not from 0 to \
+                 4294967294",
+                instrument.0,
+                schema.name()
+            );
+            system(SystemCode::Unset, &text, end, &mut batch.bytes);
+            batch.tag(instrument, schema.alone(), 0);
+        }
         is_written
     }
 

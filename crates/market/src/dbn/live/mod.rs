@@ -11,10 +11,12 @@ mod encoder;
 mod intervals;
 mod schema;
 mod seen;
+mod withheld;
 
 pub use batch::{Batch, Tag};
 pub use control::{
-    ErrorCode, SymbolType, SystemCode, error, length, mapping, metadata, system, with_ts_out,
+    ErrorCode, NO_RECORD, SymbolType, SystemCode, error, length, mapping, metadata, system,
+    with_ts_out,
 };
 pub use encoder::Encoder;
 pub use intervals::end_of_all;

@@ -65,10 +65,13 @@ impl Feed {
         Self::with(args, sink, channel_config(args, lines, wait))
     }
 
-    /// Creates a feed of packets in order of arrival, whatever their numbers.
+    /// Creates a feed of packets in order of arrival, whatever their numbers. Where previous values
+    /// outlive packets, the numbers show which packets build on one that is missing.
     pub(crate) fn plain(args: &Args, sink: Sink) -> Result<Self> {
         let mut config = channel_config(args, 1, 0);
-        config.sequence = None;
+        let field = config.sequence.take().filter(|_| config.keep_dictionary);
+        config.sequence = field.filter(|field| !field.find(sink.program()).is_empty());
+        config.as_it_comes = config.sequence.is_some();
         Self::with(args, sink, config)
     }
 

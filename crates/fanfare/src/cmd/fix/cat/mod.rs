@@ -40,8 +40,8 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// QuickFIX XML or FIX Orchestra XML: its names override the built-in ones, which follow the
-    /// version of each message, and its data fields may have any bytes. May be given more than
-    /// once.
+    /// version of each message, as its groups do in messages of its version, and its data fields
+    /// may have any bytes. May be given more than once.
     #[arg(long, value_name = "FILE")]
     dictionary: Vec<PathBuf>,
     /// Print secrets, which are masked by as many `*` otherwise: Password(554), NewPassword(925),

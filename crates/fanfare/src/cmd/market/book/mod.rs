@@ -65,6 +65,9 @@ pub(crate) struct Args {
         value_parser = whole::<u32>(1..=1 << 24)
     )]
     orders: u32,
+    /// Bids may be above offers, as in auctions; without it, such a book has to recover.
+    #[arg(long)]
+    may_cross: bool,
     /// Numbers of the changes: RptSeq(83) of the instrument, or MsgSeqNum(34) of the channel.
     #[arg(long, value_enum, default_value_t = Numbers::Instrument)]
     numbers: Numbers,
@@ -173,7 +176,7 @@ impl Watch {
             Numbers::Channel => Numbering::Channel,
         };
         let market = MarketConfig {
-            book,
+            book: book.may_cross(args.may_cross),
             recovery: RecoveryConfig::new(numbering),
             source: 0,
             has_natural_refresh: args.natural_refresh,

@@ -93,9 +93,13 @@ impl Console {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(WAITING)
+            .thread_keep_alive(Duration::MAX)
             .thread_name("console")
             .build()
             .map_err(ConsoleError::Thread)?;
+        // A command for which the system has no other thread waits for this one; without any, the
+        // runtime panics, and runs the command later, though its client has no answer.
+        runtime.spawn_blocking(|| ());
         let listeners = {
             let _within = runtime.enter();
             doors.listen().map_err(ConsoleError::Thread)?

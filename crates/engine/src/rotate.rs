@@ -92,7 +92,7 @@ impl Daily {
 const SECOND: i64 = 1_000_000_000;
 const MILLISECOND: i64 = 1_000_000;
 
-/// The distance in seconds by which a clock goes back that was wrong before.
+/// A clock that is set back by more than this number of seconds was ahead before.
 const BACK: i64 = 60 * 60;
 
 /// A clock that reports the times of a [`Daily`].

@@ -289,7 +289,7 @@ impl Identity {
     /// Returns the error of a certificate and a key that do not match, or are not accepted.
     fn refused(&self, error: &rustls::Error) -> TlsError {
         match error {
-            // The library's only word for a key of which it knows no kind.
+            // The library has no other error for a key of an unknown kind.
             rustls::Error::General(_) => file(&self.key, &OTHER_KEY),
             error => {
                 let key = self.key.display();
@@ -372,7 +372,7 @@ pub struct TlsStream {
     has_computed: bool,
     /// The number of bytes of plaintext received and not returned yet.
     pending: usize,
-    /// The failure behind the plaintext.
+    /// The failure that follows the plaintext.
     failure: Option<io::Error>,
 }
 

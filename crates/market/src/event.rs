@@ -182,8 +182,8 @@ pub struct Event {
     pub flags: Flags,
     /// MDPriceLevel(1023) from 1, or 0 if there is none.
     pub level: u16,
-    /// The feed of the plant that it belongs to, from 1; 0 if there is one feed alone, and nothing
-    /// keeps its books by feeds, as [`View`](crate::View) does.
+    /// The feed of the plant that it belongs to, from 1. It may be 0 for the only feed, unless its
+    /// books are kept by feed, as in a [`View`](crate::View).
     pub source: u16,
 }
 

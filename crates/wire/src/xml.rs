@@ -1,5 +1,5 @@
-//! The character encodings of XML documents, and limits, checked before a document is parsed. The
-//! time to parse a document grows with the square of the attributes of an element, and of the
+//! The character encodings of XML documents, and their limits, checked before a document is parsed:
+//! the time to parse one grows with the square of the attributes of an element, and of the
 //! namespaces.
 
 mod encoding;

@@ -21,7 +21,7 @@ use thiserror::Error;
 pub struct DictionaryFiles {
     /// `DataDictionary`, or for FIXT.1.1 `TransportDataDictionary`.
     pub session: Option<DictionaryFile>,
-    /// `AppDataDictionary`, also with a version in the key; a version has one.
+    /// `AppDataDictionary`, with or without a version in its key: one for each version.
     pub applications: Vec<(Version, DictionaryFile)>,
     /// The checks to make.
     pub switches: Switches,

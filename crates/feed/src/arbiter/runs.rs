@@ -222,8 +222,8 @@ impl Arbiter {
         let track = &self.tracks[line.index()];
         let own = track.highest();
         let is_long_over = self.now.saturating_sub(newest.at) >= self.config.stale_timeout;
-        // One that has brought the end of that run is in the newest one, whose first numbers it may
-        // have lost. One that has caught up may bring the rest of that run.
+        // A line that has brought the end of that run is in the newest one, whose first numbers it
+        // may have lost. A line that was only placed there may still bring the rest of that run.
         let has_end = track.has(newest.next - 1);
         if is_long_over && own.is_some_and(|own| own >= newest.next || has_end) {
             return None;

@@ -351,7 +351,7 @@ impl Channel {
         let mut verdict = self.arbiter.receive_stamped(now, received, line, unit);
         if self.config.passes() {
             verdict = match verdict {
-                Verdict::Suspect if self.is_nonsense(datagram) => return,
+                Verdict::Suspect if self.is_undecodable(datagram) => return,
                 Verdict::Suspect => {
                     self.arbiter.reset(sequence);
                     self.arbiter.receive_stamped(now, received, line, unit)
@@ -389,7 +389,7 @@ impl Channel {
     /// Returns whether a packet with a number far from the others has no message that can be read,
     /// and reports it. No other line shows that it does not begin a new run.
     #[cold]
-    fn is_nonsense(&mut self, datagram: Datagram<'_>) -> bool {
+    fn is_undecodable(&mut self, datagram: Datagram<'_>) -> bool {
         if self.hand.preamble.is_none() || self.hand.packet.from() > 0 {
             return false;
         }
@@ -397,7 +397,7 @@ impl Channel {
             self.read(datagram.line, self.body(datagram.bytes));
             self.hand.packet.number_by(self.hand.preamble);
         }
-        if !self.hand.packet.is_nonsense() {
+        if !self.hand.packet.is_undecodable() {
             return false;
         }
         let start = self.config.preamble.len();

@@ -111,8 +111,8 @@ impl Packet {
         self.fault.as_ref()
     }
 
-    /// Returns whether not even its first message could be decoded.
-    pub(super) const fn is_nonsense(&self) -> bool {
+    /// Returns whether its first message could not be decoded, and thus none of it.
+    pub(super) const fn is_undecodable(&self) -> bool {
         matches!(self.fault, Some(Fault::Codec(_))) && self.at == self.from
     }
 

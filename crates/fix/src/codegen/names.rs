@@ -30,9 +30,9 @@ const METHODS: [&str; 6] = ["build", "fields", "header", "of", "read", "required
 /// The names of types that are taken.
 pub(super) struct Types {
     taken: HashSet<String>,
-    /// The names of which a step is taken.
+    /// The names of which a taken name is a step.
     stepped: HashSet<String>,
-    /// The number to be tried next after a name that was taken.
+    /// The number to try next for each name that was asked for.
     next: HashMap<String, u32>,
 }
 

@@ -67,7 +67,7 @@ pub(super) fn check(document: &Document) -> Result<Vec<LoadError>, LoadError> {
     let root = document.root_element();
     let types = records(root, "datatypes", "datatype");
     let types: HashSet<&str> = types.filter_map(|node| node.attribute("name")).collect();
-    let is_type = |name: &str| types.contains(name) || is_type(name);
+    let is_known = |name: &str| types.contains(name) || is_type(name);
     let sets = records(root, "codeSets", "codeSet");
     let sets: HashSet<&str> = sets.filter_map(|node| node.attribute("name")).collect();
     let mut twice = Vec::new();
@@ -79,9 +79,9 @@ pub(super) fn check(document: &Document) -> Result<Vec<LoadError>, LoadError> {
         let kind = node.attribute("type").unwrap_or_default();
         match node.tag_name().name() {
             "structure" | "component" | "group" => check_items(node)?,
-            "codeSet" if !is_type(kind) => return Err(LoadError::bad_value(node, "type", kind)),
+            "codeSet" if !is_known(kind) => return Err(LoadError::bad_value(node, "type", kind)),
             "codeSet" => add_repeated_codes(node, &mut twice),
-            "field" if node.has_attribute("type") && !sets.contains(kind) && !is_type(kind) => {
+            "field" if node.has_attribute("type") && !sets.contains(kind) && !is_known(kind) => {
                 return Err(LoadError::bad_value(node, "type", kind));
             }
             _ => {}

@@ -125,7 +125,7 @@ pub struct Config {
 
     /// Whether application messages are accepted while the session has no connection. They get
     /// their numbers, are kept, and are sent when the counterparty requests them after the next
-    /// logon. They are not accepted from the begin of a connection to the end of its logon, with a
+    /// logon. They are not accepted from the start of a connection to the end of its logon, with a
     /// store that keeps no messages, nor together with resets. While a logout is under way they are
     /// accepted in any case, on the same conditions. With a `schedule` they are accepted only
     /// within its hours, after the first connection has begun them, and the end of the hours
@@ -269,9 +269,9 @@ impl Credentials {
 /// Returns whether a Logon(A) asks for a new password, plain or encrypted. An empty one is none,
 /// and so is one that equals Password(554), as it changes nothing.
 pub fn asks_for_new_password(logon: &Message<'_>) -> bool {
-    let has = |tag| logon.get(tag).filter(|new| !new.is_empty());
-    let plain = has(tag::NEW_PASSWORD).filter(|new| logon.get(tag::PASSWORD) != Some(new));
-    plain.is_some() || has(tag::ENCRYPTED_NEW_PASSWORD).is_some()
+    let value = |tag| logon.get(tag).filter(|new| !new.is_empty());
+    let plain = value(tag::NEW_PASSWORD).filter(|new| logon.get(tag::PASSWORD) != Some(new));
+    plain.is_some() || value(tag::ENCRYPTED_NEW_PASSWORD).is_some()
 }
 
 /// Formats without the password, as configurations are printed in logs.

@@ -29,9 +29,9 @@ pub(super) const ADMIN_ROOM: usize = 384;
 const TIME_ROOM: usize = 32;
 
 impl<S: MessageStore> Session<S> {
-    /// Sends an application message. `body` writes the fields after the standard header. A field
-    /// that the session has written into the header, such as SendingTime(52), is not noticed in
-    /// `body`, and the counterparty rejects such a message.
+    /// Sends an application message. `body` writes the fields after the standard header, and none
+    /// that the session writes into the header, such as SendingTime(52): it is not checked, and the
+    /// counterparty rejects a message that has such a field twice.
     ///
     /// Returns the MsgSeqNum(34) of the message. While a resend is under way the message waits for
     /// its end, unless the store keeps no messages. After the session's own Logout(5) the message

@@ -148,9 +148,9 @@ struct Gateway {
     /// The origin, or 0 for a free slot.
     origin: u64,
     last_seen: u64,
-    /// The generation of the last message that it delivered and that was new or that the others
-    /// had: the one before for a message that is not the latest. Messages that were taken late do
-    /// not count, nor, where its messages are not in order, those of the generation before.
+    /// The newest generation of the messages that it delivered and that were new or that the others
+    /// had. Messages that were taken late do not count, nor, where its messages are not in order,
+    /// those of the generation before the current one.
     place: u64,
     /// The number of messages that were taken when it last delivered such a message.
     at: u64,
@@ -722,8 +722,10 @@ mod tests {
         let one = &mut channels.known[0];
         let capacity = one.young.capacity();
         for n in 0..5 * WINDOW as u64 {
-            let (origin, written) = (3, 0);
-            let source = Source { origin, written };
+            let source = Source {
+                origin: 3,
+                written: 0,
+            };
             one.note(&of(n, 1_000 + n), source, n, Verdict::New);
         }
         assert_eq!(

@@ -340,14 +340,12 @@ impl SampleHandler {
         };
         let is_new = verdict == Verdict::New;
         let is_late = is_new && late == Lateness::First;
-        let written = sample.info.source_nanos;
-        let is_old = |stamp: &Stamp<'_>| {
+        let (written, mono) = (sample.info.source_nanos, self.now.mono);
+        // What is missing before a last value that is replayed is old.
+        let of_feed = stamp.hole.filter(|_| {
             let origins = &known.origins;
-            origins.is_replayed(stamp.origin, written, self.now.mono)
-        };
-        let of_feed = stamp
-            .hole
-            .filter(|_| is_new && !is_filled && !is_old(&stamp));
+            is_new && !is_filled && !origins.is_replayed(stamp.origin, written, mono)
+        });
         let nanos = self.now.utc.nanos();
         let holes = [
             of_feed,
@@ -361,7 +359,7 @@ impl SampleHandler {
         let put = match verdict {
             Verdict::New => {
                 let (stages, now) = (&mut self.stages, self.now);
-                // Relayed, it reports what is told here.
+                // A relayed message reports the hole that is reported here.
                 let hole = of_feed;
                 let stamp = Stamp { hole, ..stamp };
                 self.source_rings.put_measured(stages, now, &body, stamp)
@@ -376,7 +374,7 @@ impl SampleHandler {
             (Put::Done, Verdict::Behind) => counts.behind.increment(1),
         }
         counts.missing.increment(missing);
-        counts.feed_gaps.increment(of_feed.map_or(0, |_| 1));
+        counts.feed_gaps.increment(u64::from(of_feed.is_some()));
         known.note(&stamp, self.now);
         if !is_new || put == Put::TooLong {
             return Outcome::Dropped;

@@ -67,9 +67,7 @@ impl Missing {
             Self::Trades => "trades",
         }
     }
-}
 
-impl Missing {
     /// Returns the reason that a word states, if it is one of [`word`](Self::word).
     pub(crate) fn from_word(word: &[u8]) -> Option<Self> {
         let mut all = Self::ALL.into_iter();

@@ -36,7 +36,7 @@ pub(crate) struct Fan {
     lacking: u32,
     /// The holes before the next message.
     holes: Holes,
-    /// What is missing before the next message for DDS.
+    /// The hole before the next message for DDS.
     dds_hole: Option<Hole>,
     msg_type: Vec<u8>,
     key: Vec<u8>,

@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 
 /// The longest wait for a broker's response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The time in which the library hands over the errors that it has met.
+/// The time for which the library may report the errors that it has met.
 const SAYS: Duration = Duration::from_millis(20);
-/// The pause before it is seen again whether a transaction has ended.
+/// The pause between two looks at an open transaction.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The time that readers may wait for the outcome of a transaction whose writer is gone.
 const TRANSACTION_MS: &str = "15000";
@@ -164,7 +164,7 @@ impl KafkaTopic {
             .set("auto.offset.reset", "earliest")
             .set("enable.partition.eof", "true");
         if !self.config.options.contains_key("fetch.wait.max.ms") {
-            // So long a reader at the end of a partition waits for more before it says so.
+            // A reader at the end of a partition waits for more for this time.
             options.set("fetch.wait.max.ms", "10");
         }
         // A follower nearby may lack the end.

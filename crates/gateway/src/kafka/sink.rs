@@ -70,8 +70,8 @@ pub(crate) struct KafkaSink<T> {
     unsent: u64,
     /// Whether this run has begun an empty topic, and has not confirmed a message of it.
     has_begun: bool,
-    /// The end of a topic that was refused because the log ended before it. Events with these
-    /// numbers that the log has later are others, as long as the topic ends there or behind.
+    /// The last number of a topic that was refused because the log ended before it. Events up to
+    /// this number that the log has later are not those of the topic, unless it ends before.
     refused: Option<u64>,
     /// The transaction whose commit has failed, which may be in the topic nevertheless.
     unsure: Option<Transaction>,
@@ -221,8 +221,8 @@ impl<T: Topic> KafkaSink<T> {
     /// Returns whether an empty topic begins with the first event that was not sent, so that what
     /// the log no longer has is reported: with `begin = "now"`, or if this run began it.
     fn goes_on(&self, held: Held) -> bool {
-        let is_new = !self.has_begun || held.is_emptied;
-        held.last.is_none() && (self.config.begin == KafkaBegin::Now || !is_new)
+        let is_own = self.has_begun && !held.is_emptied;
+        held.last.is_none() && (self.config.begin == KafkaBegin::Now || is_own)
     }
 
     /// Returns a reader of the events that the topic lacks, and the numbers that the log no longer

@@ -190,7 +190,7 @@ mod tests {
     use std::error::Error;
 
     #[test]
-    fn a_file_without_a_password_is_no_logon_without_one() {
+    fn a_file_without_a_password_is_refused() {
         let file = Scratch::new("replay.password");
         let text = format!(
             "address = \"127.0.0.1:1\"\nsender = \"US\"\ntarget = \"EX\"\npassword_file = \"{}\"\n",

@@ -15,7 +15,7 @@ pub(crate) struct PortRules {
     pub(crate) config: PortConfig,
     /// Whether the configuration lists no sessions, so that any may log on.
     admits_all: bool,
-    /// The certificates, which `options` have, too.
+    /// The certificates, as in `options`.
     pub(crate) tls: Option<TlsServer>,
     pub(crate) options: PortOptions,
     pub(crate) registry: Registry,

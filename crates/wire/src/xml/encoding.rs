@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// The reason why bytes are no text, and its place.
+/// The reason why the bytes of a document are not text, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodingError {
     /// The line, from 1.

@@ -239,6 +239,20 @@ fn files_that_do_not_do_are_named() {
     );
 }
 
+/// Returns the error of a server with this private key, in a file of this name.
+fn error_of_key(name: &str, text: &str) -> String {
+    let name = format!("fanfare-{name}-{}.key", std::process::id());
+    let key = std::env::temp_dir().join(name);
+    std::fs::write(&key, text).unwrap();
+    let identity = Identity {
+        certificates: file("server.pem"),
+        key: key.clone(),
+    };
+    let error = TlsServer::new(&identity, None).unwrap_err().to_string();
+    std::fs::remove_file(&key).unwrap();
+    error
+}
+
 #[test]
 fn an_encrypted_key_is_called_encrypted() {
     let old = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\
@@ -246,16 +260,8 @@ fn an_encrypted_key_is_called_encrypted() {
                -----END RSA PRIVATE KEY-----\n";
     let new = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
     for (name, text) in [("old", old), ("new", new)] {
-        let name = format!("fanfare-{name}-{}.key", std::process::id());
-        let key = std::env::temp_dir().join(name);
-        std::fs::write(&key, text).unwrap();
-        let identity = Identity {
-            certificates: file("server.pem"),
-            key: key.clone(),
-        };
-        let error = TlsServer::new(&identity, None).unwrap_err().to_string();
+        let error = error_of_key(name, text);
         assert!(error.contains("holds an encrypted private key"), "{error}");
-        std::fs::remove_file(&key).unwrap();
     }
 }
 
@@ -285,17 +291,9 @@ fn a_key_of_another_kind_is_told_the_kinds() {
                B5ZLd+862AQOWE8zFApe02qEpIzdiT+V3wST5jzYHKf/ooBrQ7Hybb9rPaq6cCaK\n\
                SQ==\n\
                -----END PRIVATE KEY-----\n";
-    let name = format!("fanfare-p521-{}.key", std::process::id());
-    let key = std::env::temp_dir().join(name);
-    std::fs::write(&key, text).unwrap();
-    let identity = Identity {
-        certificates: file("server.pem"),
-        key: key.clone(),
-    };
-    let error = TlsServer::new(&identity, None).unwrap_err().to_string();
+    let error = error_of_key("p521", text);
     assert!(error.contains(".key: holds a private key that"), "{error}");
     assert!(error.ends_with("P-256 or P-384, or Ed25519"), "{error}");
-    std::fs::remove_file(&key).unwrap();
 }
 
 /// Ctrl-C within the handshake, followed by the server's flight.

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The least number of samples of a topic that are remembered.
 const WINDOW: usize = 14_336;
 
-/// The same with keys. There are fewer topics, each with more samples, up to 8,192 of which come
-/// one instance after the other.
+/// The same for topics with keys, which are fewer, and have more samples each: up to 8,192 of them
+/// come one instance after the other.
 const KEYED_WINDOW: usize = 57_344;
 
 /// The set of samples that have come. A sample is identified by its topic, its sequence number and

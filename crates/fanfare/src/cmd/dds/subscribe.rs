@@ -175,7 +175,7 @@ struct Hints {
     several: bool,
     crowded: bool,
     misfit: bool,
-    /// Since when a publisher is there that has not all topics.
+    /// The time since which a publisher is there without all topics.
     apart: Option<Instant>,
     is_told_apart: bool,
 }

@@ -229,7 +229,7 @@ proptest! {
 }
 
 #[test]
-fn a_packet_of_nonsense_begins_no_run_of_a_line_alone() {
+fn an_undecodable_packet_begins_no_run_of_a_line_alone() {
     let mut config = ChannelConfig::new(1);
     config.preamble = Preamble::Seq32Be;
     config.as_it_comes = true;

@@ -24,7 +24,7 @@ pub(super) struct Converter {
     pub(super) tally: Tally,
     /// The tag and the text of the first value that did not fit.
     pub(super) sample: Option<(u32, Vec<u8>)>,
-    /// The tag for which an entry was left out without which a book would be wrong.
+    /// The tag because of which an entry was left out that a book cannot do without.
     spoils: Option<u32>,
     /// Whether the version does not have the MDEntryType(269) of the current entry.
     is_untyped: bool,

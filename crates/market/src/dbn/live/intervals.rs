@@ -54,11 +54,11 @@ pub const fn end_of_all(time: u64) -> u64 {
 /// earlier events may still follow. At most the length of the shortest interval.
 const ALLOWED_LATENESS: u64 = SECOND;
 
-/// The distance by which a watermark follows a later one only if the clock was set back.
+/// A watermark that is further below an earlier one shows that the clock was set back.
 const BACK: u64 = SECOND;
 
-/// The distance by which events are ahead of a watermark only if the clock was, for too short a
-/// time for a watermark, or the clock of another gateway that has stamped them.
+/// Intervals that are further above a watermark show that a clock was ahead: the own one, for too
+/// short a time for a watermark, or that of another gateway that has stamped the events.
 const AHEAD: u64 = 60 * MINUTE;
 
 /// The bars and quotes of one interval, and those so far of the next one.

@@ -36,7 +36,7 @@ impl Withheld {
     }
 
     /// Appends a notice of each value for which an event has no record of the schema, to the
-    /// clients of `schemas`. A book has one a second at most, until [`Self::forget`]: none of its
+    /// clients of `schemas`. A book has at most one a second until [`Self::forget`], as none of its
     /// changes has a record while a level of that size is there.
     #[cold]
     pub(super) fn tell(
@@ -59,7 +59,7 @@ impl Withheld {
         }
     }
 
-    /// Returns whether a book is to have a notice at this time, which is its last one then.
+    /// Returns whether a notice of a book is due, and notes its time.
     fn is_due(&mut self, book: (Schema, InstrumentId), time: u64) -> bool {
         let told = self.0.get(&book);
         let is_due = told.is_none_or(|told| time.abs_diff(*told) >= PAUSE);

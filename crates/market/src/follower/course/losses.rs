@@ -33,9 +33,10 @@ impl Course {
         }
     }
 
-    /// Takes back what packets without a number let be missing behind this message of the lines,
-    /// which bring messages in order: those packets were not of the channel. The replay may not
-    /// have had what is missing in front of it when it was asked.
+    /// Takes back the messages behind this one of the lines that are missing only because packets
+    /// without a number could not be read. The lines bring messages in order, so those packets were
+    /// not of the channel. The messages in front of this one are requested again, as the replay may
+    /// not have had them yet.
     #[cold]
     pub(in crate::follower) fn take_back(&mut self, number: u32, send: &mut impl FnMut(&Event)) {
         let (Some(from), Some(next)) = (self.assumed, self.next) else {

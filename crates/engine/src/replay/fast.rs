@@ -167,8 +167,6 @@ struct Request<'a> {
     records: Vec<Record>,
     /// The last number that had too many messages, all of which are left out.
     excessive: Option<u32>,
-    /// The bytes of the last packet.
-    packet: Vec<u8>,
 }
 
 impl<'a> Request<'a> {
@@ -201,7 +199,6 @@ impl<'a> Request<'a> {
             number: 0,
             records: Vec::new(),
             excessive: None,
-            packet: Vec::new(),
         })
     }
 
@@ -216,9 +213,6 @@ impl<'a> Request<'a> {
         loop {
             while let Some(packet) = reader.deframer.next_packet().map_err(text)? {
                 let mut rest = packet.bytes;
-                if self.is_repeated(rest) {
-                    continue;
-                }
                 // As for a packet of the lines.
                 reader.messages.decoder.reset();
                 while !rest.is_empty() {
@@ -250,17 +244,6 @@ impl<'a> Request<'a> {
                 return Err("the replay does not answer".into());
             }
         }
-    }
-
-    /// Returns whether a packet has the bytes of the last one: its messages, which have the same
-    /// numbers, would be taken for more of them.
-    fn is_repeated(&mut self, packet: &[u8]) -> bool {
-        if self.packet == packet {
-            return true;
-        }
-        self.packet.clear();
-        self.packet.extend_from_slice(packet);
-        false
     }
 
     /// Handles a message; returns true if it ends the response.

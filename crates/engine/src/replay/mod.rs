@@ -121,8 +121,7 @@ impl ReplaySource {
 #[derive(Debug, Clone)]
 pub enum Service {
     /// Requests in FIX, one for each connection; responses in FAST. Previous values of operators
-    /// are reset for each packet, which is what one length header precedes. A packet with the bytes
-    /// of the one before it is left out.
+    /// are reset for each packet, which is what one length header precedes.
     Fast {
         /// The templates of the feed, with those of Logon(A) and Logout(5): MsgType(35) of one
         /// can be `A`, and of one `5`.

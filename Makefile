@@ -29,6 +29,15 @@ define check-format
 	@for folder in $(APART); do (cd $$folder && $(CARGO) fmt --check) || exit 1; done
 endef
 
+# Fails if a lock does not fit its manifests: no target that builds with it, such as bench-books, would
+# work.
+define check-locks
+	@for folder in $(APART); do \
+		if $(CARGO) update --workspace --locked --manifest-path $$folder/Cargo.toml 2>&1 \
+			| grep "cannot update the lock file"; then exit 1; fi; \
+	done
+endef
+
 .PHONY: help demo test test-kafka test-kills test-benches check codegen book deny sbom deb conformance oracle bench bench-peers bench-guard bench-books fuzz soak memcheck asan build setup clean
 
 help:
@@ -66,6 +75,7 @@ demo: build
 test:
 	@scripts/setup.sh checks
 	$(check-format)
+	$(check-locks)
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) --locked -- -D warnings
 	$(CARGO) clippy --locked -- -D warnings
 	@CARGO="$(CARGO)" scripts/test.sh --workspace --tests $(FEATURES) --locked
@@ -76,6 +86,7 @@ test:
 check:
 	@scripts/setup.sh checks
 	$(check-format)
+	$(check-locks)
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) --locked -- -D warnings
 	$(CARGO) clippy --locked -- -D warnings
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir target --locked

@@ -114,7 +114,8 @@ pub(super) fn unused(
 }
 
 /// Returns the dictionaries that have no effect on this version, and AppDataDictionary where
-/// another key names that of the default version. In [DEFAULT] a key may be for other sessions.
+/// another key names that of the default version. Keys of [DEFAULT] are not among them, as they
+/// may apply to other sessions.
 fn unused_dictionaries(section: &Section<'_>, session: &SessionSettings) -> Vec<Remark> {
     if names_any_version(section) {
         return Vec::new();
@@ -151,7 +152,7 @@ fn unused_of_tls(section: &Section<'_>, has_tls: bool) -> Vec<Remark> {
     };
     let is_own = |entry: &Entry| section.own.has(&entry.key);
     let of_tls = section.effective().filter(|entry| {
-        // In [DEFAULT] the key may be for other sessions, unless the switch is there, too.
+        // A key of [DEFAULT] may apply to other sessions, unless the switch is in [DEFAULT], too.
         let is_meant = is_own(entry) || !is_own(switch) || !has_tls;
         is_meant && keys::is_of_tls(&entry.key) && !refused::is_no(&entry.value)
     });

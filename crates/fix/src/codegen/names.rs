@@ -73,7 +73,7 @@ impl Types {
         !is_taken && !self.is_step(name) && !self.stepped.contains(name)
     }
 
-    /// Returns whether a name is that of a step of a name that is taken.
+    /// Returns whether a name is one that the builder of a taken name uses for a step.
     fn is_step(&self, name: &str) -> bool {
         stepped(name).is_some_and(|of| self.taken.contains(of))
     }

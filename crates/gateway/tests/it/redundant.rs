@@ -192,7 +192,8 @@ fn two_feeds_are_two() {
     pair.stop(2, 0);
 }
 
-/// Both wait for a second line, so that each has what it brings when the other gives up.
+/// Both gateways have a second, silent line, for which they wait: a message that only one of them
+/// receives is published before the other gives it up.
 #[test]
 fn what_no_gateway_brings_is_told_once() {
     let (id, spare) = (domain(), group(200));

@@ -246,7 +246,7 @@ fn a_clock_that_is_set_back_ends_intervals_at_once() {
     joins.watermark(106 * SECOND + 600, &mut past);
     joins.watermark(106 * SECOND - 600, &mut past);
     assert!(volumes(&past, &mut bars).is_empty());
-    // It was ahead for too short a time for a watermark, or that of another gateway is: the first
+    // The clock was ahead between two watermarks, or the clock of another gateway is: the first
     // watermark of the next hour ends everything.
     joins.event(&at(90_002_500, 0, trade(1, 100, 8)), &table, &mut past);
     joins.watermark(107 * SECOND, &mut past);

@@ -175,7 +175,7 @@ struct Hints {
     several: bool,
     crowded: bool,
     misfit: bool,
-    /// The time since which a publisher is there without all topics.
+    /// The time at which a publisher that lacks topics was first seen.
     apart: Option<Instant>,
     is_told_apart: bool,
 }

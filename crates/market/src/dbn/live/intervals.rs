@@ -57,8 +57,8 @@ const ALLOWED_LATENESS: u64 = SECOND;
 /// A watermark that is further below an earlier one shows that the clock was set back.
 const BACK: u64 = SECOND;
 
-/// Intervals that are further above a watermark show that a clock was ahead: the own one, for too
-/// short a time for a watermark, or that of another gateway that has stamped the events.
+/// Intervals that are further above a watermark show that a clock was ahead: either this host's,
+/// between two watermarks, or the clock of another gateway, which stamped the events.
 const AHEAD: u64 = 60 * MINUTE;
 
 /// The bars and quotes of one interval, and those so far of the next one.

@@ -37,7 +37,7 @@ impl Withheld {
 
     /// Appends a notice of each value for which an event has no record of the schema, to the
     /// clients of `schemas`. A book has at most one a second until [`Self::forget`], as none of its
-    /// changes has a record while a level of that size is there.
+    /// changes has a record while the book contains a level of that size.
     #[cold]
     pub(super) fn tell(
         &mut self,

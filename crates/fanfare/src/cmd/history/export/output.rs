@@ -104,7 +104,7 @@ fn remove_left(path: &Path) {
     }
 }
 
-/// Returns whether `name` is that of an incomplete file of `own`.
+/// Returns whether `name` is the name of an incomplete file of an export to `own`.
 fn is_part(own: &OsStr, name: &OsStr) -> bool {
     let rest = name.as_encoded_bytes().strip_prefix(own.as_encoded_bytes());
     let process = rest

@@ -63,7 +63,7 @@ pub mod lines;
 pub mod outbound;
 pub mod pad;
 pub mod poll;
-mod private;
+pub mod private;
 pub mod process;
 pub mod regular;
 pub mod reopen;

@@ -9,12 +9,16 @@ use std::path::Path;
 const OTHERS: u32 = 0o077;
 
 /// Makes a folder with mode 0700, and those above it. Existing folders do not change.
-pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// The system's, where a folder cannot be made.
+pub fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Returns options that make a file with mode 0600.
-pub(crate) fn file_options() -> OpenOptions {
+#[must_use]
+pub fn file_options() -> OpenOptions {
     let mut options = File::options();
     options.mode(0o600);
     options
@@ -29,7 +33,10 @@ pub(crate) fn close_to_others(path: &Path) -> io::Result<bool> {
 
 /// Removes the rights of other users on an open file, whatever its name is by now. If that fails,
 /// they keep them.
-pub(crate) fn close_file_to_others(file: &File) -> io::Result<()> {
+///
+/// # Errors
+/// The system's, where the rights cannot be read.
+pub fn close_file_to_others(file: &File) -> io::Result<()> {
     if let Some(closed) = without_others(&file.metadata()?) {
         let _ = file.set_permissions(closed);
     }

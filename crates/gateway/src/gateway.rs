@@ -49,15 +49,14 @@ use fanfare_engine::host::{Handler, Host, HostHandle, LogOptions, MessageLog, Pe
 use fanfare_engine::idle;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::poll::Waker;
+use fanfare_engine::private;
 use fanfare_engine::ring::{Broadcast, Policy};
 use fanfare_engine::rotate::Rotation;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_engine::tcp::BindError;
 use fanfare_operator::AuditWriter;
-use std::fs::DirBuilder;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -504,10 +503,7 @@ impl Builder<'_> {
                 rotation: config.rotate.rotation(Rotation::default().max_bytes),
                 ..LogOptions::default()
             };
-            let folder = DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(&config.folder);
+            let folder = private::create_folder(&config.folder);
             let opened = folder.and_then(|()| MessageLog::open(&path, options, self.counters));
             let (tap, log) = opened.map_err(|error| StartError::Log(path, error))?;
             host.log_to(tap);

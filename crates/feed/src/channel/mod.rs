@@ -351,7 +351,7 @@ impl Channel {
         let mut verdict = self.arbiter.receive_stamped(now, received, line, unit);
         if self.config.passes() {
             verdict = match verdict {
-                Verdict::Suspect if self.is_undecodable(datagram) => return,
+                Verdict::Suspect if self.refuses_undecodable(datagram) => return,
                 Verdict::Suspect => {
                     self.arbiter.reset(sequence);
                     self.arbiter.receive_stamped(now, received, line, unit)
@@ -386,10 +386,10 @@ impl Channel {
         }
     }
 
-    /// Returns whether a packet with a number far from the others has no message that can be read,
-    /// and reports it. No other line shows that it does not begin a new run.
+    /// Refuses a packet with a number far from the others if no message of it can be read, as no
+    /// other line shows that it does not begin a new run. Returns whether it was refused.
     #[cold]
-    fn is_undecodable(&mut self, datagram: Datagram<'_>) -> bool {
+    fn refuses_undecodable(&mut self, datagram: Datagram<'_>) -> bool {
         if self.hand.preamble.is_none() || self.hand.packet.from() > 0 {
             return false;
         }

@@ -1,6 +1,7 @@
 //! A writer of fields into a caller's buffer.
 
 use super::frame::TRAILER;
+use crate::tag;
 use fanfare_wire::fields::{SOH, separators_in};
 use fanfare_wire::{Decimal, Precision, UtcTimestamp, byte_sum, int};
 
@@ -131,11 +132,11 @@ impl<'b> FieldWriter<'b> {
     /// Appends BeginString(8), which the front of a message alone has.
     #[inline]
     pub(super) fn begin_string(&mut self, value: &[u8]) -> &mut Self {
-        const TAG: u32 = 8;
         if value.is_empty() {
-            return self.fail(EncodeError::Empty { tag: TAG });
+            let tag = tag::BEGIN_STRING;
+            return self.fail(EncodeError::Empty { tag });
         }
-        self.put_array(*b"8=").value(TAG, value)
+        self.put_array(*b"8=").value(tag::BEGIN_STRING, value)
     }
 
     /// Appends the value of a field, and the separator.

@@ -1,7 +1,7 @@
 //! The `[dds]` table of the configuration.
 
 use super::endpoint::{
-    DdsQos, DdsTransport, LEASE_MS, Participant, check, check_topics, dds_endpoint,
+    DdsQos, DdsTransport, LEASE_MS, Participant, check, check_names, dds_endpoint,
 };
 use crate::config::error::{ConfigError, range};
 use fanfare_dds::{Domain, Durability, History, Qos};
@@ -96,7 +96,7 @@ impl DdsEnd {
             let first = !self.msg_types.iter().take(i).any(|other| other == t);
             range(&types, t, first, "occurs twice")?;
         }
-        check_topics(at, &self.topics, self.partition.as_deref())
+        check_names(at, &self.topics, self.partition.as_deref())
     }
 
     /// Returns whether both use the same participant.

@@ -108,7 +108,7 @@ pub(crate) fn check(
 }
 
 /// Checks the prefix of the names of topics, and the partition. `at` is the name of the table.
-pub(crate) fn check_topics(
+pub(crate) fn check_names(
     at: &str,
     name: &str,
     partition: Option<&str>,

@@ -2,7 +2,7 @@
 //! feed that it receives from them.
 
 use crate::config::error::{ConfigError, range, within};
-use crate::dds::endpoint::{DdsTransport, Participant, check, check_topics, dds_endpoint};
+use crate::dds::endpoint::{DdsTransport, Participant, check, check_names, dds_endpoint};
 use crate::market::config::FeedBook;
 use fanfare_dds::{History, Qos};
 use fanfare_feed::arbiter::ArbiterConfig;
@@ -73,7 +73,7 @@ impl FeedEdges {
         let at = "feed.edges";
         check(at, self.domain, self.wait_ms, self.instances, self.lease_ms)?;
         within("feed.edges.pictures_ms", self.pictures_ms, 10..=60_000)?;
-        check_topics(at, &self.topics, self.partition.as_deref())
+        check_names(at, &self.topics, self.partition.as_deref())
     }
 
     pub(crate) fn steps_qos(&self) -> Qos {
@@ -106,7 +106,7 @@ impl Edge {
             let rule = "is not read: the gateways that receive the feed publish its instruments";
             range("edge.book.instruments", file.display(), false, rule)?;
         }
-        check_topics(at, &self.topics, self.partition.as_deref())
+        check_names(at, &self.topics, self.partition.as_deref())
     }
 
     pub(crate) fn steps_qos(&self) -> Qos {

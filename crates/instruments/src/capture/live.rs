@@ -1,9 +1,10 @@
 //! A capture running on its own thread.
 
+use fanfare_engine::private;
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -365,21 +366,20 @@ fn begin(path: &Path, link: LinkType) -> io::Result<Writer<BufWriter<File>>> {
 /// Creates a file, or empties it, with rights for its owner alone: packets of a Logon have its
 /// password. On a file system without such rights other users keep those that they have.
 fn create(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    let file = options.mode(0o600).open(path)?;
-    let metadata = file.metadata()?;
-    let mode = metadata.permissions().mode();
-    if metadata.is_file() && mode & 0o077 != 0 {
-        let _ = file.set_permissions(Permissions::from_mode(mode & 0o7700));
+    let mut options = private::file_options();
+    let file = options.write(true).create(true).truncate(true).open(path)?;
+    if file.metadata()?.is_file() {
+        private::close_file_to_others(&file)?;
     }
     Ok(file)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
     use crate::pcap::Reader;

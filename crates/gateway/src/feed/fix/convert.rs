@@ -5,13 +5,11 @@ use super::plan::{Block, From, Order, Plan, Slot, Step, Target};
 use super::value::Conv;
 use fanfare_fast::{Entries, Fields, MessageView, Value};
 use fanfare_fix::dict::Dictionary;
+use fanfare_fix::tag;
 use fanfare_wire::int;
 use std::ops::Range;
 
 const SOH: u8 = 1;
-
-const MD_UPDATE_ACTION: u32 = 279;
-const MD_ENTRY_TYPE: u32 = 269;
 
 /// The converter of messages to bodies.
 #[derive(Debug, Default)]
@@ -214,7 +212,7 @@ impl Converter {
             }
             self.out.truncate(begin);
             beyond += usize::from(self.is_untyped);
-            self.leave_entry(conversion, entry, made.err().unwrap_or(MD_ENTRY_TYPE));
+            self.leave_entry(conversion, entry, made.err().unwrap_or(tag::MD_ENTRY_TYPE));
         }
         self.is_untyped = around;
         self.is_beyond |= beyond > 0 && beyond == of_feed;
@@ -267,8 +265,8 @@ impl Converter {
     #[cold]
     fn leave_entry(&mut self, conversion: Conversion<'_>, entry: Fields<'_>, tag: u32) {
         self.tally.entries += 1;
-        let entry_type = code(conversion, entry, MD_ENTRY_TYPE);
-        let action = code(conversion, entry, MD_UPDATE_ACTION);
+        let entry_type = code(conversion, entry, tag::MD_ENTRY_TYPE);
+        let action = code(conversion, entry, tag::MD_UPDATE_ACTION);
         let is_of_book = match (entry_type, action) {
             (_, Some(b'3'..=b'5')) | (None, Some(_)) => true,
             (entry_type, _) => matches!(entry_type, Some(b'0' | b'1' | b'2' | b'J')),
@@ -281,7 +279,7 @@ impl Converter {
     #[cold]
     fn left(&mut self, conversion: Conversion<'_>, tag: u32, value: Value<'_>) {
         self.tally.values += 1;
-        self.is_untyped |= tag == MD_ENTRY_TYPE;
+        self.is_untyped |= tag == tag::MD_ENTRY_TYPE;
         let [told, _] = &conversion.plan.told;
         if self.sample.is_none() && !told.get() {
             let mut text = Vec::new();

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what the build needs beyond git, make, a C compiler and rustup's stable Rust: Debian
 # packages that are missing, and the Rust components of the checks. Prints nothing if nothing is
-# missing: setup.sh [checks] [PACKAGE...]
+# missing: setup.sh [checks] [PACKAGE...]. Runs in the root of the tree.
 set -eu
 checks=
 if [ "${1:-}" = checks ]; then
@@ -70,4 +70,13 @@ if [ -n "$checks" ] && command -v rustup >/dev/null 2>&1; then
         rustup component list --installed | grep -q "^$component" ||
             rustup component add "$component"
     done
+fi
+
+# Cargo does not see a change of what Cyclone DDS is built with: what was built before it goes.
+target=${CARGO_TARGET_DIR:-target}
+options=$(cat crates/dds/*.cmake | cksum)
+if [ "$options" != "$(cat "$target/cyclone.cksum" 2>/dev/null)" ]; then
+    rm -rf "$target"/*/build/cyclors-* "$target"/*/.fingerprint/cyclors-*
+    mkdir -p "$target"
+    echo "$options" >"$target/cyclone.cksum"
 fi

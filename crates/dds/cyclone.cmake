@@ -6,4 +6,4 @@ set(ENABLE_TCP ON CACHE BOOL "")
 # For tests: -O2 -g takes twice as long to compile.
 set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG" CACHE STRING "")
 # And it needs corrections, made on copies: see docs/adr.
-set(CMAKE_PROJECT_CycloneDDS_INCLUDE "${CMAKE_CURRENT_LIST_DIR}/cyclone-tcp.cmake")
+set(CMAKE_PROJECT_CycloneDDS_INCLUDE "${CMAKE_CURRENT_LIST_DIR}/cyclone-corrections.cmake")

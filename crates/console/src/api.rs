@@ -1,6 +1,7 @@
-//! The routes: `/metrics`, and the commands of the control socket as `/api/v1/…`.
+//! The routes: `/metrics`, health, and the commands of the control socket as `/api/v1/…`.
 
 use crate::changes::{ChangeStream, Wanted};
+use crate::health::{self, Readiness};
 use crate::metrics::{self, Format};
 use crate::openapi;
 use crate::page;
@@ -92,6 +93,8 @@ pub(crate) fn router(shared: &Arc<Shared>, peer: Peer) -> Router {
     };
     let mut router = Router::new()
         .route("/metrics", get(scrape))
+        .route(health::ALIVE, get(alive))
+        .route(health::READY, get(ready))
         .route("/api/v1/openapi.json", get(describe))
         .route("/api/v1/changes", get(follow));
     for command in shared.operator.commands() {
@@ -121,6 +124,7 @@ async fn guard(State(caller): State<Caller>, mut request: Request, next: Next) -
         _ if !has_one_host(&request) => None,
         _ if page::is_public(request.method(), request.uri().path()) => None,
         (_, Peer::Owner) => None,
+        (Some(_), _) if health::is_public(request.method(), request.uri().path()) => None,
         (Some(token), Peer::Tcp(_)) => {
             let given = request.headers().get(header::AUTHORIZATION);
             match given.and_then(|given| token.admit(given.as_bytes())) {
@@ -293,6 +297,21 @@ async fn scrape(State(caller): State<Caller>, headers: HeaderMap) -> Response {
             "the counters cannot be written: internal error",
         ),
     }
+}
+
+/// Answers that the program runs.
+async fn alive() -> Response {
+    answer(StatusCode::OK, &json!({ "ok": true }))
+}
+
+/// Answers whether the program has live books for clients: 200, or 503.
+async fn ready(State(caller): State<Caller>) -> Response {
+    let readiness = Readiness::of(caller.shared.operator.counters().snapshot());
+    let status = match readiness.is_ready() {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    answer(status, &readiness.json())
 }
 
 /// Returns the commands as an OpenAPI document.

@@ -24,6 +24,7 @@
 mod api;
 mod changes;
 mod error;
+mod health;
 mod listen;
 mod metrics;
 mod openapi;

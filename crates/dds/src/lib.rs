@@ -61,6 +61,7 @@ mod sys;
 #[path = "sys/absent.rs"]
 mod sys;
 pub mod types;
+mod warnings;
 
 pub use config::{DomainConfig, Transport};
 pub use entity::{
@@ -73,3 +74,4 @@ pub use qos::{
     Durability, History, INSTANCES, LONGEST_KEY, Liveliness, Ownership, Qos, Reliability,
 };
 pub use status::{Policy, Status};
+pub use warnings::Warnings;

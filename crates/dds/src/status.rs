@@ -62,6 +62,13 @@ impl fmt::Display for Status {
             Self::SampleLost { total } => write!(f, "{total} samples lost"),
             Self::SampleRejected { total } => write!(f, "{total} samples rejected"),
             Self::DeadlineMissed { total } => write!(f, "{total} deadlines missed"),
+            Self::IncompatibleQos {
+                policy: Policy::TypeConsistency,
+                ..
+            } => f.write_str(
+                "no match: the other side has another type of this topic, as another version of \
+                 the program may",
+            ),
             Self::IncompatibleQos { policy, .. } => {
                 write!(f, "no match: the other side's {policy} does not fit")
             }
@@ -123,5 +130,18 @@ impl fmt::Display for Policy {
         }
         let known = POLICIES.iter().find(|(_, policy, _)| policy == self);
         f.write_str(known.map_or("", |(.., name)| name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_type_of_a_topic_is_told_with_its_likely_cause() {
+        let told = |policy| Status::IncompatibleQos { total: 1, policy }.to_string();
+        assert!(told(Policy::TypeConsistency).ends_with("as another version of the program may"));
+        let told = told(Policy::Durability);
+        assert_eq!(told, "no match: the other side's durability does not fit");
     }
 }

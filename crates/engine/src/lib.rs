@@ -17,6 +17,7 @@
 //! | [`rotate`] | files of lines that end at a size or each day, kept and compressed |
 //! | [`settings`] | the settings files of QuickFIX users, and what a host runs of them |
 //! | [`clock`] | monotonic time and UTC, one reading a duty cycle |
+//! | [`throttle`] | no password is checked soon after wrong ones |
 //! | [`zone`] | time zones by name, for the schedules of sessions |
 //! | [`counters`] | figures for the operator at the price of a store |
 //! | [`levels`] | levels of a program's log, which an operator changes while it runs |
@@ -74,6 +75,7 @@ pub mod settings;
 pub mod slots;
 pub mod stop;
 pub mod tcp;
+pub mod throttle;
 #[cfg(feature = "tls")]
 pub mod tls;
 pub mod udp;

@@ -3,7 +3,7 @@
 use crate::private;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// The writer of whole lines to a file that may accept none, or part of one.
@@ -202,8 +202,30 @@ pub fn end_line(to: &mut impl Write, is_within: &mut bool) -> io::Result<()> {
 /// # Errors
 /// The file cannot be opened.
 pub fn append_to(path: &Path) -> io::Result<File> {
+    append(path, 0)
+}
+
+/// Does what [`append_to`] does, and waits for no reader of a pipe: neither here nor in a write, as
+/// a pipe that is full refuses lines like a full disk.
+///
+/// # Errors
+/// The file cannot be opened, or is a pipe that nothing reads ([`io::ErrorKind::NotConnected`]).
+pub fn append_at_once(path: &Path) -> io::Result<File> {
+    let is_pipe = || std::fs::metadata(path).is_ok_and(|of| of.file_type().is_fifo());
+    append(path, libc::O_NONBLOCK).map_err(|error| match error.raw_os_error() {
+        // The system's text is about devices. A socket has the same error.
+        Some(libc::ENXIO) if is_pipe() => io::Error::new(
+            io::ErrorKind::NotConnected,
+            "it is a pipe that nothing reads",
+        ),
+        _ => error,
+    })
+}
+
+fn append(path: &Path, flags: i32) -> io::Result<File> {
     let mut options = private::file_options();
-    let file = options.append(true).create(true).open(path)?;
+    options.append(true).create(true).custom_flags(flags);
+    let file = options.open(path)?;
     if file.metadata()?.is_file() {
         private::close_file_to_others(&file)?;
     }
@@ -397,5 +419,34 @@ mod tests {
         lines.put(b"one\n").unwrap();
         assert_eq!(lines.get_ref().has, b"-7\none\n");
         assert_eq!((lines.written(), lines.lost()), (1, 7));
+    }
+
+    #[test]
+    fn a_socket_is_not_called_a_pipe() {
+        let name = format!("fanfare-lines-socket-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let error = append_at_once(&path).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENXIO));
+        drop(socket);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_is_opened_and_written_without_a_wait_for_its_reader() {
+        let name = format!("fanfare-lines-pipe-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let unread = append_at_once(&path).unwrap_err();
+        assert_eq!(unread.kind(), io::ErrorKind::NotConnected);
+        assert_eq!(unread.to_string(), "it is a pipe that nothing reads");
+        let reader = crate::poll::open(&path).unwrap();
+        let mut pipe = append_at_once(&path).unwrap();
+        let (taken, full) = write_whole(&mut pipe, &vec![b'x'; 1 << 22]);
+        assert!(taken > 0);
+        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(reader);
+        std::fs::remove_file(&path).unwrap();
     }
 }

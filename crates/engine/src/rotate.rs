@@ -293,14 +293,8 @@ fn free_name(path: &Path, utc: i64) -> io::Result<(PathBuf, i64)> {
 
 /// Returns `NAME.YYYYMMDD-HHMMSS.sss`.
 fn stamped(path: &Path, utc: i64) -> PathBuf {
-    let mut text = [0; UtcTimestamp::MAX_LEN];
-    let len = UtcTimestamp::from_nanos(utc).write(Precision::Millis, &mut text);
-    let text = text.get(..len).unwrap_or_default();
-    let stamp: String = text
-        .iter()
-        .filter(|&&b| b != b':')
-        .map(|&b| char::from(b))
-        .collect();
+    let text = UtcTimestamp::from_nanos(utc).text(Precision::Millis);
+    let stamp = text.as_str().replace(':', "");
     with_ending(path, &format!(".{stamp}"))
 }
 

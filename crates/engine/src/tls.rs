@@ -23,6 +23,9 @@ use thiserror::Error;
 /// Most bytes of ciphertext that wait for the peer to read, and of plaintext during the handshake.
 const BUFFER: usize = 256 << 10;
 
+/// The same where little is to wait: what a turn of the host writes still fits at once.
+const SMALL_BUFFER: usize = 64 << 10;
+
 /// TLS of an initiator: the roots that it trusts, the name that it expects, and its own
 /// certificate. Clones share the certificates, also when these are reloaded.
 #[derive(Debug, Clone)]
@@ -165,10 +168,19 @@ impl TlsClient {
     /// # Errors
     /// The library refuses the configuration.
     pub fn connect(&self, stream: Stream) -> io::Result<TlsStream> {
+        self.connect_to(stream, None)
+    }
+
+    /// Begins TLS on a stream to the host of this name. The name counts where several names are
+    /// expected ([`expect_at`](Self::expect_at)), as its address may be another one by now.
+    pub(crate) fn connect_to(&self, stream: Stream, host: Option<&str>) -> io::Result<TlsStream> {
         let mut others = self.others.iter();
         let other = others.find(|(address, _)| *address == stream.peer());
-        let name = other.map_or(&self.name, |(_, name)| name);
-        let connection = ClientConnection::new(self.certificates.current(), name.clone());
+        let name = match host {
+            Some(host) if !self.others.is_empty() => server_name(host).map_err(io::Error::other)?,
+            _ => other.map_or(&self.name, |(_, name)| name).clone(),
+        };
+        let connection = ClientConnection::new(self.certificates.current(), name);
         let connection = connection.map_err(io::Error::other)?;
         Ok(TlsStream::new(stream, connection.into()))
     }
@@ -494,6 +506,16 @@ impl TlsStream {
             };
         }
         Ok(true)
+    }
+
+    /// Limits the ciphertext that the kernel takes while it cannot send it, see
+    /// [`Stream::limit_unsent`], and that which waits for the kernel here, to 64 KiB.
+    ///
+    /// # Errors
+    /// Those of the system call; none is expected.
+    pub fn limit_unsent(&mut self, bytes: i32) -> io::Result<()> {
+        self.connection.set_buffer_limit(Some(SMALL_BUFFER));
+        self.stream.limit_unsent(bytes)
     }
 
     /// Returns whether ciphertext waits for space in the kernel.

@@ -17,6 +17,7 @@ mod range;
 #[cfg(test)]
 mod reopened;
 mod scratch;
+mod supervisor;
 mod usage;
 
 use clap::{Arg, ArgAction, Command, CommandFactory, FromArgMatches, Parser};

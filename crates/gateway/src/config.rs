@@ -12,6 +12,7 @@ use crate::fanout::batch::ENVELOPE;
 use crate::fanout::consumer::NEWS_ROOM;
 use crate::feed;
 use crate::feed::config::Feed;
+use crate::feed::session::config::SessionFeed;
 use crate::gateway::start_error::StartError;
 use crate::history::config::History;
 use crate::kafka::config::{self as kafka, Kafka};
@@ -40,6 +41,7 @@ mod reload;
 pub(crate) mod rotation;
 #[cfg(test)]
 mod tests;
+mod topics;
 
 /// The configuration of a gateway.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -58,8 +60,8 @@ pub struct Config {
     /// The idle strategy of the threads.
     pub idle: Idle,
     /// The processors of the threads, in the order of the threads: that of ingress, those of the
-    /// workers unless they share it, then those of DBN, of topics and of DDS. Threads beyond the
-    /// list are not pinned.
+    /// workers unless they share it, then those of DBN, of topics, of FIX sessions as feeds, and of
+    /// DDS. Threads beyond the list are not pinned.
     pub pin: Vec<usize>,
     /// The capacity of the ring between ingress and workers in bytes, a power of two.
     pub ring_bytes: usize,
@@ -79,6 +81,9 @@ pub struct Config {
     /// The feeds that are files of DBN: `[[feed]]` with `dbn`.
     #[serde(skip)]
     pub files: Vec<FileFeed>,
+    /// The feeds that are FIX sessions: `[[feed]]` with `fix`.
+    #[serde(skip)]
+    pub sessions: Vec<SessionFeed>,
     /// The text log of the messages of all sessions.
     pub message_log: Option<LogConfig>,
     /// The file to which the program captures the traffic of the ports. The gateway itself does not
@@ -240,6 +245,7 @@ impl Config {
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
         let mut config: Self = toml::from_str(text).map_err(|error| parse_error(text, &error))?;
         config.files = feed::config::take_files(&mut config.feeds)?;
+        config.sessions = feed::config::take_sessions(&mut config.feeds)?;
         parsed_from(text, &mut config.users, &mut config.lists);
         UserSet::check_tables(&config.user_source())?;
         config.check()?;
@@ -283,7 +289,8 @@ impl Config {
 
     fn has_live_market(&self) -> bool {
         let has_mapping = self.feeds.iter().any(|feed| feed.mapping.is_some());
-        has_mapping || !self.edges.is_empty() || !self.files.is_empty()
+        let others = [self.edges.len(), self.files.len(), self.sessions.len()];
+        has_mapping || others.iter().any(|len| *len > 0)
     }
 
     /// Returns the source of the users.
@@ -340,9 +347,10 @@ impl Config {
             "must be at least 8192 for the snapshots of a market",
         )?;
         self.check_ports()?;
-        feed::config::check_all(&self.feeds, &self.files)?;
+        feed::config::check_all(&self.feeds, &self.files, &self.sessions)?;
         let mut channels: Vec<String> = self.feeds.iter().map(Feed::channel).collect();
         channels.extend(self.files.iter().map(|file| file.channel.clone()));
+        channels.extend(self.sessions.iter().map(|own| own.channel.clone()));
         edges::config::check_all(&self.edges, &channels)?;
         self.check_replay()?;
         if let Some(dbn) = &self.dbn {
@@ -361,7 +369,8 @@ impl Config {
             history.check()?;
         }
         kafka::check_all(&self.kafka, self.history.is_some())?;
-        self.dds.check()
+        self.dds.check()?;
+        self.check_topic_prefixes()
     }
 }
 
@@ -408,8 +417,8 @@ impl Config {
         let Some(replay) = &self.replay else {
             return Ok(());
         };
-        let rule = "must be the only source of market events: feeds with `mapping` or `dbn`, and \
-            edges, are not allowed";
+        let rule = "must be the only source of market events: feeds with `mapping`, `dbn` \
+            or `fix`, and edges, are not allowed";
         let is_alone = !self.has_live_market();
         range("replay", replay.path().display(), is_alone, rule)?;
         replay.check()
@@ -440,7 +449,7 @@ fn parse_error(text: &str, error: &toml::de::Error) -> ConfigError {
 
 impl Config {
     /// Reads the certificates of both ports.
-    pub(crate) fn read_certificates(&self) -> Result<[Option<TlsServer>; 2], StartError> {
+    fn read_certificates(&self) -> Result<[Option<TlsServer>; 2], StartError> {
         let read = |name, port: &PortConfig| {
             let server = port.tls_server();
             server.map_err(|error| StartError::Tls(name, error))
@@ -479,6 +488,8 @@ impl Config {
     pub fn check_files(&self) -> Result<(), StartError> {
         self.check_pin()?;
         self.feeds.iter().try_for_each(feed::check)?;
+        self.sessions.iter().try_for_each(feed::session::check)?;
+        self.check_topics()?;
         self.open_replay()?;
         self.file_books()?;
         self.read_certificates()?;
@@ -525,6 +536,7 @@ impl Default for Config {
             dds: Dds::default(),
             feeds: Vec::new(),
             files: Vec::new(),
+            sessions: Vec::new(),
             edges: Vec::new(),
             message_log: None,
             capture: None,

@@ -195,6 +195,20 @@ counts! {
 }
 
 counts! {
+    /// The counters of a FIX session that is a feed.
+    SourceCounts:
+    logged_on = "source_logged_on", now: "whether the session is logged on: 1 or 0";
+    logons = "source_logons", "Logons of the session";
+    ended = "source_ended", "ends of the session, of those that were logged on";
+    heard = "source_heard_ms", now: "time of the last message, since 1970; 0: none";
+    messages = "source_messages", "application messages of the session, without refusals";
+    requests = "source_requests", "requests sent";
+    refused = "source_refused", "requests that the counterparty refused";
+    losses = "source_losses",
+        "losses of messages within the session, after which all is requested anew";
+}
+
+counts! {
     /// The counters of events that the thread of the feeds could not pass to the publisher of
     /// market events.
     RelayCounts:
@@ -268,6 +282,7 @@ counts! {
     lag = "kafka_lag", now: "events in the log that have not been read";
     gone = "kafka_gone", "events that the log no longer had";
     errors = "kafka_errors", "failures of the topic or the log, each followed by a new start";
+    blocked = "kafka_blocked_s", now: "age of a transaction that holds up the topic, in seconds";
 }
 
 counts! {

@@ -1,5 +1,6 @@
 //! The assembly of the agents and their threads.
 
+pub(crate) mod descriptors;
 mod events;
 mod feeds;
 pub(crate) mod handle;
@@ -14,6 +15,7 @@ use crate::dbn::DbnAgent;
 use crate::dds;
 use crate::dds::publish::DdsPublisher;
 use crate::dds::subscribe::DdsSubscriber;
+use crate::dds::warnings::warnings;
 use crate::fanout::audience::Audience;
 use crate::fanout::ingress::Ingress;
 use crate::fanout::rings::Rings;
@@ -42,12 +44,13 @@ use crate::users::door::Door;
 use crate::users::roster::Roster;
 use crate::users::{PortName, UserBook, UserSet};
 use crate::watch::{Watch, Watched};
+use descriptors::spare;
 use events::Events;
+use fanfare_dds::Warnings;
 use fanfare_engine::agent::{Agent, Composite, Crew, CrewError};
 use fanfare_engine::counters::Counters;
 use fanfare_engine::host::{Handler, Host, HostHandle, LogOptions, MessageLog, Permits, Port};
 use fanfare_engine::idle;
-use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::private;
 use fanfare_engine::ring::{Broadcast, Policy};
@@ -67,9 +70,6 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 /// meantime.
 const LOG_SLEEP: Duration = Duration::from_millis(5);
 
-/// Descriptors reserved for files, captures, DDS and other uses of the process.
-const SPARE: u64 = 64;
-
 /// A running gateway. Dropping it stops it and joins its threads.
 pub struct Gateway {
     crew: Crew,
@@ -79,6 +79,8 @@ pub struct Gateway {
     notices: Option<NoticeReceiver>,
     events: Option<EventReader>,
     handle: GatewayHandle,
+    /// Sends notices of the DDS library's warnings.
+    _warnings: Warnings,
 }
 
 impl Gateway {
@@ -102,9 +104,11 @@ impl Gateway {
     ) -> Result<Self, StartError> {
         config.check()?;
         config.check_pin()?;
+        config.check_topics()?;
         let users = UserBook::new(UserSet::load(&config.user_source())?);
         let counters = Counters::new();
         let (notices, mut received) = notice::channel();
+        let warnings = warnings(&notices);
         let rules = [
             rule_book(config, "producers", &config.producers)?,
             rule_book(config, "consumers", &config.consumers)?,
@@ -160,6 +164,7 @@ impl Gateway {
                 rolling,
                 begun: Instant::now(),
             }),
+            _warnings: warnings,
         })
     }
 
@@ -167,6 +172,13 @@ impl Gateway {
     #[must_use]
     pub fn threads(&self) -> usize {
         self.crew.threads() + self.logs.threads()
+    }
+
+    /// Returns the thread that serves sessions or feeds and whose turn began longest ago, with the
+    /// time since then; see [`Crew::slowest`].
+    #[must_use]
+    pub fn slowest(&self, now: u64) -> Option<(&str, Duration)> {
+        self.crew.slowest(now)
     }
 
     /// Returns the address of the producers' port.
@@ -623,93 +635,4 @@ fn open_audit(
     let opened = Audit::open(path, counters, notices.clone(), reload.clone());
     let (audit, writer) = opened.map_err(|error| StartError::Audit(path.clone(), error))?;
     Ok((audit, Some(writer)))
-}
-
-/// Returns the number of descriptors that the sockets of all ports need.
-#[must_use]
-pub fn descriptors_wanted(config: &Config) -> u64 {
-    let sessions = config.producers.max_sessions + config.consumers.max_sessions;
-    sessions as u64 + others(config) + 2 * SPARE
-}
-
-/// Returns how many clients may connect to the ports that are not for FIX.
-fn others(config: &Config) -> u64 {
-    let dbn = config.dbn.as_ref().map_or(0, |dbn| dbn.max_clients);
-    let console = config.console.as_ref();
-    let console = console.map_or(0, |console| console.connections);
-    (dbn + console) as u64
-}
-
-/// Returns the number of descriptors that the process may have.
-fn limit() -> u64 {
-    // A raise by 0 never lowers the limit, so this reads it.
-    raise_open_files(0).unwrap_or(u64::MAX)
-}
-
-/// Returns the descriptors that are not for FIX sessions. Clients of other ports have at most a
-/// quarter of those of the process, so that sessions have some where there are few.
-pub(crate) fn spare(config: &Config) -> u64 {
-    spare_of(config, limit())
-}
-
-fn spare_of(config: &Config, limit: u64) -> u64 {
-    SPARE + others(config).min(limit / 4)
-}
-
-/// Returns how many clients a port for DBN that is opened now accepts at a time, or `None` if the
-/// configuration has none: `dbn.max_clients`, but no more than the console leaves of a quarter of
-/// the descriptors of the process. It is at least one.
-#[must_use]
-pub fn dbn_clients(config: &Config) -> Option<usize> {
-    dbn_clients_of(config, limit())
-}
-
-fn dbn_clients_of(config: &Config, limit: u64) -> Option<usize> {
-    let most = config.dbn.as_ref()?.max_clients;
-    let console = config.console.as_ref();
-    let console = console.map_or(0, |console| console.connections as u64);
-    let left = (limit / 4).saturating_sub(console).max(1);
-    Some(most.min(usize::try_from(left).unwrap_or(usize::MAX)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::console::ConsoleConfig;
-    use crate::dbn::config::DbnConfig;
-
-    #[test]
-    fn clients_of_dbn_and_of_the_console_have_descriptors() {
-        let mut config = Config::default();
-        let (wanted, few) = (descriptors_wanted(&config), 1_024);
-        assert_eq!(spare_of(&config, few), SPARE);
-        config.dbn = Some(DbnConfig {
-            max_clients: 500,
-            ..DbnConfig::default()
-        });
-        config.console = Some(ConsoleConfig {
-            connections: 7,
-            ..ConsoleConfig::default()
-        });
-        assert_eq!(descriptors_wanted(&config), wanted + 507);
-        assert_eq!(spare_of(&config, 1 << 20), SPARE + 507);
-        assert_eq!(spare_of(&config, few), SPARE + 256);
-    }
-
-    #[test]
-    fn the_clients_of_dbn_leave_the_descriptors_of_others_to_them() {
-        let mut config = Config::default();
-        assert_eq!(dbn_clients_of(&config, 1 << 20), None);
-        config.dbn = Some(DbnConfig::default());
-        for (limit, most) in [(1 << 20, 1_000), (1_024, 256), (400, 100), (0, 1)] {
-            assert_eq!(dbn_clients_of(&config, limit), Some(most));
-        }
-        config.console = Some(ConsoleConfig {
-            connections: 99,
-            ..ConsoleConfig::default()
-        });
-        for (limit, most) in [(1 << 20, 1_000), (1_024, 157), (400, 1), (40, 1)] {
-            assert_eq!(dbn_clients_of(&config, limit), Some(most));
-        }
-    }
 }

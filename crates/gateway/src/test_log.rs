@@ -16,25 +16,22 @@ pub(crate) fn feed(book: BookConfig) -> FeedInfo {
 
 /// Returns the definition of an instrument with this symbol.
 pub(crate) fn named(symbol: &str) -> Definition<'_> {
-    let name = Name {
-        symbol: symbol.as_bytes(),
-        ..Name::default()
-    };
-    Definition {
-        name,
-        ..Definition::default()
+    Definition::named(Name::of_symbol(symbol.as_bytes()))
+}
+
+/// Returns an instrument whose status is not known.
+pub(crate) const fn known(number: u32, definition: Definition<'_>) -> Instrument<'_> {
+    Instrument {
+        instrument: InstrumentId(number),
+        definition,
+        revision: 1,
+        status: 0,
     }
 }
 
 /// Returns an instrument in the form of [`Instrument::write`].
 pub(crate) fn instrument(number: u32, definition: Definition<'_>) -> Vec<u8> {
-    let instrument = Instrument {
-        instrument: InstrumentId(number),
-        definition,
-        revision: 1,
-        status: 0,
-    };
     let mut bytes = Vec::new();
-    instrument.write(&mut bytes);
+    known(number, definition).write(&mut bytes);
     bytes
 }

@@ -14,6 +14,7 @@ use fanfare_fast::Program;
 use fanfare_fast::generate::{ComplexOptions, Generator, SpectraOptions};
 use fanfare_fix::codec::{Frame, FrameFinder};
 use fanfare_gateway::{Config, DdsEnd, Gateway};
+use fanfare_peers::fix::{framed, wire};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
@@ -34,14 +35,9 @@ fn message(sender: &str, seq: u64, msg_type: &str, body: &str) -> Vec<u8> {
 
 fn message_in(version: &str, sender: &str, seq: u64, msg_type: &str, body: &str) -> Vec<u8> {
     let time = fanfare_engine::clock::Clock::new().read().utc;
-    let mut text = [0; 27];
-    let len = time.write(fanfare_wire::Precision::Millis, &mut text);
-    let time = String::from_utf8_lossy(&text[..len]).into_owned();
-    let inner = format!("35={msg_type}|49={sender}|56=PLANT|34={seq}|52={time}|{body}");
-    let mut whole = format!("8={version}|9={}|{inner}", inner.len()).replace('|', "\x01");
-    let sum = whole.bytes().fold(0u8, u8::wrapping_add);
-    whole.push_str(&format!("10={sum:03}\x01"));
-    whole.into_bytes()
+    let time = time.text(fanfare_wire::Precision::Millis);
+    let fields = format!("35={msg_type}|49={sender}|56=PLANT|34={seq}|52={time}|{body}");
+    wire(&framed(version, &fields))
 }
 
 /// A time longer than any step takes.

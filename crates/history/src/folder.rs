@@ -3,13 +3,14 @@
 //!
 //! `0000000001.log` is a segment, `0000000001.logz` the same one compacted;
 //! `00000000000000500000.view` is the checkpoint after event 500,000; `lock` is locked by the
-//! writer; `next` becomes the next segment; `numbers` has the reserved numbers. Files that end in
-//! `.new` are being made.
+//! writer; `next` becomes the next segment; `numbers` has the reserved numbers, and `id` what tells
+//! the log from others. Files that end in `.new` are being made.
 
 use crate::error::LogError;
 use crate::format::SEGMENT_HEADER;
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -85,7 +86,7 @@ pub(crate) fn is_of_log(name: &str) -> bool {
         Some((stem, "log" | "logz")) => stem.len() == 10 && is_number(stem),
         Some((stem, "view")) => stem.len() == 20 && is_number(stem),
         Some(_) => false,
-        None => matches!(name, "lock" | "next" | "numbers"),
+        None => matches!(name, "lock" | "next" | "numbers" | "id"),
     }
 }
 
@@ -135,6 +136,25 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), LogError> {
 /// Returns the file that becomes the next segment.
 pub(crate) fn next(folder: &Path) -> PathBuf {
     folder.join("next")
+}
+
+/// Returns the number that tells a log from others, which is made if there is none: random, and not
+/// 0. It is that of the folder's copies, too. The file has it as 16 digits.
+pub(crate) fn id(folder: &Path) -> Result<u64, LogError> {
+    let path = folder.join("id");
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        // Its bytes are damaged.
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => String::new(),
+        Err(error) => return Err(LogError::io(&path)(error)),
+    };
+    if let Ok(id @ 1..) = u64::from_str_radix(text.trim_end(), 16) {
+        return Ok(id);
+    }
+    let id = RandomState::new().hash_one(&path).max(1);
+    write_whole(&path, format!("{id:016x}\n").as_bytes())?;
+    Ok(id)
 }
 
 /// Makes the file that becomes the next segment, if it does not exist.

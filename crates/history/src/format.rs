@@ -190,7 +190,10 @@ pub(crate) enum Kind {
     End = 5,
     /// A datagram or a message; see [`crate::raw::Raw`].
     Raw = 6,
-    /// The time at which or after which every later event of a trade arrived (u64).
+    /// The time at which or after which every later event of a trade arrived (u64), and the time
+    /// from which the clock was set back to it (u64): 0 if it was not, `u64::MAX` or no bytes if
+    /// that is not known. Versions up to 0.3.0 write and read the first time alone. Of several in
+    /// front of an event, these versions read the last one.
     Watermark = 7,
     /// The record of events that begins with this number (u64), and follows, does not end its
     /// message. Fanfare 0.1.0 does not write it: each record of a long message looks like a message

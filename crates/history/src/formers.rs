@@ -97,10 +97,7 @@ mod tests {
             id: SecurityId::Number(u64::from(number)),
             source: IdSource::NONE,
         };
-        let definition = Definition {
-            name,
-            ..Definition::default()
-        };
+        let definition = Definition::named(name);
         let mut out = Vec::new();
         Instrument {
             instrument: InstrumentId(number),

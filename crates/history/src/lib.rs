@@ -52,6 +52,7 @@ mod keeper;
 mod known;
 mod lock;
 mod log;
+mod marks;
 pub mod moment;
 mod place;
 mod push;

@@ -3,7 +3,7 @@
 use crate::error::LogError;
 use crate::reader::Reader;
 use fanfare_market::instruments::Directory;
-use fanfare_market::{Delivery, Event};
+use fanfare_market::{Delivery, Event, Watermark};
 use std::cell::RefCell;
 use std::io;
 use std::mem;
@@ -154,7 +154,7 @@ enum Mark {
         last: u64,
     },
     Restart,
-    Watermark(u64),
+    Watermark(Watermark),
     /// A run with other feeds begins.
     Pruned,
 }
@@ -197,7 +197,7 @@ impl Ahead {
                 Mark::End => Delivery::End(&self.directory),
                 Mark::Lost { first, last } => Delivery::Lost { first, last },
                 Mark::Restart => Delivery::Restart,
-                Mark::Watermark(time) => Delivery::Watermark(time),
+                Mark::Watermark(mark) => Delivery::Watermark(mark),
             };
             each(delivery);
         }
@@ -246,7 +246,7 @@ impl Batch {
                     Delivery::End(_) => Mark::End,
                     Delivery::Lost { first, last } => Mark::Lost { first, last },
                     Delivery::Restart => Mark::Restart,
-                    Delivery::Watermark(time) => Mark::Watermark(time),
+                    Delivery::Watermark(mark) => Mark::Watermark(mark),
                 });
             },
         );

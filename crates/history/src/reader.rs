@@ -6,6 +6,7 @@ use crate::folder;
 use crate::format::{BlockHeader, Kind, Records, SegmentHeader, u64_at};
 use crate::formers::Formers;
 use crate::known::Known;
+use crate::marks::Marks;
 use crate::place::{Border, Start, begin, is_within, readable, segment_of, tail};
 use crate::raw::{Raw, RawDelivery};
 use crate::run::Run;
@@ -39,8 +40,7 @@ pub struct Reader {
     border: Border,
     /// The latest time of arrival in a raw log, 0 in any other.
     time: u64,
-    /// The watermark before the next event.
-    watermark: Option<u64>,
+    marks: Marks,
     /// The first number of the last record of events that does not end its message.
     part: Option<u64>,
     directory: Directory,
@@ -129,7 +129,7 @@ impl Reader {
             end: u64::MAX,
             border,
             time: 0,
-            watermark: None,
+            marks: Marks::default(),
             part: None,
             directory: known.directory,
             formers: known.formers,
@@ -318,12 +318,12 @@ impl Reader {
             let len = rest.len() - records.0.len();
             let taken = match kind {
                 Some(Kind::Events) => {
-                    let place = (&mut self.next, self.end, &mut self.watermark);
+                    let place = (&mut self.next, self.end, &mut self.marks);
                     let is_part = self.part == Some(u64_at(bytes, 0));
                     take_events(bytes, is_part, place, &self.directory, &mut each)
                 }
                 Some(Kind::Part) => take_number(bytes, &mut self.part),
-                Some(Kind::Watermark) => take_number(bytes, &mut self.watermark),
+                Some(Kind::Watermark) => self.marks.read(bytes),
                 Some(Kind::Lost) => self.take_lost(u64_at(bytes, 8), &mut each),
                 Some(Kind::Instrument) if self.is_ahead() => false,
                 Some(Kind::Instrument) => {
@@ -625,7 +625,7 @@ fn take_number(bytes: &[u8], number: &mut Option<u64>) -> bool {
 fn take_events(
     bytes: &[u8],
     is_part: bool,
-    (next, end, watermark): (&mut u64, u64, &mut Option<u64>),
+    (next, end, marks): (&mut u64, u64, &mut Marks),
     directory: &Directory,
     each: &mut impl FnMut(Delivery<'_>),
 ) -> bool {
@@ -634,6 +634,8 @@ fn take_events(
     for event in events {
         let number = u64_at(event, 0);
         if number < *next {
+            // What precedes it does not precede the next one.
+            *marks = Marks::default();
             continue;
         }
         lose_up_to(number.min(end), next, each);
@@ -641,8 +643,10 @@ fn take_events(
             return false;
         }
         *next = number.saturating_add(1);
-        if let Some(time) = watermark.take() {
-            each(Delivery::Watermark(time));
+        if !marks.is_empty() {
+            for mark in marks.take() {
+                each(Delivery::Watermark(mark));
+            }
         }
         // An event of a later version, or damaged before it was written.
         match Event::from_bytes(event) {

@@ -19,7 +19,7 @@ use crate::{
 use fanfare_market::event::{Action, Flags, InstrumentId, Kind, entry};
 use fanfare_market::instruments::{Definition, Directory, Instrument, Lookup, Name};
 use fanfare_market::view::Seen;
-use fanfare_market::{BookConfig, Delivery, Event, Price, View};
+use fanfare_market::{BookConfig, Delivery, Event, Price, View, Watermark};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -134,13 +134,7 @@ fn instrument(number: u32) -> Vec<u8> {
 fn called(number: u32, symbol: &str) -> Vec<u8> {
     let instrument = Instrument {
         instrument: InstrumentId(number),
-        definition: Definition {
-            name: Name {
-                symbol: symbol.as_bytes(),
-                ..Name::default()
-            },
-            ..Definition::default()
-        },
+        definition: Definition::named(Name::of_symbol(symbol.as_bytes())),
         revision: 1,
         status: 0,
     };

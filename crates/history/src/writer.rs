@@ -5,10 +5,11 @@ use crate::error::LogError;
 use crate::folder;
 use crate::format::{Kind, SEGMENT_HEADER, SegmentHeader};
 use crate::lock::Lock;
+use crate::marks::Marks;
 use crate::place::{Start, Tail, tail_to_write};
 use crate::raw::Raw;
 use crate::run::{FeedInfo, Run};
-use fanfare_market::Event;
+use fanfare_market::{Event, Watermark};
 use std::fs::{self, File};
 use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
@@ -75,6 +76,7 @@ pub struct Writer {
     config: WriterConfig,
     /// The lock, held as long as the log is open.
     _lock: Lock,
+    id: u64,
     file: File,
     path: PathBuf,
     ordinal: u64,
@@ -86,8 +88,7 @@ pub struct Writer {
     run: Run,
     /// The time at which the next run begins, if that could not be written yet.
     restart: Option<u64>,
-    /// The watermark before the next event.
-    watermark: Option<u64>,
+    marks: Marks,
     room: Vec<u8>,
     /// The number after the last committed event.
     committed: Arc<AtomicU64>,
@@ -167,6 +168,7 @@ impl Writer {
         let mut writer = Self::at(folder, config, lock, &tail, before)?;
         rescue(&mut writer)?;
         writer.commit()?;
+        writer.marks = Marks::default();
         (opened.next, opened.time) = (writer.next(), writer.block.clock());
         // Restarts of a replayed plant that were rescued are runs, too.
         opened.run = writer.run.number + 1;
@@ -203,6 +205,7 @@ impl Writer {
         };
         let end = file.metadata().map_err(LogError::io(&path))?.len();
         Ok(Self {
+            id: folder::id(folder)?,
             folder: folder.to_owned(),
             config,
             _lock: lock,
@@ -214,7 +217,7 @@ impl Writer {
             block,
             run,
             restart: None,
-            watermark: None,
+            marks: Marks::default(),
             room: Vec::new(),
             committed: Arc::new(AtomicU64::new(tail.next)),
             written: 0,
@@ -224,6 +227,11 @@ impl Writer {
     /// Returns the folder of the log.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Returns the number that tells the log from others, except copies of its folder.
+    pub const fn id(&self) -> u64 {
+        self.id
     }
 
     /// Returns the number of the next event.
@@ -280,21 +288,24 @@ impl Writer {
         events: &[[u8; Event::SIZE]],
         continues: bool,
     ) -> Result<(), LogError> {
-        self.make_room(events.len() * Event::SIZE)?;
         let next = self.block.next();
         let number = |event: &[u8; Event::SIZE]| crate::format::u64_at(event, 0);
         let known = events.iter().take_while(|event| number(event) < next);
         let new = events.get(known.count()..).unwrap_or(&[]);
+        if new.len() < events.len() {
+            // After a kill, watermarks of events that the log has come again, too.
+            self.marks = Marks::default();
+        }
+        self.make_room(events.len() * Event::SIZE)?;
         if let Some(first) = new.first().map(number)
             && first > next
         {
             self.put_lost(next, first - 1)?;
         }
-        // After a kill, watermarks of events that the log has come again, too.
-        if !new.is_empty()
-            && let Some(time) = self.watermark.take()
-        {
-            self.block.record(Kind::Watermark, &time.to_le_bytes(), 0);
+        if !new.is_empty() {
+            for mark in self.marks.take() {
+                self.block.record(Kind::Watermark, &mark.to_bytes(), 0);
+            }
         }
         if let Some(first) = new.first().map(number)
             && continues
@@ -306,9 +317,22 @@ impl Writer {
     }
 
     /// Records a [`Delivery::Watermark`](fanfare_market::Delivery::Watermark) before the next
-    /// event, in place of an earlier one.
-    pub const fn watermark(&mut self, time: u64) {
-        self.watermark = Some(time);
+    /// event, in place of an earlier one. One with which the clock was set back is recorded at the
+    /// next commit, and no later one takes its place.
+    pub const fn watermark(&mut self, mark: Watermark) {
+        self.marks.add(mark);
+    }
+
+    /// Returns whether a watermark waits for the next event. It is lost with the process.
+    pub const fn has_watermark(&self) -> bool {
+        !self.marks.is_empty()
+    }
+
+    /// Appends the watermark with which the clock was set back, if one waits.
+    fn put_back(&mut self) {
+        if let Some(mark) = self.marks.take_back() {
+            self.block.record(Kind::Watermark, &mark.to_bytes(), 0);
+        }
     }
 
     /// Appends a datagram or a message with the next number, in place of [`Raw::number`]. One of
@@ -350,6 +374,7 @@ impl Writer {
 
     /// Records lost events in a new block, as the numbers of a block's events have no gap.
     fn put_lost(&mut self, first: u64, last: u64) -> Result<(), LogError> {
+        self.put_back();
         self.write_block()?;
         let bytes = [first.to_le_bytes(), last.to_le_bytes()];
         let next = last.saturating_add(1);
@@ -368,7 +393,8 @@ impl Writer {
     /// Those of [`Self::commit`]: the next call begins the run, and nothing is appended before it.
     pub fn restart(&mut self, now: u64) -> Result<(), LogError> {
         self.restart = Some(now);
-        self.watermark = None;
+        // It ends all intervals.
+        self.marks = Marks::default();
         self.commit()
     }
 
@@ -392,6 +418,7 @@ impl Writer {
     /// The file cannot be written, for instance as the disk is full: the appended records are kept,
     /// and the next call tries again.
     pub fn commit(&mut self) -> Result<(), LogError> {
+        self.put_back();
         self.write_block()?;
         if let Some(start) = self.restart {
             return self.next_run(start);

@@ -40,16 +40,10 @@ fn printed(folder: &Path, number: Option<&str>) -> Vec<String> {
 fn new_trades_are_printed_from_a_number_on() {
     let folder = std::env::temp_dir().join(format!("fanfare-follow-{}", std::process::id()));
     let (mut writer, _) = Writer::open(&folder, WriterConfig::default(), Vec::new(), 1).unwrap();
-    let name = Name {
-        symbol: b"RIU3",
-        ..Name::default()
-    };
+    let name = Name::of_symbol(b"RIU3");
     let instrument = Instrument {
         instrument: InstrumentId(0),
-        definition: Definition {
-            name,
-            ..Definition::default()
-        },
+        definition: Definition::named(name),
         revision: 1,
         status: 0,
     };

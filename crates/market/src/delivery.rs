@@ -2,6 +2,7 @@
 
 use crate::event::Event;
 use crate::instruments::Directory;
+use crate::watermark::Watermark;
 
 /// An item that a reader of market events receives.
 #[derive(Debug, Clone, Copy)]
@@ -21,8 +22,9 @@ pub enum Delivery<'a> {
     /// The plant was restarted: books and states are unknown until they are shown, and numbers
     /// continue. Returned only by the log.
     Restart,
-    /// Every later event of a trade arrived at this time or after it, in nanoseconds since
-    /// 1970-01-01 UTC, unless the recovery of its instrument has delayed it. A gateway that serves
-    /// intervals of DBN writes one a second, and the log keeps the last one before each event.
-    Watermark(u64),
+    /// Every later event of a trade arrived at this time or after it, unless the recovery of its
+    /// instrument has delayed it. A gateway that serves intervals of DBN writes one a second.
+    /// Before each event, the log keeps the last one, and in front of it one with which the clock
+    /// was set back.
+    Watermark(Watermark),
 }

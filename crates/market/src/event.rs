@@ -226,6 +226,16 @@ impl Event {
         essence(self) == essence(other)
     }
 
+    /// Returns the time by which the event is in an interval, in nanoseconds since 1970-01-01 UTC:
+    /// that of its arrival, or the exchange's if that is not known. `None` if neither is.
+    #[inline]
+    pub const fn arrival(&self) -> Option<u64> {
+        match (self.ts_recv, self.ts_event) {
+            (0 | Self::NO_TIME, Self::NO_TIME) => None,
+            (0 | Self::NO_TIME, time) | (time, _) => Some(time),
+        }
+    }
+
     /// Returns whether a deletion or a change of a trade or a statistic is one of `other`: of its
     /// MDEntryType(269), and with its number or none.
     pub const fn is_about(&self, other: &Self) -> bool {

@@ -6,6 +6,7 @@
 
 mod course;
 mod parts;
+mod session;
 
 use crate::event::{Event, InstrumentId};
 use crate::fragments::{FragmentStats, Fragments};
@@ -24,6 +25,7 @@ use std::ops::Range;
 use course::Part;
 pub(crate) use course::{Course, Mapped};
 pub use course::{FollowerConfig, FollowerStats};
+pub use session::SessionFollower;
 
 /// A follower of one feed. See the module's text.
 #[derive(Debug)]
@@ -61,6 +63,12 @@ impl Follower {
     #[inline]
     pub const fn steps(&mut self) -> Option<&mut Steps> {
         self.course.steps()
+    }
+
+    /// Returns how often the channel has restarted since the start, as the steps show it. The count
+    /// wraps. It is 0 without [`Self::with_steps`].
+    pub fn restarts(&self) -> u16 {
+        self.course.restarts()
     }
 
     /// Adds the position in the channel, and whether its lines are silent, to [`Self::steps`].

@@ -10,6 +10,7 @@
 //! consecutive messages. If nothing marks the first one, it is the message after the end of another
 //! snapshot, even if a SequenceReset(4) stands between them.
 
+use crate::book::{BookConfig, BookKind};
 use crate::event::{Event, Flags, InstrumentId};
 use crate::mapping::{Does, Fragment, Outcome, Picture};
 use crate::picture_fault::{PictureFault, PictureWhy};
@@ -31,6 +32,27 @@ impl Default for FragmentConfig {
         Self {
             most_of_picture: 1 << 16,
             most: 1 << 20,
+        }
+    }
+}
+
+impl FragmentConfig {
+    /// The most trades and values of the session in a snapshot, besides its book.
+    const BESIDE: usize = 1_024;
+
+    /// Returns limits that a snapshot of each book with this configuration fits, and two of them at
+    /// a time; at least the default ones.
+    #[must_use]
+    pub fn of(book: &BookConfig) -> Self {
+        let entries = match book.kind() {
+            BookKind::Orders => book.orders(),
+            BookKind::Levels | BookKind::Prices => book.levels().saturating_mul(2),
+        };
+        let whole = entries as usize + Self::BESIDE;
+        let least = Self::default();
+        Self {
+            most_of_picture: least.most_of_picture.max(whole),
+            most: least.most.max(2 * whole),
         }
     }
 }
@@ -598,6 +620,26 @@ mod tests {
         let end = of_entries(of(2, last(part(10, A, 8, 1))));
         assert_eq!(take(&mut to, &end), Some(vec![9, 10]));
         assert_eq!(to.whole[0].rpt_seq, 8);
+    }
+
+    #[test]
+    fn a_snapshot_of_the_largest_book_fits() {
+        let limits = |book: BookConfig| {
+            let FragmentConfig {
+                most_of_picture,
+                most,
+            } = FragmentConfig::of(&book);
+            (most_of_picture, most)
+        };
+        let default = (1 << 16, 1 << 20);
+        assert_eq!(limits(BookConfig::by_level(5).unwrap()), default);
+        assert_eq!(limits(BookConfig::by_order(5, 1_000).unwrap()), default);
+        let orders = BookConfig::by_order(5, 100_000).unwrap();
+        assert_eq!(limits(orders), (101_024, 1 << 20));
+        let prices = BookConfig::by_price(65_535).unwrap();
+        assert_eq!(limits(prices), (132_094, 1 << 20));
+        let orders = BookConfig::by_order(5, 1 << 24).unwrap();
+        assert_eq!(limits(orders), ((1 << 24) + 1_024, (1 << 25) + 2_048));
     }
 
     #[test]

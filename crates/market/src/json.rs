@@ -291,10 +291,7 @@ mod tests {
         };
         let known = Instrument {
             instrument: InstrumentId(3),
-            definition: Definition {
-                name,
-                ..Definition::default()
-            },
+            definition: Definition::named(name),
             revision: 1,
             status: 17,
         };
@@ -327,14 +324,11 @@ mod tests {
         let written = |symbol: &'static [u8], source| {
             let known = Instrument {
                 instrument: InstrumentId(3),
-                definition: Definition {
-                    name: Name {
-                        symbol,
-                        id: SecurityId::Text(symbol),
-                        source: IdSource::NONE,
-                    },
-                    ..Definition::default()
-                },
+                definition: Definition::named(Name {
+                    symbol,
+                    id: SecurityId::Text(symbol),
+                    source: IdSource::NONE,
+                }),
                 revision: 1,
                 status: 0,
             };

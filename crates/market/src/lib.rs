@@ -57,11 +57,12 @@ pub mod to_fix;
 mod toml_text;
 mod values;
 pub mod view;
+pub mod watermark;
 
 pub use book::{Book, BookConfig, Books, Fault, Side};
 pub use delivery::Delivery;
 pub use event::{Action, Event, Flags, InstrumentId, Kind};
-pub use follower::{Follower, FollowerConfig, FollowerStats};
+pub use follower::{Follower, FollowerConfig, FollowerStats, SessionFollower};
 pub use fragments::{FragmentConfig, FragmentStats, Fragments};
 pub use instruments::Instruments;
 pub use last::LastValues;
@@ -73,3 +74,4 @@ pub use text_error::TextError;
 pub use to_fix::ToFix;
 pub use values::Values;
 pub use view::View;
+pub use watermark::Watermark;

@@ -323,8 +323,20 @@ impl Market {
     /// and LastMsgSeqNumProcessed(369). `now` is the caller's time in nanoseconds.
     pub fn snapshot(
         &mut self,
-        (now, ts_recv): (u64, u64),
+        times: (u64, u64),
         last_processed: Option<u32>,
+        events: &[Event],
+        send: &mut impl FnMut(&Event),
+    ) {
+        self.take_snapshot(times, (last_processed, false), events, send);
+    }
+
+    /// Processes a snapshot as [`Self::snapshot`] does. `is_since_reset` is whether it is known to
+    /// be made after the last restart of the channel.
+    pub(crate) fn take_snapshot(
+        &mut self,
+        (now, ts_recv): (u64, u64),
+        (last_processed, is_since_reset): (Option<u32>, bool),
         events: &[Event],
         send: &mut impl FnMut(&Event),
     ) {
@@ -346,9 +358,11 @@ impl Market {
             last_processed,
             items: events,
         };
-        if self.recovery.snapshot(now, snapshot, &mut to).is_err() {
-            to.out.stats.refused += 1;
-        }
+        let taken = match is_since_reset {
+            true => self.recovery.snapshot_since_reset(now, snapshot, &mut to),
+            false => self.recovery.snapshot(now, snapshot, &mut to),
+        };
+        to.out.stats.refused += u64::from(taken.is_err());
         to.out.pictured = None;
         self.end(send);
     }

@@ -111,10 +111,7 @@ fn memory_is_what_the_documentation_says() {
 fn records_of_dbn_allocate_nothing_once_their_books_have_data() {
     let mut table = Instruments::new(4);
     for symbol in [b"A", b"B", b"C", b"D"] {
-        let name = Name {
-            symbol,
-            ..Name::default()
-        };
+        let name = Name::of_symbol(symbol);
         table.see(&name).unwrap();
     }
     for (schema, kind) in [(Schema::Mbp10, Kind::Level), (Schema::Mbo, Kind::Order)] {

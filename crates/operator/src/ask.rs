@@ -3,6 +3,7 @@
 use crate::command::Command;
 use crate::error::OperatorError;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::fmt;
 
 /// A command with its fields, checked against those that it takes.
@@ -80,12 +81,21 @@ impl fmt::Display for Ask {
         f.write_str(self.command.name)?;
         for field in self.command.takes {
             match self.fields.get(field.name) {
-                Some(Value::String(text)) => write!(f, " {}={text}", field.name)?,
+                Some(Value::String(text)) => write!(f, " {}={}", field.name, quoted(text))?,
                 Some(value) => write!(f, " {}={value}", field.name)?,
                 None => {}
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the text as a value of the audit file: in double quotes, and with its own ones doubled,
+/// if it has a blank or a quote, so that it cannot be read as further fields.
+pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
+    match text.contains(|char: char| char.is_whitespace() || char == '"') {
+        true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),
+        false => Cow::Borrowed(text),
     }
 }
 
@@ -140,6 +150,17 @@ mod tests {
         );
         let shown = format!("sessions set-seq sender=A next={} all=true", u64::MAX);
         assert_eq!(ask.to_string(), shown);
+    }
+
+    #[test]
+    fn a_value_cannot_be_read_as_further_fields() {
+        let shown = |sender| ask(json!({ "sender": sender })).unwrap().to_string();
+        assert_eq!(shown("A->B=c"), "sessions set-seq sender=A->B=c");
+        assert_eq!(
+            shown("A all=true"),
+            r#"sessions set-seq sender="A all=true""#
+        );
+        assert_eq!(shown(r#"A" all="#), r#"sessions set-seq sender="A"" all=""#);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! A file of audited events, one JSON line each. It is made with mode 0600.
 //!
 //! Lines pass through a bounded queue to a thread that writes them, so that no session waits for
-//! the disk. Lines that do not fit into the queue, and lines that the disk does not take, are
-//! counted, and a line in the file has their number as soon as it can be written.
+//! the disk; the thread waits for no reader of a pipe. Lines that do not fit into the queue, and
+//! lines that the disk does not take, are counted, and a line in the file has their number as soon
+//! as it can be written.
 
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::counters::{Counter, Counters};
-use fanfare_engine::lines::{Lines, append_to, ends_within_a_line, is_same};
+use fanfare_engine::lines::{Lines, append_at_once, ends_within_a_line, is_same};
 use fanfare_engine::reopen::Reopen;
 use fanfare_engine::stop::Reload;
 use fanfare_fix::session::{Now, SECOND};
@@ -49,7 +50,7 @@ impl AuditFile {
     /// be written and when it can again.
     ///
     /// # Errors
-    /// The file cannot be opened.
+    /// The file cannot be opened, or is a pipe that nothing reads.
     pub fn open(
         path: &Path,
         counters: &Counters,
@@ -62,7 +63,7 @@ impl AuditFile {
             lines: sender,
             left_out: Arc::clone(&left_out),
         };
-        let mut out = Lines::new(append_to(path)?, lost);
+        let mut out = Lines::new(append_at_once(path)?, lost);
         if ends_within_a_line(path) {
             out.end_line();
         }
@@ -161,7 +162,8 @@ impl AuditLine {
 }
 
 /// Formats a time as [`iso_of`] does.
-fn iso(at: SystemTime) -> String {
+#[must_use]
+pub fn iso(at: SystemTime) -> String {
     let nanos = at
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default()
@@ -174,16 +176,15 @@ fn iso(at: SystemTime) -> String {
 /// Formats a time as `2026-11-23T12:30:00.123456Z`.
 #[must_use]
 pub fn iso_of(at: UtcTimestamp) -> String {
-    let mut text = [0; 32];
-    let len = at.write(Precision::Micros, &mut text);
-    let text = String::from_utf8_lossy(text.get(..len).unwrap_or_default()).into_owned();
+    let text = at.text(Precision::Micros);
+    let text = text.as_str();
     let part = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default();
     format!(
         "{}-{}-{}T{}Z",
         part(0..4),
         part(4..6),
         part(6..8),
-        part(9..len)
+        part(9..text.len())
     )
 }
 
@@ -261,7 +262,7 @@ impl AuditWriter {
     /// reported once for each request, and lines go to the open file until a later attempt
     /// succeeds.
     fn open_again(&mut self) {
-        match append_to(&self.path) {
+        match append_at_once(&self.path) {
             Ok(file) => {
                 self.reopen.done();
                 let is_other = !is_same(self.out.get_ref(), &file);
@@ -349,7 +350,7 @@ mod tests {
     /// Makes the writer continue in this file.
     fn continue_in(writer: &mut AuditWriter, path: &Path) {
         writer.out.switch(|out| {
-            *out = append_to(path).unwrap();
+            *out = append_at_once(path).unwrap();
             true
         });
     }
@@ -476,6 +477,23 @@ mod tests {
         reloaded(&audit, "three");
         writer.do_work(now).unwrap();
         assert_eq!((moved.lines().len(), place.lines().len()), (2, 1));
+    }
+
+    #[test]
+    fn a_pipe_that_nothing_reads_is_no_file_to_continue_in() {
+        let (place, moved) = (Place::new("pipe"), Place::new("before"));
+        let (audit, mut writer, reload, _) = begin(&place);
+        let now = fanfare_engine::clock::Clock::new().read();
+        std::fs::rename(&place.0, &moved.0).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&place.0).status();
+        assert!(made.unwrap().success());
+        reload.request();
+        reloaded(&audit, "one");
+        writer.do_work(now).unwrap();
+        writer.on_close(now);
+        assert_eq!(moved.lines().len(), 1);
+        let (counters, reload) = (Counters::new(), Reload::new());
+        assert!(AuditFile::open(&place.0, &counters, reload, |_| {}).is_err());
     }
 
     #[test]

@@ -36,7 +36,7 @@ mod row;
 mod shape;
 
 pub use ask::Ask;
-pub use audit::{AuditFile, AuditLine, AuditWriter, iso_of};
+pub use audit::{AuditFile, AuditLine, AuditWriter, iso, iso_of};
 pub use changes::{Change, Changes, Since};
 pub use command::{Command, Effect, Field, Form};
 pub use control::{Control, Socket};

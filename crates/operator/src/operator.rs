@@ -1,6 +1,6 @@
 //! A program with commands.
 
-use crate::ask::Ask;
+use crate::ask::{Ask, quoted};
 use crate::changes::Changes;
 use crate::command::{Command, Effect};
 use crate::error::{OperatorError, Outcome};
@@ -65,8 +65,10 @@ fn told(result: &Value) -> String {
     match result {
         Value::String(text) => text.clone(),
         Value::Object(fields) => {
-            let fields = fields.iter();
-            let fields = fields.map(|(name, value)| format!("{name}={}", told(value)));
+            let fields = fields.iter().map(|(name, value)| match value {
+                Value::String(text) => format!("{name}={}", quoted(text)),
+                other => format!("{name}={}", told(other)),
+            });
             fields.collect::<Vec<_>>().join(" ")
         }
         Value::Array(values) => {

@@ -1,10 +1,11 @@
 //! Third-party counterparties for the interoperation tests: libraries are fetched from the registry
 //! of their language with a pinned version, small programs are built on them, all in the build's
 //! own folder and once only. The crate also has DDS domains and temporary paths for the exclusive
-//! use of a test.
+//! use of a test, and messages of FIX.
 #![forbid(unsafe_code)]
 
 mod domain;
+pub mod fix;
 mod program;
 mod scratch;
 

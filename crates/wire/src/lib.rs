@@ -13,9 +13,7 @@
 //! assert_eq!(price, Decimal::new(125, -2));
 //!
 //! let time = UtcTimestamp::parse(b"20261120-12:34:56.123").unwrap();
-//! let mut text = [0; UtcTimestamp::MAX_LEN];
-//! let n = time.write(Precision::Seconds, &mut text);
-//! assert_eq!(&text[..n], b"20261120-12:34:56");
+//! assert_eq!(time.text(Precision::Seconds).as_str(), "20261120-12:34:56");
 //! ```
 #![deny(unsafe_code)]
 
@@ -35,4 +33,4 @@ pub use data::DataFields;
 pub use decimal::Decimal;
 pub use fields::{FieldIndex, Indexed, Kernel};
 pub use sum::byte_sum;
-pub use time::{Precision, UtcTimestamp};
+pub use time::{Precision, TimestampText, UtcTimestamp};

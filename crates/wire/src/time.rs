@@ -124,13 +124,39 @@ impl UtcTimestamp {
         }
         precision.text_len()
     }
+
+    /// Returns the text that [`UtcTimestamp::write`] writes. Does not allocate.
+    pub fn text(self, precision: Precision) -> TimestampText {
+        let mut bytes = [0; Self::MAX_LEN];
+        let len = self.write(precision, &mut bytes);
+        TimestampText { bytes, len }
+    }
 }
 
+/// Formats the time with nanoseconds.
 impl fmt::Display for UtcTimestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [0; Self::MAX_LEN];
-        let n = self.write(Precision::Nanos, &mut text);
-        f.pad(core::str::from_utf8(&text[..n]).unwrap_or_default())
+        f.pad(self.text(Precision::Nanos).as_str())
+    }
+}
+
+/// The text of a time in a certain precision; see [`UtcTimestamp::text`].
+#[derive(Clone, Copy, Debug)]
+pub struct TimestampText {
+    bytes: [u8; UtcTimestamp::MAX_LEN],
+    len: usize,
+}
+
+impl TimestampText {
+    /// Returns the text as a string slice.
+    pub fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for TimestampText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
     }
 }
 
@@ -269,7 +295,8 @@ mod tests {
     fn text(time: UtcTimestamp, precision: Precision) -> String {
         let mut out = [0; UtcTimestamp::MAX_LEN];
         let n = time.write(precision, &mut out);
-        String::from_utf8(out[..n].to_vec()).unwrap()
+        assert_eq!(time.text(precision).as_str().as_bytes(), &out[..n]);
+        time.text(precision).to_string()
     }
 
     #[test]

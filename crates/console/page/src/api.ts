@@ -55,7 +55,7 @@ export interface Line {
 }
 
 export interface Feed extends FeedState {
-  kind: "lines" | "edge" | "file" | "replay";
+  kind: "lines" | "edge" | "file" | "session" | "replay";
   gaps: number;
   restarts: number;
   kernel_drops: number;
@@ -64,11 +64,15 @@ export interface Feed extends FeedState {
   /** Decoded messages; null where no packets are decoded. */
   messages: number | null;
   undecodable: number;
+  /** Whether deviations from FAST are accepted; null where no packets are decoded. */
+  lenient: boolean | null;
   silence_ms: number | null;
   recoveries: number;
   recovered: number;
   replay_requests: number;
   lines: Line[];
+  /** Of a feed that is a FIX session. */
+  session?: { logged_on: boolean; refused: number };
 }
 
 export interface Session {

@@ -58,7 +58,9 @@ const RULES: Rule[] = [
     severity: "act",
     what: ["packet could not be decoded", "packets could not be decoded"],
     means: "Their content is missing. The exchange may have changed its templates.",
-    todo: "Compare the template file with that of the exchange, and reload.",
+    todo:
+      "Compare the template file with that of the exchange, and restart. With a code R1, R2 or R6 " +
+      "to R9 in the notices, the key lenient of the feed accepts what the exchange sends.",
     view: "notices",
   },
   {

@@ -204,15 +204,21 @@ function about(feed: Feed): string {
       return "Market events of other gateways, received over DDS.";
     case "file":
       return "Market events read from a file of DBN.";
+    case "session":
+      return feed.session?.logged_on
+        ? "Market data that is requested in a FIX session, which is logged on."
+        : "Market data that is requested in a FIX session, which is not logged on.";
     case "replay":
       return "Market events read from a log.";
     case "lines": {
       const count = changesOf(feed).length;
       const [all, other] = count === 2 ? ["Both", "the other"] : ["All", "another one"];
-      return count < 2
-        ? "The packets of the feed arrive on one line."
-        : `${all} lines deliver the same packets. The first copy of each packet is used, and ` +
+      const packets =
+        count < 2
+          ? "The packets of the feed arrive on one line."
+          : `${all} lines deliver the same packets. The first copy of each packet is used, and ` +
             `a packet lost on one line comes from ${other}.`;
+      return feed.lenient ? `${packets} Deviations from FAST are accepted.` : packets;
     }
   }
 }
@@ -226,6 +232,12 @@ function sentence(feed: Feed): string {
       return feed.gaps === 0
         ? `${events} No message is lost.`
         : `${events} ${lost} delivered by no gateway.`;
+    case "session": {
+      const refused = feed.session?.refused ?? 0;
+      return refused === 0
+        ? events
+        : `${events} ${counted(refused, "request was", "requests were")} refused.`;
+    }
     case "file":
     case "replay":
       return events;

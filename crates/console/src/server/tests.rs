@@ -504,3 +504,33 @@ async fn a_wrong_token_a_thousand_times_costs_half_a_second_each_and_ten_lines()
     assert_eq!(notes.len(), 10, "{notes:?}");
     assert!(!notes.concat().contains("wrong-token"), "{notes:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn health_is_told_without_the_token_and_nothing_else() {
+    let program = Arc::new(Program::default());
+    let counters = &program.counters;
+    let of_feed = |name| counters.add_of("feed", name, Kind::Gauge, "instruments");
+    let live = of_feed("instruments_live");
+    let stale = of_feed("instruments_stale");
+    live.set(2);
+    let shared = program.shared();
+    for (line, status) in [
+        ("GET /healthz", 200),
+        ("HEAD /healthz", 200),
+        ("GET /readyz", 200),
+        ("POST /readyz", 401),
+        ("GET /metrics", 401),
+    ] {
+        let answer = unprotected(&shared, line, "Host: 10.1.0.7:9464\r\n").await;
+        let expected = format!("HTTP/1.1 {status}");
+        assert!(answer.starts_with(&expected), "{line}: {answer}");
+        assert!(!answer.contains("\"feed\""), "{answer}");
+    }
+    stale.set(3);
+    let answer = unprotected(&shared, "GET /readyz", "Host: lb\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    let body = answer.lines().last().unwrap();
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    let expected = json!({ "ready": false, "feeds": 1, "not_ready": 1 });
+    assert_eq!(body, expected);
+}

@@ -13,7 +13,7 @@ mod plain;
 mod shm;
 
 pub(crate) use interface::interface_address;
-pub(crate) use plain::{Announced, Ending, RawInfo, nanos};
+pub(crate) use plain::{Announced, Ending, OnWarning, RawInfo, nanos};
 pub(crate) use shm::{PAGE, ReadOnly, SharedFile, Words, is_shortage, user};
 
 use crate::guid::Guid;
@@ -21,6 +21,9 @@ use crate::types::StructType;
 use crate::{DomainConfig, Error, Overflow, Qos, ReturnCode, Status};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Without the library nothing is warned of.
+pub(crate) const fn listen(_: &Arc<OnWarning>) {}
 
 /// An entity of the C library, which never exists.
 #[derive(Debug)]

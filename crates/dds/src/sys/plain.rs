@@ -26,6 +26,9 @@ pub(crate) struct RawInfo {
     pub(crate) reader: i32,
 }
 
+/// A function that is called with warnings of the library.
+pub(crate) type OnWarning = dyn Fn(&str) + Send + Sync;
+
 /// One announcement.
 pub(crate) enum Announced {
     Participant(Participant),

@@ -3,8 +3,9 @@
 // member by member as JSON and writes it back from the object on the topic with _back behind its
 // name. It says when it has met the other side, if it expects samples of it.
 //
-// fast_dds TOPICS SAMPLES RELIABLE: names with commas between; how many samples to expect; 0 for
-// best-effort writers, 1 for reliable ones. PEER_DOMAIN in the environment is the domain.
+// fast_dds TOPICS SAMPLES RELIABLE DESCRIBED: names with commas between; how many samples to expect;
+// 0 for best-effort writers, 1 for reliable ones; 1 if it announces descriptions of its types.
+// PEER_DOMAIN in the environment is the domain.
 
 #include <chrono>
 #include <csignal>
@@ -31,6 +32,7 @@
 #include <fastrtps/utils/IPLocator.h>
 
 #include "typesPubSubTypes.h"
+#include "typesTypeObject.h"
 
 using namespace eprosima::fastdds::dds;
 using eprosima::fastrtps::types::ReturnCode_t;
@@ -243,8 +245,10 @@ DomainParticipant *join(uint32_t domain) {
 
 int main(int argc, char **argv) {
     const char *domain = std::getenv("PEER_DOMAIN");
-    if (argc != 4 || domain == nullptr)
+    if (argc != 5 || domain == nullptr)
         return 2;
+    if (argv[4][0] == '1')
+        registertypesTypes();
     // It ends with the test that started it, however that ends.
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     Bus bus{join(std::stoul(domain)), nullptr, nullptr, argv[3][0] == '1'};

@@ -10,7 +10,7 @@ use crate::{COMPLEX, PeerCommand, SIMPLE, complex, run, same_config, simple};
 
 #[test]
 fn a_fast_dds_program_prints_and_returns_every_field_of_simple_messages() {
-    let Some(peer) = peer(&SIMPLE, 200, true) else {
+    let Some(peer) = peer(&SIMPLE, 200, Offer::default()) else {
         return;
     };
     assert_eq!(simple(&peer).len(), 200);
@@ -18,7 +18,7 @@ fn a_fast_dds_program_prints_and_returns_every_field_of_simple_messages() {
 
 #[test]
 fn a_fast_dds_program_prints_and_returns_every_field_of_complex_messages() {
-    let Some(peer) = peer(&COMPLEX, 280, true) else {
+    let Some(peer) = peer(&COMPLEX, 280, Offer::default()) else {
         return;
     };
     assert_eq!(complex(&peer).len(), 280);
@@ -26,17 +26,44 @@ fn a_fast_dds_program_prints_and_returns_every_field_of_complex_messages() {
 
 #[test]
 fn a_fast_dds_program_with_policies_that_do_not_fit_is_reported() {
-    let Some(peer) = peer(&["Quote"], 0, false) else {
+    let offer = Offer {
+        is_best_effort: true,
+        ..Offer::default()
+    };
+    let Some(peer) = peer(&["Quote"], 0, offer) else {
         return;
     };
     misfit(&peer);
 }
 
-fn peer(topics: &[&str], samples: usize, reliable: bool) -> Option<PeerCommand> {
-    let reliable = u8::from(reliable).to_string();
+/// Fast DDS 2 describes a type in another form than Cyclone DDS reads, as a content filter needs.
+#[test]
+fn a_fast_dds_program_that_describes_its_types_is_matched() {
+    let offer = Offer {
+        is_described: true,
+        ..Offer::default()
+    };
+    let Some(peer) = peer(&SIMPLE, 200, offer) else {
+        return;
+    };
+    assert_eq!(simple(&peer).len(), 200);
+}
+
+/// What the program's endpoints announce beyond their topics.
+#[derive(Default)]
+struct Offer {
+    is_best_effort: bool,
+    is_described: bool,
+}
+
+fn peer(topics: &[&str], samples: usize, offer: Offer) -> Option<PeerCommand> {
+    let flag = |is_set: bool| u8::from(is_set).to_string();
+    let flags = [flag(!offer.is_best_effort), flag(offer.is_described)];
+    let mut args = vec![topics.join(","), samples.to_string()];
+    args.extend(flags);
     Some(PeerCommand {
         program: compiled()?,
-        args: vec![topics.join(","), samples.to_string(), reliable],
+        args,
         config: same_config,
     })
 }
@@ -61,7 +88,12 @@ fn compiled() -> Option<PathBuf> {
         .args(["-std=c++11", "-O0", "-Wall", "-Wextra", "-Werror", "-o"])
         .arg(&program)
         .arg(source)
-        .args(["types.cxx", "typesPubSubTypes.cxx", "-I."])
+        .args([
+            "types.cxx",
+            "typesPubSubTypes.cxx",
+            "typesTypeObject.cxx",
+            "-I.",
+        ])
         .args(["-lfastrtps", "-lfastcdr"])
         .current_dir(&folder));
     *done = Some(program);
@@ -77,7 +109,7 @@ pub(crate) fn generate(folder: &Path, text: &str) -> Option<()> {
     let header = folder.join("types.h");
     let _ = std::fs::remove_file(&header);
     // Without a folder of its own it writes /tmp/types.idl.cc, as concurrent runs do.
-    let idl = ["-t", ".", "-replace", "types.idl"];
+    let idl = ["-t", ".", "-typeobject", "-replace", "types.idl"];
     run(Command::new("fastddsgen").args(idl).current_dir(folder));
     let made = std::fs::read_to_string(&header).unwrap();
     for line in text.lines().map(str::trim) {

@@ -39,6 +39,7 @@
 
 mod composite;
 mod crew;
+mod pulse;
 mod runner;
 
 pub use composite::{Composite, spread};

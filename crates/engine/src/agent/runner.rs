@@ -1,5 +1,6 @@
 //! The loop around an agent.
 
+use super::pulse::Pulse;
 use super::{Agent, AgentError};
 use crate::clock::Clock;
 use crate::idle::{Idle, Idler, Step};
@@ -16,9 +17,20 @@ const NOTICE_STOP: Duration = Duration::from_millis(50);
 /// # Errors
 /// The agent's own error. The agent is closed then, if it had started.
 pub fn run(agent: &mut dyn Agent, idle: Idle, stop: &Stop) -> Result<(), AgentError> {
+    run_with(agent, idle, stop, &Pulse::default())
+}
+
+/// Runs an agent as [`run`] does, with a pulse that beats at each turn, and therefore every 50 ms
+/// at least.
+pub(super) fn run_with(
+    agent: &mut dyn Agent,
+    idle: Idle,
+    stop: &Stop,
+    pulse: &Pulse,
+) -> Result<(), AgentError> {
     let mut clock = Clock::new();
     agent.on_start(clock.read())?;
-    let outcome = cycle(agent, idle, stop, &mut clock);
+    let outcome = cycle(agent, idle, stop, &mut clock, pulse);
     agent.on_close(clock.read());
     outcome
 }
@@ -28,6 +40,7 @@ fn cycle(
     idle: Idle,
     stop: &Stop,
     clock: &mut Clock,
+    pulse: &Pulse,
 ) -> Result<(), AgentError> {
     let mut idler = Idler::new(idle);
     let mut sleeper = match idle {
@@ -39,6 +52,7 @@ fn cycle(
     }
     while !stop.is_raised() {
         let now = clock.read();
+        pulse.beat(now.mono);
         let work = agent.do_work(now)?;
         match (idler.step(work), &mut sleeper) {
             (Step::Wait(longest), Some(poller)) => sleep(agent, poller, longest, clock)?,

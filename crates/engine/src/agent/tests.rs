@@ -114,6 +114,44 @@ fn a_cpu_that_is_not_there_ends_the_crew() {
     assert!(error.contains("CPU 100000"), "{error}");
 }
 
+/// An agent that waits for the other end of its channel before it closes.
+struct Stuck(Receiver<()>);
+
+impl Agent for Stuck {
+    fn name(&self) -> &str {
+        "stuck"
+    }
+
+    fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
+        Ok(0)
+    }
+
+    fn on_close(&mut self, _now: Now) {
+        let _ = self.0.recv();
+    }
+}
+
+#[test]
+fn a_thread_that_does_not_end_is_left_when_the_caller_waits_no_more() {
+    for ends in [false, true] {
+        let (end, wait) = channel();
+        let mut crew = Crew::new(Stop::new());
+        crew.spawn(Stuck(wait), Idle::Yield, None).unwrap();
+        crew.stop().raise();
+        let mut end = Some(end);
+        let mut looks = 0;
+        let ended = crew.join_while(|| {
+            looks += 1;
+            if ends {
+                end = None;
+            }
+            ends || looks < 3
+        });
+        assert_eq!(ended.unwrap(), ends);
+        assert!(ends || looks == 3, "{looks}");
+    }
+}
+
 #[test]
 fn a_composite_closes_what_it_started_in_reverse() {
     let (tell, calls) = channel();
@@ -212,4 +250,45 @@ fn a_sleeping_agent_misses_no_wake_up() {
     run(&mut agent, Idle::Wait(Duration::from_secs(60)), &stop).unwrap();
     sender.join().unwrap();
     assert_eq!(agent.seen, (0..1000).collect::<Vec<u32>>());
+}
+
+/// An agent whose turn lasts until the test ends it.
+struct Busy(Receiver<()>);
+
+impl Agent for Busy {
+    fn name(&self) -> &str {
+        "busy"
+    }
+
+    fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
+        // Once the sender is gone, a turn ends at once.
+        Ok(usize::from(self.0.recv().is_ok()))
+    }
+}
+
+#[test]
+fn a_thread_whose_turn_does_not_end_is_the_slowest() {
+    let (end, ends) = channel();
+    let mut crew = Crew::new(Stop::new());
+    assert_eq!(crew.slowest(u64::MAX), None);
+    crew.spawn(Busy(ends), Idle::BackOff, None).unwrap();
+    let since = |crew: &Crew| {
+        loop {
+            if let Some((name, since)) = crew.slowest(u64::MAX) {
+                assert_eq!(name, "busy");
+                return since;
+            }
+            std::thread::yield_now();
+        }
+    };
+    let began = since(&crew);
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(since(&crew), began, "the same turn");
+    assert_eq!(crew.slowest(0), Some(("busy", Duration::ZERO)));
+    drop(end);
+    while since(&crew) >= began {
+        std::thread::yield_now();
+    }
+    crew.stop().raise();
+    crew.join().unwrap();
 }

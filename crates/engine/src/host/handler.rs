@@ -7,7 +7,9 @@ use super::peer::{Peer, SessionKey};
 use super::refusal::Refusal;
 use crate::journal::Recovery;
 use fanfare_fix::codec::Message;
-use fanfare_fix::session::{AppMessage, DisconnectReason, Event, Now, SessionId};
+use fanfare_fix::session::{
+    AppMessage, DisconnectReason, Event, KeptMessage, Now, Resend, SessionId,
+};
 use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
@@ -70,6 +72,19 @@ pub trait Handler: Send {
     /// Handles any other event: gaps, resends, rejects, garbled bytes.
     fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
         let _ = (peer, event);
+    }
+
+    /// Decides on a kept message that the counterparty has requested again, before it is sent again
+    /// with PossDupFlag(43)=Y: an application that does not repeat stale orders returns
+    /// [`Resend::Fill`] for them. Neighbouring messages that are not sent, those of the session
+    /// layer among them, become one SequenceReset(4) with GapFillFlag(123)=Y. `key` is the key of
+    /// the session. Called in the order of MsgSeqNum(34), once for each time that a message is to
+    /// be sent again, also for messages that were accepted while the session had no connection and
+    /// are sent for the first time; not for the types of `Config::gap_filled_types`. The default
+    /// implementation sends all messages, and costs nothing.
+    fn on_resend(&mut self, key: SessionKey, message: &mut KeptMessage<'_>) -> Resend {
+        let _ = (key, message);
+        Resend::Send
     }
 
     /// Decides on a Logon that matches the [`Wildcard`](super::Wildcard) with this tag. `session`

@@ -28,8 +28,9 @@ pub(super) struct Hosted {
     /// memory for it.
     pub(super) received: Option<Box<Kept>>,
     pub(super) link: Option<Link>,
-    /// The token of its last connection, which may still have bytes to send.
-    pub(super) ending: Option<Token>,
+    /// The tokens of its last connections, which may still have bytes to send: one for each stream
+    /// of the message log.
+    pub(super) endings: [Option<Token>; 2],
     /// The connector of an initiator.
     pub(super) connector: Option<Box<Connector>>,
     /// The encryption of its connections.
@@ -71,12 +72,12 @@ pub(super) struct Prepared {
 impl Prepared {
     /// Opens the store of a session; `make` makes the session.
     pub(super) fn open(
-        mut config: Config,
+        config: Config,
         kind: &StoreKind,
         now: Now,
         make: impl FnOnce(Config, Store) -> Session<Store>,
     ) -> Result<Self, OpenError> {
-        config.admin_hook = config.admin_hook.map(contained);
+        let config = hosted_config(config);
         let (store, recovery) = kind.open(&config.id, now.utc)?;
         let mut recoveries = vec![recovery];
         let received = Kept::open(kind, &config.id, store.created())?;
@@ -96,6 +97,14 @@ impl Prepared {
     }
 }
 
+/// Returns the configuration as a host needs it: its handler decides on resends, and a panic of the
+/// hook ends no other session.
+pub(super) fn hosted_config(mut config: Config) -> Config {
+    config.admin_hook = config.admin_hook.map(contained);
+    config.ask_resend = true;
+    config
+}
+
 /// Wraps the hook so that its panic ends only its own session, as a message that cannot be encoded.
 pub(super) fn contained(hook: AdminHook) -> AdminHook {
     AdminHook::new(move |message, out| {
@@ -109,6 +118,8 @@ pub(super) fn contained(hook: AdminHook) -> AdminHook {
 pub(super) struct Link {
     pub(super) connection: Connection,
     pub(super) token: Token,
+    /// Its stream in the message log.
+    pub(super) stream: usize,
     inbox: Inbox,
     /// Whether the handler had no room at the last attempt to read.
     lacks_room: bool,
@@ -120,10 +131,11 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(connection: Connection, token: Token) -> Self {
+    pub(super) fn new(connection: Connection, token: Token, stream: usize) -> Self {
         Self {
             connection,
             token,
+            stream,
             inbox: Inbox::new(),
             lacks_room: false,
             unread_since: None,
@@ -170,7 +182,7 @@ impl Hosted {
             session,
             received: None,
             link: None,
-            ending: None,
+            endings: [None; 2],
             connector: None,
             encrypt,
             access: None,

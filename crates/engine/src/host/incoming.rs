@@ -7,7 +7,9 @@ use super::permits::Permit;
 use super::refusal::Refusal;
 use super::templates::header_fields;
 use super::transport::Transport;
-use fanfare_fix::session::{Config, MemoryStore, Now, Scratch, Session, SessionId, SubIds};
+use fanfare_fix::session::{
+    Config, MemoryStore, MessageStore, Now, Scratch, Session, SessionId, SubIds,
+};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
@@ -68,12 +70,18 @@ impl Incoming {
         }
     }
 
-    /// Checks that the client has an address of these networks.
-    pub(super) fn check_address(&self, allow: &AllowList) -> Result<(), Refusal> {
-        match allow.allows(self.address().ip()) {
-            true => Ok(()),
-            false => Err(Refusal::NotAllowed),
+    /// Checks that the client has an address of these networks, and that its certificate admits it
+    /// to the session `id`.
+    pub(super) fn check_client(
+        &self,
+        allow: &AllowList,
+        names: &ClientNames,
+        id: &SessionId,
+    ) -> Result<(), Refusal> {
+        if !allow.allows(self.address().ip()) {
+            return Err(Refusal::NotAllowed);
         }
+        check_names(names, id, self.certificate()?.as_ref())
     }
 
     /// Checks that the client's certificate admits it to the session that the Logon names. A client
@@ -86,16 +94,23 @@ impl Incoming {
     }
 
     /// Responds to the Logon with a Logout that has this Text(58), as far as the connection takes
-    /// it at once, and closes the connection. `config` is that of the session of the Logon.
+    /// it at once, and closes the connection. `config` is that of the session of the Logon. The
+    /// Logout has MsgSeqNum(34) 0, as it belongs to no session: a counterparty that counts only a
+    /// Logout with the expected number, as QuickFIX/J does, does not count this one. QuickFIX C++
+    /// counts each, and has to begin its numbers at 1 again (ResetOnLogon=Y).
     pub fn refuse(&mut self, config: &Config, now: Now, text: &str) {
         let config = Config {
             ask_logon: true,
             credentials: None,
+            // It compares numbers, and there are none.
+            next_expected: false,
             admin_hook: config.admin_hook.clone().map(contained),
             ..config.clone()
         };
         let mut session = Session::acceptor(config, MemoryStore::without_resends(LOGOUT_ROOM));
         session.connected(now);
+        // This store keeps numbers in memory, so setting one cannot fail.
+        let _ = session.store_mut().set_next_sender(0);
         let mut scratch = Scratch::new(self.bytes.len());
         session.handle_bytes(now, &mut scratch, &self.bytes);
         session.refuse_logon(now, text);
@@ -121,7 +136,7 @@ impl std::fmt::Debug for Incoming {
 
 /// Checks that the certificate admits its client to the session. A client without one is refused
 /// only by a list of names.
-pub(super) fn check_names(
+fn check_names(
     names: &ClientNames,
     id: &SessionId,
     certificate: Option<&CertificateNames>,

@@ -14,23 +14,20 @@
 //! up no session. Bytes that are left out are counted, have a line in the log, and are reported at
 //! once by [`Handler::on_log`](super::Handler::on_log).
 
+mod lines;
 mod trouble;
 
 use crate::agent::{Agent, AgentError};
 use crate::counters::{Counter, Counters};
-use crate::lines::{end_line, ends_within_a_line, write_whole};
-use crate::reopen::Reopen;
-use crate::ring::{Consumer, Producer, Record, spsc};
-use crate::rotate::{RotatedFile, Rotation};
+use crate::ring::{Consumer, Producer, spsc};
+use crate::rotate::Rotation;
 use crate::stop::Reload;
-use fanfare_fix::codec::{Frame, FrameFinder, Sought, secrets};
 use fanfare_fix::session::{Now, SessionId};
-use fanfare_wire::text::Escaped;
-use fanfare_wire::{Precision, UtcTimestamp};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use lines::Lines;
+use std::collections::{BTreeMap, VecDeque};
 #[cfg(test)]
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -83,8 +80,8 @@ pub struct LogTap {
     leaves_out: Option<NoRoom>,
     /// Bytes left out since the last record.
     left_out: u64,
-    /// The sessions whose names, or beginnings of connections (`None`), the ring had no room for.
-    /// They precede the next bytes.
+    /// The sessions whose names the ring had no room for, and the streams whose beginnings of
+    /// connections (`None`) it had none for. They precede the next bytes.
     late: BTreeMap<usize, Option<String>>,
     /// The sessions of which bytes were left out since the log was last complete, and the number of
     /// bytes.
@@ -144,11 +141,14 @@ pub struct MessageLog {
     lines: Lines,
 }
 
-/// Kinds of records: the session's number and direction, or one of these.
+/// Kinds of records: the stream and direction, or one of these.
 const NAME: u32 = 1 << 31;
 const LEFT_OUT: u32 = 1 << 30;
 /// A connection of a session begins.
 const BEGINS: u32 = LEFT_OUT | 1 << 29;
+/// The bit of the second stream of a session, for a connection that begins while the session's last
+/// one still has bytes to send. A stream is the session's number, with this bit or without it.
+pub(super) const OVERLAP: usize = 1 << 28;
 /// Length of the time in front of a record's bytes.
 const TIME: usize = 8;
 /// Most bytes of a stretch in one record.
@@ -156,8 +156,6 @@ const STRETCH: usize = 16 << 10;
 /// Most records taken from the ring in one duty cycle. Their space is free after it: a slow disk
 /// has to write them within the patience of the host.
 const TURN: usize = 16;
-/// Longest message that is assembled; longer ones are logged as bytes.
-const MAX_MESSAGE: usize = 1 << 20;
 /// Most bytes that a host reads or sends at once while it logs.
 pub(super) const GRAIN: usize = 64 << 10;
 /// Space for a grain with the headers of its records, wherever the ring wraps.
@@ -165,10 +163,6 @@ const GRAIN_ROOM: usize = GRAIN + (GRAIN / STRETCH + 1) * 64;
 /// The space with which a host begins a duty cycle. Bytes that are read before their session is
 /// known are logged, too.
 const TURN_ROOM: usize = 4 * GRAIN_ROOM;
-/// Size of the pieces in which lines are written.
-const PIECE: usize = 64 << 10;
-/// Most bytes of lines kept while the disk refuses writes.
-const MAX_WAITING: usize = 1 << 20;
 
 impl MessageLog {
     /// Opens a log at `path`, to which it appends.
@@ -185,31 +179,7 @@ impl MessageLog {
         let (producer, ring) = spsc(options.ring_bytes.max(1 << 20));
         let lost = counters.add("log_lost_bytes", "bytes left out of the message log");
         let health = Arc::new(Health::default());
-        let lines = Lines {
-            out: RotatedFile::open(path, options.rotation)?,
-            now: Now {
-                mono: 0,
-                utc: UtcTimestamp::from_nanos(0),
-            },
-            roll_again: None,
-            reopen: Reopen::default(),
-            waiting: Vec::with_capacity(2 * PIECE),
-            begun: 0,
-            is_within: ends_within_a_line(path),
-            failing: false,
-            left_out: 0,
-            names: HashMap::new(),
-            partial: BTreeMap::new(),
-            mended: None,
-            finder: FrameFinder::new(MAX_MESSAGE),
-            count: counters.add("log_messages", "messages written to the message log"),
-            errors: counters.add("log_errors", "failed writes to the message log"),
-            lost: counters.add(
-                "log_unwritten_bytes",
-                "bytes of lines that were not written to the disk",
-            ),
-            health: Arc::clone(&health),
-        };
+        let lines = Lines::open(path, options.rotation, counters, Arc::clone(&health))?;
         let tap = LogTap {
             ring: producer,
             lossy: options.lossy,
@@ -233,7 +203,7 @@ impl MessageLog {
     /// that fails, the log continues in the open file, and tries again every minute.
     #[must_use]
     pub fn reopen_on(mut self, reload: Reload) -> Self {
-        self.lines.reopen = Reopen::new(reload);
+        self.lines.reopen_on(reload);
         self
     }
 }
@@ -248,12 +218,12 @@ impl LogTap {
         }
     }
 
-    /// Records the start of a session's connection, at which the incomplete messages of the
-    /// previous one end.
-    pub(super) fn begins(&mut self, session: usize) {
-        if !self.put_late() || !put_beginning(&mut self.ring, session, None) {
+    /// Records the start of a connection of a session, at which the incomplete messages of the
+    /// previous one in that stream end.
+    pub(super) fn begins(&mut self, stream: usize) {
+        if !self.put_late() || !put_beginning(&mut self.ring, stream, None) {
             // A name that waits ends those messages, too.
-            self.late.entry(session).or_default();
+            self.late.entry(stream).or_default();
         }
     }
 
@@ -343,8 +313,8 @@ impl LogTap {
         true
     }
 
-    pub(super) fn bytes(&mut self, now: Now, session: usize, direction: Direction, bytes: &[u8]) {
-        let kind = (session as u32) << 1 & (LEFT_OUT - 1) | direction as u32;
+    pub(super) fn bytes(&mut self, now: Now, stream: usize, direction: Direction, bytes: &[u8]) {
+        let kind = (stream as u32) << 1 & (LEFT_OUT - 1) | direction as u32;
         for part in bytes.chunks(STRETCH) {
             let time = now.utc.nanos().to_le_bytes();
             let fits = self.leaves_out != Some(NoRoom::Ended)
@@ -359,7 +329,7 @@ impl LogTap {
                     })
                     .is_ok();
             if !fits {
-                self.leave_out(session, part.len());
+                self.leave_out(stream & !OVERLAP, part.len());
             }
         }
     }
@@ -427,12 +397,12 @@ impl LogTap {
     }
 }
 
-/// Writes the name of a session, or without one the start of a connection. Returns whether the ring
-/// has room for it.
-fn put_beginning(ring: &mut Producer, session: usize, name: Option<&str>) -> bool {
+/// Writes the name of a session, or without one the start of a connection in a stream. Returns
+/// whether the ring has room for it.
+fn put_beginning(ring: &mut Producer, stream: usize, name: Option<&str>) -> bool {
     let (kind, name) = match name {
-        Some(name) => (NAME | session as u32, name),
-        None => (BEGINS | session as u32 & !BEGINS & !NAME, ""),
+        Some(name) => (NAME | stream as u32, name),
+        None => (BEGINS | stream as u32 & !BEGINS & !NAME, ""),
     };
     ring.push(kind, name.as_bytes()).is_ok()
 }
@@ -446,7 +416,7 @@ impl Agent for MessageLog {
         let Self { ring, lines } = self;
         lines.look(now);
         let work = ring.read(TURN, |record| lines.take(record));
-        if work == 0 || lines.failing {
+        if work == 0 || lines.is_failing() {
             lines.flush();
         }
         Ok(work)
@@ -455,11 +425,7 @@ impl Agent for MessageLog {
     /// Writes the rest of the ring.
     fn on_close(&mut self, now: Now) {
         while matches!(self.do_work(now), Ok(1..)) {}
-        self.lines.end_all();
-        self.lines.flush();
-        // The bytes that the disk has refused until now are lost.
-        let unwritten = self.lines.waiting.len() - self.lines.begun;
-        self.lines.lost.increment(unwritten as u64);
+        self.lines.close();
     }
 }
 
@@ -477,306 +443,8 @@ impl LogTap {
 impl MessageLog {
     /// Writes to this file instead of its own; `None` restores its own.
     pub(super) fn fill_disk(&mut self, full: Option<File>) {
-        self.lines.out.write_to(full);
+        self.lines.write_to(full);
     }
-}
-
-/// Assembles messages and writes them.
-struct Lines {
-    out: RotatedFile,
-    /// The time at which the duty cycle began.
-    now: Now,
-    /// The time of the next attempt to end a file that could not be ended.
-    roll_again: Option<u64>,
-    reopen: Reopen,
-    /// The lines that are not written yet, whole.
-    waiting: Vec<u8>,
-    /// The number of bytes of the first waiting line that the file has taken.
-    begun: usize,
-    /// Whether the file ends within a line of an earlier run, which is ended first.
-    is_within: bool,
-    /// Whether the last write failed.
-    failing: bool,
-    /// The number of bytes of lines left out while writes failed.
-    left_out: u64,
-    names: HashMap<u32, String>,
-    /// The bytes of incomplete messages, by session and direction, the time of the last ones, and
-    /// what was searched of them.
-    partial: BTreeMap<u32, (UtcTimestamp, Vec<u8>, Sought)>,
-    /// The streams whose next bytes are known to begin a message, since bytes were left out; `None`
-    /// before. The next bytes of other streams may be the rest of a secret.
-    mended: Option<BTreeSet<u32>>,
-    finder: FrameFinder,
-    count: Counter,
-    errors: Counter,
-    lost: Counter,
-    health: Arc<Health>,
-}
-
-impl Lines {
-    fn take(&mut self, record: Record<'_>) {
-        match record.kind {
-            LEFT_OUT => {
-                let count = record.bytes.try_into().map_or(0, u64::from_le_bytes);
-                // The next bytes of any session may belong to a later message.
-                self.end_all();
-                self.mended = Some(BTreeSet::new());
-                self.write(format!("-- {count} bytes were left out\n").as_bytes());
-            }
-            kind if kind & NAME != 0 => {
-                self.end(kind & !NAME);
-                let name = String::from_utf8_lossy(record.bytes).into_owned();
-                self.names.insert(kind & !NAME, name);
-            }
-            kind if kind & BEGINS == BEGINS => self.end(kind & !BEGINS),
-            kind => {
-                let Some((time, bytes)) = record.bytes.split_at_checked(TIME) else {
-                    return;
-                };
-                let nanos = time.try_into().map_or(0, i64::from_le_bytes);
-                self.messages(UtcTimestamp::from_nanos(nanos), kind, bytes);
-            }
-        }
-    }
-
-    fn messages(&mut self, time: UtcTimestamp, stream: u32, bytes: &[u8]) {
-        let (_, mut all, mut sought) = self.partial.remove(&stream).unwrap_or_default();
-        all.extend_from_slice(bytes);
-        let mut rest = all.as_slice();
-        while !rest.is_empty() {
-            let found = self.finder.find_further(rest, &mut sought);
-            if let Frame::Message { start, .. } = found
-                && self.is_torn(stream)
-            {
-                let (before, message) = rest.split_at_checked(start).unwrap_or_default();
-                self.line(time, stream, before);
-                self.mend(stream);
-                rest = message;
-                continue;
-            }
-            let (end, whole) = match found {
-                Frame::Message { end, .. } | Frame::Garbled { end, .. } => (end.max(1), true),
-                // The bytes in front of a message that has begun belong to no message.
-                Frame::Partial { start, .. } => (start, false),
-            };
-            let Some((message, behind)) = rest.split_at_checked(end) else {
-                break;
-            };
-            self.line(time, stream, message);
-            rest = behind;
-            if !whole {
-                break;
-            }
-        }
-        let done = all.len() - rest.len();
-        if done < all.len() {
-            all.drain(..done);
-            if done > 0 {
-                all.shrink_to(2 * all.len());
-            }
-            self.partial.insert(stream, (time, all, sought));
-        }
-    }
-
-    /// Writes the incomplete messages of a session, each on a line of its own.
-    fn end(&mut self, session: u32) {
-        for stream in [session << 1, session << 1 | 1] {
-            if let Some((time, rest, _)) = self.partial.remove(&stream) {
-                self.line(time, stream, &rest);
-            }
-            self.mend(stream);
-        }
-    }
-
-    /// Writes the incomplete messages of all sessions.
-    fn end_all(&mut self) {
-        while let Some((stream, (time, rest, _))) = self.partial.pop_first() {
-            self.line(time, stream, &rest);
-        }
-    }
-
-    /// Returns whether the next bytes of a stream may be the rest of a secret.
-    fn is_torn(&self, stream: u32) -> bool {
-        let mended = self.mended.as_ref();
-        mended.is_some_and(|mended| !mended.contains(&stream))
-    }
-
-    /// Notes that the next bytes of a stream begin a message.
-    fn mend(&mut self, stream: u32) {
-        if let Some(mended) = &mut self.mended {
-            mended.insert(stream);
-        }
-    }
-
-    /// Writes a message or other bytes of a stream, if there are any.
-    fn line(&mut self, time: UtcTimestamp, stream: u32, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        let mut text = [0; UtcTimestamp::MAX_LEN];
-        let len = time.write(Precision::Nanos, &mut text);
-        let mut line = text.get(..len).unwrap_or_default().to_vec();
-        let session = stream >> 1;
-        let name = self.names.get(&session);
-        let name = name.map_or_else(|| format!("session {session}"), Clone::clone);
-        let direction = if stream & 1 == Direction::In as u32 {
-            "in "
-        } else {
-            "out"
-        };
-        line.extend_from_slice(format!(" {name} {direction} ").as_bytes());
-        match self.is_torn(stream) {
-            true => line.extend_from_slice(format!("*** ({} bytes)", bytes.len()).as_bytes()),
-            false => masked(bytes, &mut line),
-        }
-        line.push(b'\n');
-        self.count.increment(1);
-        self.write(&line);
-    }
-
-    fn write(&mut self, line: &[u8]) {
-        let len = self.waiting.len() - self.begun + line.len();
-        if self.out.is_over(self.now.utc.nanos(), len) {
-            self.begin_again();
-        }
-        if len > MAX_WAITING && self.failing {
-            self.left_out += line.len() as u64;
-            self.lost.increment(line.len() as u64);
-            return;
-        }
-        self.waiting.extend_from_slice(line);
-        if self.waiting.len() >= PIECE && !self.failing {
-            self.flush();
-        }
-    }
-
-    /// Opens the file again if due, and ends a file whose day is over, even while no message
-    /// arrives.
-    fn look(&mut self, now: Now) {
-        self.now = now;
-        if self.reopen.is_due(now.mono) {
-            self.open_again();
-        }
-        if self.out.is_over(now.utc.nanos(), 0) {
-            self.begin_again();
-        }
-        if let Some(trouble) = self.out.take_trouble() {
-            self.health.report(LogTrouble::Kept(trouble));
-        }
-    }
-
-    /// Ends the file and begins a new one. If that fails, it is reported once, and lines go to the
-    /// open file until a later attempt succeeds.
-    fn begin_again(&mut self) {
-        if self.roll_again.is_some_and(|at| self.now.mono < at) {
-            return;
-        }
-        self.flush();
-        if self.failing {
-            return;
-        }
-        let utc = self.now.utc.nanos();
-        if let Err(error) = self.switch(|out| out.roll(utc)) {
-            let again = self.now.mono.saturating_add(Reopen::INTERVAL);
-            let is_known = self.roll_again.replace(again).is_some();
-            self.stays_open(&error, is_known);
-        }
-    }
-
-    /// Opens the file at its path again. If that fails, it is reported once for each request, and
-    /// lines go to the open file until a later attempt succeeds.
-    fn open_again(&mut self) {
-        self.flush();
-        if let Err(error) = self.switch(RotatedFile::reopen) {
-            self.stays_open(&error, !self.reopen.is_requested());
-        }
-    }
-
-    /// Replaces the file. A line that the old file has only in part is written whole to the new
-    /// one.
-    fn switch(
-        &mut self,
-        change: impl FnOnce(&mut RotatedFile) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let outcome = change(&mut self.out);
-        if self.out.take_change() {
-            self.begun = 0;
-            self.is_within = ends_within_a_line(self.out.path());
-        }
-        if outcome.is_ok() {
-            self.roll_again = None;
-            self.reopen.done();
-        }
-        outcome
-    }
-
-    fn stays_open(&mut self, error: &io::Error, is_known: bool) {
-        self.errors.increment(1);
-        if !is_known {
-            let path = self.out.path().display();
-            let why = format!("{path}: {error}");
-            self.health.report(LogTrouble::Kept(why));
-        }
-    }
-
-    /// Writes the waiting lines, as far as the disk accepts them.
-    fn flush(&mut self) {
-        match self.put() {
-            Ok(()) if self.failing => self.recovered(),
-            Ok(()) => {}
-            Err(error) => self.fail(&error),
-        }
-    }
-
-    /// Writes them, behind the end of a line that an earlier run has begun.
-    fn put(&mut self) -> io::Result<()> {
-        end_line(&mut self.out, &mut self.is_within)?;
-        let rest = self.waiting.get(self.begun..).unwrap_or_default();
-        let (taken, outcome) = write_whole(&mut self.out, rest);
-        self.begun += taken;
-        let done = self.waiting.get(..self.begun).unwrap_or_default();
-        let end = done.iter().rposition(|&byte| byte == b'\n');
-        let whole = end.map_or(0, |end| end + 1);
-        self.waiting.drain(..whole);
-        self.begun -= whole;
-        outcome
-    }
-
-    fn fail(&mut self, error: &io::Error) {
-        self.errors.increment(1);
-        if !std::mem::replace(&mut self.failing, true) {
-            let path = self.out.path().display();
-            self.health
-                .report(LogTrouble::Disk(format!("{path}: {error}")));
-        }
-    }
-
-    fn recovered(&mut self) {
-        self.failing = false;
-        let bytes = std::mem::take(&mut self.left_out);
-        if bytes > 0 {
-            self.write(
-                format!("-- {bytes} bytes were left out: the disk refused them\n").as_bytes(),
-            );
-        }
-        self.health.report(LogTrouble::DiskAgain { bytes });
-    }
-}
-
-/// Writes a message with `|` for SOH, unsafe characters [`Escaped`], and `***` for [secrets].
-fn masked(message: &[u8], out: &mut Vec<u8>) {
-    let mut at = 0;
-    for secret in secrets(message) {
-        escaped(message.get(at..secret.start).unwrap_or_default(), out);
-        out.extend_from_slice(b"***");
-        at = secret.end;
-    }
-    escaped(message.get(at..).unwrap_or_default(), out);
-}
-
-fn escaped(fields: &[u8], out: &mut Vec<u8>) {
-    // Writing to a Vec cannot fail.
-    let _ = write!(out, "{}", Escaped::fields(fields));
 }
 
 #[cfg(test)]

@@ -95,6 +95,17 @@ impl Peer<'_> {
         connection.map_or((0, 0), |own| (own.passed(), own.queued()))
     }
 
+    /// Lets the kernel take about `bytes` of what it cannot send yet, instead of some megabytes,
+    /// and TLS 64 KiB more. The rest waits in the queue, where the caller knows of it
+    /// ([`queued`](Self::queued)) and may send something newer. Without a connection, or if the
+    /// system refuses, nothing changes.
+    pub fn limit_unsent(&mut self, bytes: i32) {
+        if let Some(connection) = self.connection.as_deref_mut() {
+            // A kernel without the option sends as before.
+            connection.transport.limit_unsent(bytes).ok();
+        }
+    }
+
     /// Returns whether a resend is under way, during which no message with a shared body is sent.
     #[must_use]
     pub fn is_resending(&self) -> bool {

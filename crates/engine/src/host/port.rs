@@ -10,7 +10,7 @@ use super::refusal::Refusal;
 use super::transport::{Encrypt, Transport};
 use crate::poll::{Interest, Poller, Token};
 use crate::slots::Slots;
-use crate::tcp::{Accepted, BindError, Inbox, Listener, Received, Stream};
+use crate::tcp::{Accepted, BindError, Inbox, Listener, Received, SocketOptions, Stream};
 #[cfg(feature = "tls")]
 use crate::tls::TlsServer;
 use fanfare_fix::codec::{Decoder, Frame, FrameFinder};
@@ -64,6 +64,8 @@ pub struct PortOptions {
     /// Whether bytes in front of the Logon are skipped, as QuickFIX does. Otherwise the connection
     /// is closed.
     pub skip_noise: bool,
+    /// The options of each connection's socket.
+    pub socket: SocketOptions,
     pub(crate) encrypt: Encrypt,
 }
 
@@ -86,6 +88,7 @@ impl PortOptions {
             max_without_logon_per_address: 500,
             max_logon: 8 << 10,
             skip_noise: true,
+            socket: SocketOptions::new(),
             encrypt: Encrypt::No,
         }
     }
@@ -192,6 +195,7 @@ impl Port {
     pub fn bind(address: SocketAddr, options: PortOptions) -> Result<Self, BindError> {
         let failed = |source| BindError { address, source };
         let listener = Listener::bind(address)?;
+        listener.set_options(&options.socket).map_err(failed)?;
         let poller = Poller::new(EVENTS).map_err(failed)?;
         let added = poller.add(&listener, LISTENER, Interest::Read);
         added.map_err(failed)?;
@@ -380,10 +384,14 @@ impl Port {
             Err(why) => return self.refused(peer, why),
         };
         let token = self.connections.next_token();
-        let begun = self.options.encrypt.begin(stream).and_then(|transport| {
-            self.poller.add(&transport, token, Interest::Read)?;
-            Ok(transport)
-        });
+        let begun = self
+            .options
+            .encrypt
+            .begin(stream, None)
+            .and_then(|transport| {
+                self.poller.add(&transport, token, Interest::Read)?;
+                Ok(transport)
+            });
         let transport = match begun {
             Ok(transport) => transport,
             Err(error) => return self.refused(peer, error.into()),

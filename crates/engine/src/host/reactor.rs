@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::poll::{Poller, Token};
 use crate::slots::Slots;
 use crate::tcp::Attempt;
+use crate::throttle::Throttle;
 use ending::Ending;
 use fanfare_fix::session::{Config, DisconnectReason, Now, SECOND, Scratch};
 use ports::HostPort;
@@ -45,6 +46,8 @@ pub struct Host<H> {
     /// The ports, by numbers that are not reused.
     pub(super) ports: HashMap<usize, HostPort>,
     pub(super) next_port: usize,
+    /// The senders of wrong passwords, at all ports.
+    throttle: Throttle,
     /// The limit of IDs in the header of a Logon; `None` while nothing is hosted.
     pub(super) header_field_limit: Option<usize>,
     /// Sessions that have a connection.
@@ -133,6 +136,7 @@ impl<H: Handler> Host<H> {
             vacant: Vec::new(),
             ports: HashMap::new(),
             next_port: 0,
+            throttle: Throttle::default(),
             header_field_limit: None,
             live: Vec::new(),
             next_scan: 0,
@@ -194,7 +198,7 @@ impl<H: Handler> Host<H> {
         if self.remote.key(&id).is_some() {
             return Err(HostError::Duplicate(id));
         }
-        let is_free = |key: &SessionKey| self.logged_ending(*key).is_none();
+        let is_free = |key: &SessionKey| self.logged_endings(*key) == [None, None];
         let vacant = self.vacant.iter().rposition(is_free);
         let vacant = vacant.map(|at| self.vacant.swap_remove(at));
         let key = vacant.unwrap_or(SessionKey(self.hosted.len()));
@@ -239,15 +243,15 @@ impl<H: Handler> Host<H> {
         now: Now,
         bytes: &[u8],
     ) {
-        self.cut_ending(key, now);
+        let stream = self.next_stream(key, now);
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return;
         };
         let token = self.slots.insert(Slot::Link(key));
         self.live.push(key);
-        hosted.link = Some(Link::new(connection, token));
+        hosted.link = Some(Link::new(connection, token, stream));
         if let Some(log) = &mut self.bench.log {
-            log.begins(key.0);
+            log.begins(stream);
         }
         hosted.session.connected(now);
         let mut life = hosted.drain(key, now, &mut self.bench);
@@ -599,7 +603,7 @@ impl<H: Handler> Host<H> {
             Attempt::Wait(_) => return 0,
             Attempt::Connected(stream) => {
                 let peer = stream.peer();
-                match hosted.encrypt.begin(stream) {
+                match hosted.encrypt.begin(stream, connector.name_of(peer)) {
                     Ok(transport) => {
                         let connection = Connection::new(transport, hosted.queue_bytes, None);
                         self.attach(key, connection, now, &[]);

@@ -55,6 +55,10 @@ pub enum Refusal {
     /// The session is stopped.
     #[error("session {0} is stopped")]
     Stopped(SessionId),
+    /// Wrong passwords of the same user from the same address were so recent that this one was not
+    /// checked, as none is for this many milliseconds. The counterparty receives no Logout.
+    #[error("{0}: after wrong passwords from this address none is checked for another {1} ms")]
+    SlowedDown(SessionId, u64),
     /// The number of sessions made for Logons is at its limit.
     #[error("the limit of {0} sessions made for Logons is reached")]
     TooManySessions(usize),

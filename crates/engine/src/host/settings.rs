@@ -3,13 +3,13 @@
 use super::HostError;
 use super::allow::{AllowList, Network};
 use super::connection::QUEUE_BYTES;
-use super::hosted::{Access, Hosted, Prepared, contained};
+use super::hosted::{Access, Hosted, Prepared, hosted_config};
 use super::names::ClientNames;
 use super::port::{Port, PortOptions};
 use super::store::{Store, StoreKind};
 use super::templates::Wildcard;
 use super::transport::Encrypt;
-use crate::tcp::{Backoff, Connector};
+use crate::tcp::{Backoff, Connector, HostOrder, Lookup, NamedHost, SocketOptions};
 #[cfg(feature = "tls")]
 use crate::tls::{TlsClient, TlsServer};
 use fanfare_fix::session::{Config, Now, Session};
@@ -27,6 +27,17 @@ pub struct Initiator {
     /// The addresses to connect to, tried in order and again from the first, with a back-off
     /// between attempts. Without any, the session is hosted and never connects.
     pub hosts: Vec<SocketAddr>,
+    /// The same hosts by their names. If one of these is no address, all of them are looked up
+    /// again in front of each attempt but the first, in a thread of its own; the addresses found
+    /// take the place of `hosts`.
+    pub names: Vec<NamedHost>,
+    /// The order in which the hosts are tried.
+    pub order: HostOrder,
+    /// The address of this machine to connect from, and the port, if it is not 0; by default the
+    /// system chooses both.
+    pub local: Option<SocketAddr>,
+    /// The options of each connection's socket.
+    pub socket: SocketOptions,
     /// The store of the session's messages.
     pub store: StoreKind,
     /// The first back-off after a failure, and the longest.
@@ -44,6 +55,10 @@ impl Initiator {
         Self {
             session,
             hosts,
+            names: Vec::new(),
+            order: HostOrder::default(),
+            local: None,
+            socket: SocketOptions::new(),
             store: StoreKind::default(),
             backoff: (Duration::from_secs(1), Duration::from_secs(30)),
             connect_timeout: Duration::from_secs(5),
@@ -71,6 +86,10 @@ impl Initiator {
         let Self {
             session,
             hosts,
+            names,
+            order,
+            local,
+            socket,
             store,
             backoff,
             connect_timeout,
@@ -82,6 +101,13 @@ impl Initiator {
         (now.mono, std::process::id(), id).hash(&mut seed);
         let backoff = Backoff::new(backoff.0, backoff.1, seed.finish());
         let connector = Connector::new(hosts, backoff, connect_timeout);
+        let mut connector = connector.in_order(order).with_options(socket);
+        if let Some(local) = local {
+            connector = connector.bound_to(local);
+        }
+        if names.iter().any(|host| !host.is_address()) {
+            connector = connector.looking_up(Lookup::new(names));
+        }
         prepared.hosted.connector = Some(Box::new(connector));
         prepared.hosted.encrypt = encrypt;
         Ok(prepared)
@@ -170,9 +196,8 @@ impl Admission {
         }
     }
 
-    pub(super) fn prepare(mut self) -> Prepared {
-        self.session.admin_hook = self.session.admin_hook.map(contained);
-        let mut session = Session::acceptor(self.session, self.store);
+    pub(super) fn prepare(self) -> Prepared {
+        let mut session = Session::acceptor(hosted_config(self.session), self.store);
         if self.reset {
             session.ask_reset();
         }

@@ -26,11 +26,14 @@ pub(crate) enum Encrypt {
 }
 
 impl Encrypt {
-    pub(super) fn begin(&self, stream: Stream) -> io::Result<Transport> {
+    /// Begins a connection; `host` is the name of the host, if it was looked up.
+    pub(super) fn begin(&self, stream: Stream, host: Option<&str>) -> io::Result<Transport> {
+        #[cfg(not(feature = "tls"))]
+        let _ = host;
         Ok(match self {
             Self::No => Transport::Plain(stream),
             #[cfg(feature = "tls")]
-            Self::Client(tls) => Transport::Tls(Box::new(tls.connect(stream)?)),
+            Self::Client(tls) => Transport::Tls(Box::new(tls.connect_to(stream, host)?)),
             #[cfg(feature = "tls")]
             Self::Server(tls) => Transport::Tls(Box::new(tls.accept(stream)?)),
         })
@@ -99,6 +102,15 @@ impl Transport {
             Self::Plain(stream) => stream.send(parts),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.send(parts),
+        }
+    }
+
+    /// See [`Stream::limit_unsent`].
+    pub(super) fn limit_unsent(&mut self, bytes: i32) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.limit_unsent(bytes),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.limit_unsent(bytes),
         }
     }
 

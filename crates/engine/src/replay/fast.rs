@@ -1,7 +1,9 @@
 //! Responses in FAST: Logon(A), MarketDataRequest(V) and Logout(5) are sent in FIX, on a connection
 //! for each request; Logon(A), the messages and Logout(5) are received in FAST.
 
-use super::{APPL_ID, Answer, Asked, Caller, MOST_OF_A_NUMBER, ReplaySource, write_range};
+use super::{
+    APPL_ID, Answer, Asked, Caller, FastReplay, MOST_OF_A_NUMBER, ReplaySource, write_range,
+};
 use crate::clock;
 use fanfare_fast::program::{FieldId, Op};
 use fanfare_fast::template::OperatorKind;
@@ -14,7 +16,6 @@ use fanfare_wire::{Precision, UtcTimestamp};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The interval at which a waiting thread checks whether it is to end.
@@ -42,19 +43,21 @@ enum Part {
 }
 
 impl Reader {
-    pub(super) fn new(
-        program: Arc<Program>,
-        header: Header,
-        number: &SequenceField,
-        longest: usize,
-    ) -> io::Result<Self> {
-        let numbers = numbers(&program, number)?;
+    pub(super) fn new(replay: FastReplay) -> io::Result<Self> {
+        let FastReplay {
+            program,
+            options,
+            header,
+            number,
+            longest,
+        } = replay;
+        let numbers = numbers(&program, &number)?;
         Ok(Self {
             deframer: Deframer::new(header, longest),
             header,
             longest,
             messages: Messages {
-                decoder: Decoder::new(program),
+                decoder: Decoder::with_options(program, options),
                 numbers,
             },
         })

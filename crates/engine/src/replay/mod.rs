@@ -43,7 +43,7 @@ mod tests;
 
 use crate::poll::Waker;
 use crate::stop::Stop;
-use fanfare_fast::{Program, Record};
+use fanfare_fast::{Options, Program, Record};
 use fanfare_feed::{Header, SequenceField};
 use fanfare_fix::codec::FieldWriter;
 use fanfare_fix::session::Version;
@@ -122,33 +122,48 @@ impl ReplaySource {
 pub enum Service {
     /// Requests in FIX, one for each connection; responses in FAST. Previous values of operators
     /// are reset for each packet, which is what one length header precedes.
-    Fast {
-        /// The templates of the feed, with those of Logon(A) and Logout(5): MsgType(35) of one
-        /// can be `A`, and of one `5`.
-        program: Arc<Program>,
-        /// The preamble of each message.
-        header: Header,
-        /// The field that is the number of a message.
-        number: SequenceField,
-        /// The longest message, in bytes.
-        longest: usize,
-    },
+    Fast(FastReplay),
     /// Requests and responses in one FIX session. If two requests time out, and no answer in
     /// between is certainly to the newest one, the session is logged out and opened again.
     Fix,
 }
 
-impl Service {
-    /// Makes a service with responses in FAST and four bytes of length, least significant first, in
-    /// front of each message.
+/// Responses in FAST.
+#[derive(Debug, Clone)]
+pub struct FastReplay {
+    /// The templates of the feed, with those of Logon(A) and Logout(5): MsgType(35) of one can be
+    /// `A`, and of one `5`.
+    pub program: Arc<Program>,
+    /// The options of the decoder: those of the feed, whose messages come again.
+    pub options: Options,
+    /// The preamble of each message.
+    pub header: Header,
+    /// The field that is the number of a message.
+    pub number: SequenceField,
+    /// The longest message, in bytes.
+    pub longest: usize,
+}
+
+impl FastReplay {
+    /// Makes a description of strict FAST with four bytes of length, least significant first, in
+    /// front of each message of at most 1 MiB, and the numbers in [`SequenceField::Auto`].
     #[must_use]
-    pub const fn fast(program: Arc<Program>) -> Self {
-        Self::Fast {
+    pub fn new(program: Arc<Program>) -> Self {
+        Self {
             program,
+            options: Options::default(),
             header: Header::U32Le,
             number: SequenceField::Auto,
             longest: 1 << 20,
         }
+    }
+}
+
+impl Service {
+    /// Makes a service with the responses that [`FastReplay::new`] describes.
+    #[must_use]
+    pub fn fast(program: Arc<Program>) -> Self {
+        Self::Fast(FastReplay::new(program))
     }
 
     /// Checks the templates, as [`Replayer::start`] does.
@@ -158,9 +173,7 @@ impl Service {
     /// The templates have no numbered messages, or no Logon(A) or Logout(5).
     pub fn check(&self) -> io::Result<()> {
         match self {
-            Self::Fast {
-                program, number, ..
-            } => fast::numbers(program, number).map(|_| ()),
+            Self::Fast(replay) => fast::numbers(&replay.program, &replay.number).map(|_| ()),
             Self::Fix => Ok(()),
         }
     }
@@ -243,13 +256,8 @@ impl Replayer {
         let (mut replayer, caller) = Self::pair(waker);
         let name = std::thread::Builder::new().name("replay".into());
         replayer.thread = Some(match service {
-            Service::Fast {
-                program,
-                header,
-                number,
-                longest,
-            } => {
-                let reader = fast::Reader::new(program, header, &number, longest)?;
+            Service::Fast(replay) => {
+                let reader = fast::Reader::new(replay)?;
                 name.spawn(move || fast::run(&caller, &source, reader))?
             }
             Service::Fix => {

@@ -76,6 +76,15 @@ fn source(address: SocketAddr) -> ReplaySource {
 
 /// Starts a service that serves each connection by this function, and a replay that uses it.
 fn fast(serve: impl Fn(TcpStream) + Send + 'static, patience: Duration) -> Replayer {
+    fast_with(Options::default(), serve, patience)
+}
+
+/// The same, with the options of a feed.
+fn fast_with(
+    options: Options,
+    serve: impl Fn(TcpStream) + Send + 'static,
+    patience: Duration,
+) -> Replayer {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let source = ReplaySource {
         timeout: patience,
@@ -86,8 +95,11 @@ fn fast(serve: impl Fn(TcpStream) + Send + 'static, patience: Duration) -> Repla
             serve(stream.unwrap());
         }
     });
-    let program = Arc::new(Program::parse(XML).unwrap());
-    Replayer::start(source, Service::fast(program), None).unwrap()
+    let replay = FastReplay {
+        options,
+        ..FastReplay::new(Arc::new(Program::parse(XML).unwrap()))
+    };
+    Replayer::start(source, Service::Fast(replay), None).unwrap()
 }
 
 /// Returns the numbers of a response, and how it ended.
@@ -140,6 +152,27 @@ fn missing_messages_are_asked_for_and_come_in_fast() {
         assert_eq!(answer(&replayer), (range.collect(), None));
     }
     assert!(!replayer.request(5..5), "nothing to ask for");
+}
+
+#[test]
+fn a_response_is_decoded_with_the_options_of_the_feed() {
+    // The number 5 in two bytes, of which one would do: R6.
+    let overlong = [0xc0, 0x83, 0x00, 0x85];
+    let serve = move |mut stream: TcpStream| {
+        read(&mut stream);
+        write(&mut stream, &[LOGON]);
+        read(&mut stream);
+        write(&mut stream, &[&overlong, &change(6), LOGOUT]);
+        read(&mut stream);
+    };
+    let lenient = fast_with(Options::with_strict(false), serve, LONG);
+    assert!(lenient.request(5..7));
+    assert_eq!(answer(&lenient), (vec![5, 6], None));
+    let strict = fast(serve, LONG);
+    assert!(strict.request(5..7));
+    let (numbers, why) = answer(&strict);
+    assert!(numbers.is_empty(), "{numbers:?}");
+    assert!(why.unwrap().contains("R6"));
 }
 
 #[test]

@@ -106,6 +106,14 @@ impl Broadcast {
         }
     }
 
+    /// Sets a word of the caller's own in the file of a ring [in a file](Broadcast::in_file) by
+    /// which [`owner`](super::owner()) tells whose ring it is. A ring in memory has none.
+    pub fn own(&self, owner: u64) {
+        if let Writer::Lap(writer) = &self.0 {
+            writer.own(owner);
+        }
+    }
+
     /// Returns whether messages of `size` bytes in the ring (each its length and 16, rounded up to
     /// a multiple of 16) can be written now without [`WriteError::Full`].
     pub fn has_room(&mut self, size: usize) -> bool {
@@ -164,11 +172,12 @@ impl BroadcastReader {
         }
     }
 
-    /// Marks everything read from a ring [in a file](Broadcast::in_file) as kept elsewhere, and not
-    /// to be rescued. Only one of its readers may call it.
-    pub fn release(&self) {
+    /// Marks everything in a ring [in a file](Broadcast::in_file) up to a
+    /// [position](Self::position) that the reader has had as kept elsewhere, and not to be rescued.
+    /// Only one of its readers may call it.
+    pub fn release(&self, to: u64) {
         if let Reader::Lap(reader) = &self.0 {
-            reader.release();
+            reader.release(to);
         }
     }
 

@@ -147,6 +147,12 @@ impl Writer {
         }
     }
 
+    pub(crate) fn own(&self, owner: u64) {
+        if let Memory::File(place) = &self.shared.words {
+            place.own(owner);
+        }
+    }
+
     fn max_message(&self) -> usize {
         self.scratch.len() - HEADER
     }
@@ -249,10 +255,11 @@ impl Reader {
         batch
     }
 
-    /// Marks everything read so far as no longer needed, if the ring is in a file.
-    pub(crate) fn release(&self) {
+    /// Marks everything up to a position of the cursor as no longer needed, if the ring is in a
+    /// file.
+    pub(crate) fn release(&self, to: u64) {
         if let Memory::File(place) = &self.shared.words {
-            place.release(self.cursor);
+            place.release(to);
         }
     }
 

@@ -31,7 +31,7 @@ mod tests;
 
 pub use broadcast::{Broadcast, BroadcastReader, Policy};
 pub use lock::RingLock;
-pub use rescue::{Rescued, is_replaceable, rescue};
+pub use rescue::{Rescued, is_replaceable, owner, rescue};
 pub use spsc::{Consumer, Producer, spsc};
 
 use thiserror::Error;

@@ -2,7 +2,7 @@
 //!
 //! The file is a page, followed by the ring. The words of the page are: a mark, the capacity in
 //! bytes, the start of the last whole message, its end, the position up to which one reader has
-//! released, the end of the message that is being written, and the writer's note.
+//! released, the end of the message that is being written, the writer's note, and the owner.
 
 use super::lock::RingLock;
 use super::{HEADER, PADDING, PAGE, record_size};
@@ -22,6 +22,7 @@ const TAIL: usize = 3;
 const RELEASED: usize = 4;
 const INTENT: usize = 5;
 const NOTE: usize = 6;
+const OWNER: usize = 7;
 
 /// The file of a ring.
 pub(super) struct Place(Words);
@@ -69,6 +70,11 @@ impl Place {
         self.set(NOTE, note);
     }
 
+    /// Sets the owner.
+    pub(super) fn own(&self, owner: u64) {
+        self.set(OWNER, owner);
+    }
+
     /// Returns the end of the last message that would be rescued.
     #[cfg(test)]
     pub(super) fn tail(&self) -> u64 {
@@ -111,6 +117,30 @@ pub fn is_replaceable(path: &Path) -> io::Result<bool> {
     Ok(mark.is_empty() || mark == [0; 8] || mark == MARK.to_le_bytes())
 }
 
+/// Returns the [owner](super::Broadcast::own) of a ring's file: 0 if none was set, or if the file
+/// does not exist or does not hold a ring.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn owner(path: &Path) -> io::Result<u64> {
+    let mut page = Vec::new();
+    match File::open(path) {
+        Ok(file) => file.take(PAGE as u64).read_to_end(&mut page)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    Ok(match word(&page, MARK_AT) {
+        MARK => word(&page, OWNER),
+        _ => 0,
+    })
+}
+
+/// Returns a word of the first page, 0 if the file ends before it.
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let word = bytes.get(8 * at..).and_then(|rest| rest.first_chunk());
+    word.map_or(0, |word| u64::from_le_bytes(*word))
+}
+
 /// Calls `each` with the kind and the bytes of each message in a ring's file that was not released,
 /// in order. Must be called before the ring is made again. Returns with what was found the last
 /// [note](super::Broadcast::note) of the ring's writer, 0 if there is none.
@@ -124,10 +154,7 @@ pub fn rescue(path: &Path, mut each: impl FnMut(u32, &[u8])) -> io::Result<(Resc
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(NOTHING),
         Err(error) => return Err(error),
     };
-    let word = |at: usize| {
-        let word = bytes.get(8 * at..).and_then(|rest| rest.first_chunk());
-        word.map_or(0, |word| u64::from_le_bytes(*word))
-    };
+    let word = |at| word(&bytes, at);
     let ring = bytes.get(PAGE..).unwrap_or(&[]);
     let capacity = word(CAPACITY);
     let is_ring = word(MARK_AT) == MARK && ring.len() as u64 == capacity;
@@ -186,6 +213,26 @@ mod tests {
     }
 
     #[test]
+    fn the_owner_of_a_ring_outlives_what_is_written() {
+        let path = file("owner");
+        assert_eq!(owner(&path).unwrap(), 0);
+        std::fs::write(&path, [7; 64]).unwrap();
+        assert_eq!(owner(&path).unwrap(), 0, "no ring");
+        std::fs::remove_file(&path).unwrap();
+        let mut ring = Broadcast::in_file(&path, 4096, 1).unwrap();
+        assert_eq!(owner(&path).unwrap(), 0, "none was set");
+        ring.own(5);
+        for message in 0..1_000u32 {
+            ring.push(message, &[1; 40]).unwrap();
+            ring.note(u64::from(message));
+        }
+        drop(ring);
+        assert_eq!(owner(&path).unwrap(), 5);
+        assert_eq!(rescued(&path).0, Rescued::Last);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
     fn a_file_of_another_kind_is_not_replaceable() {
         let path = file("other");
         assert!(is_replaceable(&path).unwrap());
@@ -220,11 +267,11 @@ mod tests {
                 let mut read = 0;
                 reader.read(rng.usize(..30), |_| read += 1);
                 released += read;
-                reader.release();
+                reader.release(reader.position());
             }
             if sent.len() - released > 15 {
                 reader.read(usize::MAX, |_| released += 1);
-                reader.release();
+                reader.release(reader.position());
             }
             let (found, all) = rescued(&path);
             assert_eq!(found, Rescued::All);
@@ -253,7 +300,7 @@ mod tests {
             ring.push(kind, &vec![0; len]).unwrap();
             if (kind as usize) < released {
                 reader.read(1, |_| {});
-                reader.release();
+                reader.release(reader.position());
             }
         }
         drop((ring, reader));

@@ -16,6 +16,7 @@ use crate::limits::raise_open_files;
 use crate::private;
 use crate::rotate::Rotation;
 use crate::stop::Stop;
+use crate::tcp::NamedHost;
 #[cfg(feature = "tls")]
 use crate::tls::{Identity, TlsClient, TlsError, TlsServer, out_of_time};
 use fanfare_fix::dict::DictionaryValidator;
@@ -23,7 +24,7 @@ use fanfare_fix::session::{Config, Role, SessionId, Validator};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,6 +89,12 @@ pub enum EndpointsError {
     /// None of the hosts of a session has an address.
     #[error("session {0}: none of its hosts resolves to an address")]
     NoAddress(SessionId),
+    /// The hosts of a session have no address of the family of its SocketLocalHost.
+    #[error(
+        "session {0}: none of its hosts has an address that can be reached from \
+         SocketLocalHost={1}: one is of IPv4, the other of IPv6"
+    )]
+    OtherFamily(SessionId, IpAddr),
     /// The sessions of a port have different settings of TLS.
     #[error("all sessions on {0} need the same certificate files and NeedClientAuth, or none")]
     TlsDiffers(SocketAddr),
@@ -97,6 +104,12 @@ pub enum EndpointsError {
          MaxConnectionsNotLoggedOnPerAddress: set them in [DEFAULT]"
     )]
     LimitsDiffer(SocketAddr),
+    /// The sessions of a port have different options of sockets.
+    #[error(
+        "all sessions on {0} need the same SocketSendBufferSize, SocketReceiveBufferSize, \
+         SocketTrafficClass and SocketKeepAlive: set them in [DEFAULT]"
+    )]
+    SocketsDiffer(SocketAddr),
     /// Certificates cannot be used.
     #[cfg(feature = "tls")]
     #[error("{of}")]
@@ -275,6 +288,9 @@ impl Endpoints {
         if port.tls != settings.tls {
             return Err(EndpointsError::TlsDiffers(listen));
         }
+        if port.acceptor.options.socket != settings.socket {
+            return Err(EndpointsError::SocketsDiffer(listen));
+        }
         if port.limits != settings.port_limits {
             return Err(EndpointsError::LimitsDiffer(listen));
         }
@@ -293,6 +309,7 @@ impl Endpoints {
         acceptor.options.max_without_logon = limits.connections;
         acceptor.options.max_without_logon_per_address = limits.connections_per_address;
         acceptor.options.max_logon = limits.logon_bytes;
+        acceptor.options.socket = first.socket;
         if let Some(files) = &first.tls {
             acceptor = self.encrypt_port(acceptor, files)?;
         }
@@ -306,22 +323,47 @@ impl Endpoints {
 
     /// Adds the initiator of one session.
     fn initiate(&mut self, settings: SessionSettings) -> Result<(), EndpointsError> {
-        let mut hosts = Vec::new();
+        let mut names = Vec::new();
         for (host, port) in &settings.hosts {
-            match (host.as_str(), *port).to_socket_addrs() {
-                Ok(addresses) => hosts.extend(addresses.map(|address| (host.as_str(), address))),
-                Err(error) => self.remarks.push(format!("{host}: {error}")),
-            }
+            let addresses = match (host.as_str(), *port).to_socket_addrs() {
+                Ok(addresses) => addresses.collect(),
+                Err(error) => {
+                    self.remarks.push(format!("{host}: {error}"));
+                    Vec::new()
+                }
+            };
+            let (name, port) = (host.clone(), *port);
+            names.push(NamedHost {
+                name,
+                port,
+                addresses,
+            });
+        }
+        let mut hosts = Vec::new();
+        for host in &names {
+            let addresses = host.addresses.iter();
+            hosts.extend(addresses.map(|address| (host.name.as_str(), *address)));
         }
         if hosts.is_empty() {
             return Err(EndpointsError::NoAddress(settings.config.id));
         }
+        if let Some(local) = settings.local {
+            hosts.retain(|(_, address)| address.is_ipv4() == local.is_ipv4());
+            if hosts.is_empty() {
+                let id = settings.config.id;
+                return Err(EndpointsError::OtherFamily(id, local.ip()));
+            }
+        }
         let addresses = hosts.iter().map(|(_, address)| *address).collect();
         let mut initiator = Initiator::new(settings.config, addresses).store(settings.store);
+        initiator.order = settings.host_order;
+        initiator.local = settings.local;
+        initiator.socket = settings.socket;
         initiator.backoff = (settings.reconnect, settings.reconnect);
         if let Some(files) = &settings.client_tls {
             initiator = self.encrypt(initiator, files, &hosts)?;
         }
+        initiator.names = names;
         self.initiators.push(initiator);
         Ok(())
     }

@@ -1,13 +1,14 @@
 //! A session made from a section.
 
 use super::dictionaries::DictionaryFiles;
-use super::file::Section;
+use super::file::{Entry, Section};
 use super::template::{NO_TEMPLATE, Template};
 use super::tls::{ClientTlsFiles, TlsFiles, client_names, client_tls, tls};
 use super::{SettingsError, hours, refused};
 use crate::host::{ClientNames, Network, PortOptions, StoreKind};
 use crate::journal::{self, Durability};
 use crate::rotate::{Daily, Rotation};
+use crate::tcp::{HostOrder, SocketOptions};
 use fanfare_fix::session::{
     AnswerLimit, ApplVerId, Config, Credentials, ExtraField, MemoryLimits, OverRate, Rate,
     ReceiveLimit, Role, SECOND, SendLimit, SessionId, SubIds, Version,
@@ -45,6 +46,12 @@ pub struct SessionSettings {
     pub allow: Vec<Network>,
     /// The hosts that an initiator connects to, as in the file, and their ports.
     pub hosts: Vec<(String, u16)>,
+    /// The order in which an initiator tries its hosts.
+    pub host_order: HostOrder,
+    /// The address of this machine that an initiator connects from, and the port, if it is not 0.
+    pub local: Option<SocketAddr>,
+    /// The options of each connection's socket. All sessions of a port need the same.
+    pub socket: SocketOptions,
     /// The time between attempts of an initiator.
     pub reconnect: Duration,
     /// The dictionaries, for the validation and for data fields of their own; `None` if there is
@@ -142,6 +149,12 @@ impl SessionSettings {
                 Role::Acceptor => Vec::new(),
                 Role::Initiator => hosts(section)?,
             },
+            host_order: host_order(section)?,
+            local: match role {
+                Role::Acceptor => None,
+                Role::Initiator => local(section)?,
+            },
+            socket: socket_options(section)?,
             reconnect: Duration::from_secs(section.number("ReconnectInterval", 30, 1..=86_400)?),
             store: received(section, store)?,
             log: section.text("FileLogPath").map(PathBuf::from),
@@ -235,6 +248,7 @@ fn config(
     config.max_header_field = section.number("MaxHeaderFieldLength", 64, 1..=4_096)? as usize;
     config.max_test_req_id = section.number("MaxTestReqIDLength", 256, 1..=65_536)? as usize;
     config.repeated_resend_limit = section.number("RepeatedResendLimit", 30, 0..=1 << 31)? as u32;
+    config.gap_filled_types = gap_filled_types(section)?;
     config.answer_limit = answer_limit(section)?;
     config.max_latency = section.number("MaxLatency", 120, 0..=86_400 * 365)? * SECOND;
     config.reset_on_logon = section.flag("ResetOnLogon", false)?;
@@ -250,6 +264,7 @@ fn config(
     let closed = asks_in_parts && config.resend_request_chunk > 0;
     config.closed_resend_interval = section.flag("ClosedResendInterval", closed)?;
     config.requires_orig_sending_time = section.flag("RequiresOrigSendingTime", true)?;
+    (config.test_request_percent, config.gone_percent) = silences(section)?;
     config.logout_on_silence = section.flag("SendLogoutBeforeDisconnectFromTimeout", false)?;
     config.logon_fields = logon_tags(section)?;
     config.header_fields = header_fields(section, template.is_some())?;
@@ -260,6 +275,22 @@ fn config(
         config.logon_schedule = hours::read(section, &hours::LOGON)?;
     }
     Ok(config)
+}
+
+/// Returns the types of messages that are never sent again, such as `D,F,G`.
+fn gap_filled_types(section: &Section<'_>) -> Result<Vec<Box<[u8]>>, SettingsError> {
+    let Some(entry) = section.find("GapfillOnReplayMessageTypes") else {
+        return Ok(Vec::new());
+    };
+    let types = entry.value.split(',').map(str::trim);
+    let checked = types.map(|msg_type| {
+        let is_type = |byte: u8| byte.is_ascii_alphanumeric();
+        match !msg_type.is_empty() && msg_type.bytes().all(is_type) {
+            true => Ok(msg_type.as_bytes().into()),
+            false => Err(entry.wrong("must be a list of MsgTypes, such as D,F,G")),
+        }
+    });
+    checked.collect()
 }
 
 /// Returns fields of our Logon: `LogonTag=553=user`, `LogonTag1=…`.
@@ -434,14 +465,86 @@ fn listen(section: &Section<'_>) -> Result<SocketAddr, SettingsError> {
     section.need("SocketAcceptPort")?;
     let port = section.number("SocketAcceptPort", 0, 0..=65_535)? as u16;
     let address = match section.find("SocketAcceptAddress") {
-        Some(entry) if entry.value.eq_ignore_ascii_case("localhost") => Ipv4Addr::LOCALHOST.into(),
-        Some(entry) => entry
-            .value
-            .parse()
-            .map_err(|_| entry.wrong("must be an address of this machine, such as 127.0.0.1"))?,
+        Some(entry) => own_address(entry)?,
         None => IpAddr::V4(Ipv4Addr::LOCALHOST),
     };
     Ok(SocketAddr::new(address, port))
+}
+
+/// Returns the address of this machine that an entry has.
+fn own_address(entry: &Entry) -> Result<IpAddr, SettingsError> {
+    if entry.value.eq_ignore_ascii_case("localhost") {
+        return Ok(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    }
+    let address = entry.value.parse();
+    address.map_err(|_| entry.wrong("must be an address of this machine, such as 127.0.0.1"))
+}
+
+/// Returns the address, and the port, that an initiator connects from.
+fn local(section: &Section<'_>) -> Result<Option<SocketAddr>, SettingsError> {
+    let port = section.number("SocketLocalPort", 0, 1..=65_535)? as u16;
+    match (
+        section.find("SocketLocalHost"),
+        section.find("SocketLocalPort"),
+    ) {
+        (Some(entry), _) => Ok(Some(SocketAddr::new(own_address(entry)?, port))),
+        (None, Some(entry)) => Err(entry.wrong("needs SocketLocalHost")),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Returns the silences after which a TestRequest(1) is sent and the connection is closed, in
+/// percent of the HeartBtInt(108). The settings have how much longer than it they are.
+fn silences(section: &Section<'_>) -> Result<(u32, u32), SettingsError> {
+    let percent = |key, default| {
+        let Some(entry) = section.find(key) else {
+            return Ok(default);
+        };
+        let value: Option<f64> = entry.value.parse().ok();
+        let value = value.filter(|value| (0.0..=100.0).contains(value));
+        let value = value.ok_or_else(|| entry.wrong("must be between 0 and 100"))?;
+        Ok::<_, SettingsError>(100 + (value * 100.0).round() as u32)
+    };
+    let test = percent("TestRequestDelayMultiplier", 120)?;
+    let gone = percent("HeartBeatTimeoutMultiplier", 240)?;
+    if test >= gone {
+        if let Some(entry) = section.find("HeartBeatTimeoutMultiplier") {
+            return Err(entry.wrong("must be more than TestRequestDelayMultiplier (0.2)"));
+        }
+        if let Some(entry) = section.find("TestRequestDelayMultiplier") {
+            return Err(entry.wrong("must be less than HeartBeatTimeoutMultiplier (1.4)"));
+        }
+    }
+    Ok((test, gone))
+}
+
+/// Returns the options of sockets. Sizes of buffers are in bytes.
+fn socket_options(section: &Section<'_>) -> Result<SocketOptions, SettingsError> {
+    let number = |key, most| {
+        let found = section.find(key).map(|_| section.number(key, 0, 0..=most));
+        found.transpose()
+    };
+    let size = |key| {
+        let found = number(key, 1 << 30)?;
+        Ok::<_, SettingsError>(found.map(|bytes| bytes as i32))
+    };
+    Ok(SocketOptions {
+        send_buffer: size("SocketSendBufferSize")?,
+        receive_buffer: size("SocketReceiveBufferSize")?,
+        traffic_class: number("SocketTrafficClass", 255)?.map(|class| class as u8),
+        keep_alive: section.flag("SocketKeepAlive", false)?,
+    })
+}
+
+fn host_order(section: &Section<'_>) -> Result<HostOrder, SettingsError> {
+    let Some(entry) = section.find("HostSelectionPolicy") else {
+        return Ok(HostOrder::default());
+    };
+    match entry.value.to_ascii_uppercase().as_str() {
+        "PRIORITY" => Ok(HostOrder::Priority),
+        "ROUND_ROBIN" => Ok(HostOrder::RoundRobin),
+        _ => Err(entry.wrong("must be PRIORITY or ROUND_ROBIN")),
+    }
 }
 
 fn credentials(section: &Section<'_>) -> Result<Option<Credentials>, SettingsError> {

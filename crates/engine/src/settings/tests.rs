@@ -1,4 +1,5 @@
 mod dictionaries;
+mod silences;
 mod stores;
 mod tls;
 
@@ -6,6 +7,7 @@ use super::*;
 use crate::host::{ClientNames, IdPattern, StoreKind};
 use crate::journal::Durability;
 use crate::journal::Options;
+use crate::tcp::HostOrder;
 use fanfare_fix::dict;
 use fanfare_fix::session::{ApplVerId, OverRate, Role, SECOND, Version};
 use fanfare_wire::{Precision, UtcTimestamp};
@@ -72,6 +74,37 @@ fn an_initiator_has_hosts_to_fail_over_to() {
     assert_eq!(session.reconnect.as_secs(), 7);
     assert_eq!(session.config.heart_bt_int, 20);
     assert_eq!(session.listen, None);
+    assert_eq!(session.host_order, HostOrder::Priority);
+    assert_eq!(session.local, None);
+}
+
+#[test]
+fn an_initiator_may_connect_from_an_address_and_try_its_hosts_in_turns() {
+    let plain = "ConnectionType=initiator\nHeartBtInt=20\nSocketConnectHost=one\n\
+        SocketConnectPort=1\n";
+    let with = |lines: &str| session("FIX.4.4", &format!("{plain}{lines}"));
+    let wrong = |lines: &str| fault(&format!("BeginString=FIX.4.4\n{plain}{lines}"));
+    let local = |lines: &str| with(lines).local.unwrap().to_string();
+    assert_eq!(local("SocketLocalHost=10.1.0.7\n"), "10.1.0.7:0");
+    let both = "SocketConnectSourceHost=localhost\nSocketConnectSourcePort=7001\n";
+    assert_eq!(local(both), "127.0.0.1:7001");
+    let turns = with("HostSelectionPolicy=round_robin\n");
+    assert_eq!(turns.host_order, HostOrder::RoundRobin);
+    for (lines, why) in [
+        (
+            "SocketLocalHost=eth0\n",
+            "must be an address of this machine",
+        ),
+        ("SocketLocalPort=7001\n", "needs SocketLocalHost"),
+        ("SocketLocalPort=0\n", "must be between 1 and 65535"),
+        (
+            "HostSelectionPolicy=any\n",
+            "must be PRIORITY or ROUND_ROBIN",
+        ),
+    ] {
+        let said = wrong(lines);
+        assert!(said.contains(why), "{said}");
+    }
 }
 
 #[test]
@@ -712,6 +745,20 @@ fn fields_of_the_logon() {
         let wrong = fault(&format!("BeginString=FIX.4.4\nLogonTag={wrong}\n"));
         let expected = "LogonTag=***: must be a field of the Logon's body, such as 553=user";
         assert!(wrong.ends_with(expected), "{wrong}");
+    }
+}
+
+#[test]
+fn types_that_are_never_sent_again() {
+    let types = |lines: &str| session("FIX.4.4", lines).config.gap_filled_types;
+    assert!(types("").is_empty());
+    let expected = [b"D"[..].into(), b"AE"[..].into()];
+    assert_eq!(types("GapFillOnReplayMessageTypes=D, AE\n"), expected);
+    for wrong in ["", "D,,G", "D;G", "D|G"] {
+        let line = format!("GapfillOnReplayMessageTypes={wrong}");
+        let said = fault(&format!("BeginString=FIX.4.4\n{line}\n"));
+        let expected = format!("{line}: must be a list of MsgTypes, such as D,F,G");
+        assert!(said.ends_with(&expected), "{said}");
     }
 }
 

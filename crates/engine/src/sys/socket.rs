@@ -3,10 +3,15 @@
 use super::{check, check_len, made};
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-/// Starts a TCP connection without waiting for it. The socket is non-blocking.
-pub(crate) fn connect(to: SocketAddr) -> io::Result<TcpStream> {
+/// Starts a TCP connection without waiting for it, from `local` if that is given. `prepare` sets
+/// options of the socket first. The socket is non-blocking.
+pub(crate) fn connect(
+    to: SocketAddr,
+    local: Option<SocketAddr>,
+    prepare: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>,
+) -> io::Result<TcpStream> {
     let family = if to.is_ipv4() {
         libc::AF_INET
     } else {
@@ -15,6 +20,15 @@ pub(crate) fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: no pointer is passed; the descriptor is new.
     let socket = unsafe { made(libc::socket(family, kind, 0)) }?;
+    prepare(socket.as_fd())?;
+    if let Some(local) = local {
+        bind(socket.as_fd(), local).map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("cannot connect from {local}: {error}"),
+            )
+        })?;
+    }
     let (address, length) = raw_address(to);
     // SAFETY: `address` is an initialised storage of which `length` bytes are the address.
     let outcome =
@@ -24,6 +38,18 @@ pub(crate) fn connect(to: SocketAddr) -> io::Result<TcpStream> {
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket.into()),
         Err(error) => Err(error),
     }
+}
+
+/// Binds a socket to an address of this machine. Its port, unless it is 0, may be that of a
+/// connection that has ended a moment ago.
+fn bind(fd: BorrowedFd<'_>, local: SocketAddr) -> io::Result<()> {
+    if local.port() != 0 {
+        set_int(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+    }
+    let (address, length) = raw_address(local);
+    // SAFETY: `address` is an initialised storage of which `length` bytes are the address.
+    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) })?;
+    Ok(())
 }
 
 /// Receives the bytes that have arrived, without waiting.
@@ -60,7 +86,7 @@ pub(crate) fn send_parts(fd: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Resul
 }
 
 /// The kernel's limit of parts in one call (UIO_MAXIOV).
-pub(crate) const MAX_PARTS: usize = 1024;
+const MAX_PARTS: usize = 1024;
 
 pub(super) fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     // SAFETY: an all-zero sockaddr_storage is valid.
@@ -101,5 +127,64 @@ pub(super) fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc:
 pub(crate) fn set_backlog(listener: &std::net::TcpListener, backlog: i32) -> io::Result<()> {
     // SAFETY: no pointer is passed; the result is checked.
     check(unsafe { libc::listen(listener.as_raw_fd(), backlog) })?;
+    Ok(())
+}
+
+/// Limits the bytes that the kernel takes while it cannot send them, because the peer does not read
+/// or the network is slow.
+pub(crate) fn limit_unsent(fd: BorrowedFd<'_>, bytes: i32) -> io::Result<()> {
+    set_int(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
+}
+
+/// Sets an option of a socket that is an integer.
+pub(crate) fn set_int(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    set_option(fd, level, name, &value)
+}
+
+/// Sets an option of a socket.
+pub(super) fn set_option<T: Copy>(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel reads a plain value of `length` bytes that lives over the call.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            length,
+        )
+    })?;
+    Ok(())
+}
+
+/// Reads an option of a socket.
+pub(crate) fn get_option<T: Copy>(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &mut T,
+) -> io::Result<()> {
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into a plain value that has as many, and of
+    // which every pattern of bits is one (integers).
+    check(unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_mut(value).cast(),
+            &mut length,
+        )
+    })?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! UDP calls that std does not have: options before bind, batches, the kernel's drop count.
 
-use super::socket::raw_address;
+use super::socket::{get_option, raw_address, set_int, set_option};
 use super::{check, made};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -76,56 +76,6 @@ pub(crate) fn join_source(
     set_int(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0)?;
     let name = libc::IP_ADD_SOURCE_MEMBERSHIP;
     set_option(fd, libc::IPPROTO_IP, name, &request)
-}
-
-fn set_int(
-    fd: BorrowedFd<'_>,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: libc::c_int,
-) -> io::Result<()> {
-    set_option(fd, level, name, &value)
-}
-
-fn set_option<T: Copy>(
-    fd: BorrowedFd<'_>,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: &T,
-) -> io::Result<()> {
-    let length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel reads a plain value of `length` bytes that lives over the call.
-    check(unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            level,
-            name,
-            ptr::from_ref(value).cast(),
-            length,
-        )
-    })?;
-    Ok(())
-}
-
-fn get_option<T: Copy>(
-    fd: BorrowedFd<'_>,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: &mut T,
-) -> io::Result<()> {
-    let mut length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes into a plain value that has as many, and of
-    // which every pattern of bits is one (integers).
-    check(unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            level,
-            name,
-            ptr::from_mut(value).cast(),
-            &mut length,
-        )
-    })?;
-    Ok(())
 }
 
 /// The kernel's information on one datagram.

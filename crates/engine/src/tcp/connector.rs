@@ -1,10 +1,22 @@
 //! Connecting and reconnecting.
 
-use super::{Backoff, Stream};
+use super::{Backoff, Lookup, SocketOptions, Stream};
 use crate::sys::socket;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
+
+/// The order in which a [`Connector`] tries its hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HostOrder {
+    /// The next host after a failure, and the first one after a good connection: the others are
+    /// for the time in which the first cannot be used.
+    #[default]
+    Priority,
+    /// The next host after each attempt, and again from the first.
+    RoundRobin,
+}
 
 /// Connects to one of several hosts, in order and again from the first, with a back-off between
 /// attempts. It reads no clock and never waits: the caller calls [`poll`](Self::poll) each duty
@@ -13,6 +25,13 @@ use std::time::Duration;
 pub struct Connector {
     hosts: Vec<SocketAddr>,
     next_host: usize,
+    order: HostOrder,
+    local: Option<SocketAddr>,
+    options: SocketOptions,
+    lookup: Option<Lookup>,
+    /// Whether there was an attempt, or one was deferred. The first one uses the addresses that the
+    /// hosts were given with.
+    has_tried: bool,
     backoff: Backoff,
     timeout: u64,
     state: State,
@@ -20,6 +39,10 @@ pub struct Connector {
 
 enum State {
     Waiting {
+        until: u64,
+    },
+    /// Until there are addresses, or until this time at most.
+    LookingUp {
         until: u64,
     },
     Connecting {
@@ -59,20 +82,62 @@ impl Connector {
         Self {
             hosts,
             next_host: 0,
+            order: HostOrder::default(),
+            local: None,
+            options: SocketOptions::new(),
+            lookup: None,
+            has_tried: false,
             backoff,
             timeout,
             state: State::Waiting { until: 0 },
         }
     }
 
+    /// Sets the order of the hosts.
+    #[must_use]
+    pub fn in_order(mut self, order: HostOrder) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Connects from this address of the machine, and from this port unless it is 0.
+    #[must_use]
+    pub fn bound_to(mut self, local: SocketAddr) -> Self {
+        self.local = Some(local);
+        self
+    }
+
+    /// Sets the options of each connection's socket.
+    #[must_use]
+    pub fn with_options(mut self, options: SocketOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Looks the hosts up again in front of each attempt but the first, for as long as an attempt
+    /// may take. Beyond that, the attempt uses the addresses known so far. Addresses of another
+    /// family than that of [`bound_to`](Self::bound_to) are left out.
+    #[must_use]
+    pub fn looking_up(mut self, lookup: Lookup) -> Self {
+        self.lookup = Some(lookup);
+        self
+    }
+
+    /// Returns the name of the host with this address, if hosts are [looked
+    /// up](Self::looking_up).
+    #[must_use]
+    pub fn name_of(&self, address: SocketAddr) -> Option<&str> {
+        self.lookup.as_ref()?.name_of(address)
+    }
+
     /// Returns the monotonic time from which [`poll`](Self::poll) has something to do: 0 during an
-    /// attempt, `u64::MAX` while connected and without hosts.
+    /// attempt and a lookup, `u64::MAX` while connected and without hosts.
     #[must_use]
     pub const fn due(&self) -> u64 {
         match &self.state {
             State::Waiting { .. } if self.hosts.is_empty() => u64::MAX,
             State::Waiting { until } => *until,
-            State::Connecting { .. } => 0,
+            State::LookingUp { .. } | State::Connecting { .. } => 0,
             State::Connected => u64::MAX,
         }
     }
@@ -80,6 +145,8 @@ impl Connector {
     /// Makes no attempt before the monotonic time `until`; one under way is abandoned. The back-off
     /// stays as it is.
     pub fn defer(&mut self, until: u64) {
+        // The addresses of the hosts may be others by then.
+        self.has_tried = true;
         self.state = State::Waiting { until };
     }
 
@@ -89,6 +156,7 @@ impl Connector {
             State::Connected => Attempt::Wait(u64::MAX),
             State::Waiting { until } if now < *until => Attempt::Wait(*until),
             State::Waiting { .. } => self.start(now),
+            &State::LookingUp { until } => self.look_up(now, until),
             State::Connecting { .. } => self.progress(now),
         }
     }
@@ -109,18 +177,55 @@ impl Connector {
         }
     }
 
-    /// Notes that the connection is good (a Logon was accepted): the back-off restarts. Without
-    /// this the back-off also applies to a peer that accepts connections and then closes them.
+    /// Notes that the connection is good (a Logon was accepted): the back-off restarts, and the
+    /// first host is next if the order is [`HostOrder::Priority`]. Without this the back-off also
+    /// applies to a peer that accepts connections and then closes them.
     pub const fn succeeded(&mut self) {
         self.backoff.reset();
+        if matches!(self.order, HostOrder::Priority) {
+            self.next_host = 0;
+        }
     }
 
     fn start(&mut self, now: u64) -> Attempt {
-        let Some(&to) = self.hosts.get(self.next_host) else {
+        let has_tried = std::mem::replace(&mut self.has_tried, true);
+        match &mut self.lookup {
+            Some(lookup) if has_tried => {
+                lookup.begin();
+                let until = now.saturating_add(self.timeout);
+                self.state = State::LookingUp { until };
+                self.look_up(now, until)
+            }
+            _ => self.dial(now),
+        }
+    }
+
+    fn look_up(&mut self, now: u64, until: u64) -> Attempt {
+        if let Some(lookup) = &mut self.lookup {
+            if !lookup.poll() && now < until {
+                return Attempt::Wait(until);
+            }
+            let local = self.local;
+            let is_usable = |address: &SocketAddr| {
+                local.is_none_or(|local| local.is_ipv4() == address.is_ipv4())
+            };
+            let found: Vec<_> = lookup.addresses().filter(is_usable).collect();
+            if !found.is_empty() {
+                self.hosts = found;
+            }
+        }
+        self.dial(now)
+    }
+
+    fn dial(&mut self, now: u64) -> Attempt {
+        // A lookup may have found fewer addresses.
+        let count = self.hosts.len().max(1);
+        let Some(&to) = self.hosts.get(self.next_host % count) else {
             return Attempt::Wait(u64::MAX);
         };
-        self.next_host = (self.next_host + 1) % self.hosts.len();
-        match socket::connect(to) {
+        self.next_host = (self.next_host + 1) % count;
+        let prepare = |fd: BorrowedFd<'_>| self.options.set(fd, to.is_ipv6());
+        match socket::connect(to, self.local, prepare) {
             Ok(stream) => {
                 let deadline = now.saturating_add(self.timeout);
                 self.state = State::Connecting {
@@ -156,6 +261,11 @@ impl Connector {
     }
 
     fn failed(&mut self, now: u64, to: SocketAddr, error: io::Error) -> Attempt {
+        let trouble = self.lookup.as_mut().and_then(Lookup::take_trouble);
+        let error = match trouble {
+            Some(trouble) => io::Error::new(error.kind(), format!("{error}; {trouble}")),
+            None => error,
+        };
         Attempt::Failed {
             to,
             error,

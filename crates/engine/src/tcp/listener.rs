@@ -1,6 +1,6 @@
 //! Accepting of connections.
 
-use super::Stream;
+use super::{SocketOptions, Stream};
 use crate::sys::socket::set_backlog;
 use std::fs::File;
 use std::io;
@@ -57,6 +57,14 @@ impl Listener {
             })
         };
         bind().map_err(|source| BindError { address, source })
+    }
+
+    /// Sets the options of the sockets that are accepted from now on.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn set_options(&self, options: &SocketOptions) -> io::Result<()> {
+        options.set(self.as_fd(), self.address()?.is_ipv6())
     }
 
     /// Returns the address listened on, with the port that the system chose.

@@ -84,6 +84,16 @@ impl Stream {
         }
     }
 
+    /// Limits the bytes that the kernel takes while it cannot send them, which may be some
+    /// megabytes, to about `bytes` (TCP_NOTSENT_LOWAT). What the peer's kernel has received counts
+    /// as sent.
+    ///
+    /// # Errors
+    /// Those of the system call; none is expected.
+    pub fn limit_unsent(&self, bytes: i32) -> io::Result<()> {
+        socket::limit_unsent(self.inner.as_fd(), bytes)
+    }
+
     /// Shuts down the sending direction; bytes sent before still arrive.
     ///
     /// # Errors

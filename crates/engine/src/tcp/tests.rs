@@ -2,6 +2,7 @@ use super::*;
 use crate::poll::{Interest, Poller, Token};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -173,4 +174,249 @@ fn an_attempt_without_an_answer_times_out() {
         panic!("connected")
     };
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+}
+
+/// Returns an address at which nobody listens. No other test listens on this IP address.
+fn nobody(last: u8) -> SocketAddr {
+    let elsewhere = SocketAddr::from(([127, 0, 0, last], 0));
+    Listener::bind(elsewhere).unwrap().address().unwrap()
+}
+
+/// Polls until the attempt has failed. Returns its host, its error and the time of the next.
+fn failure(connector: &mut Connector, now: u64) -> (SocketAddr, io::Error, u64) {
+    match outcome(connector, now) {
+        Attempt::Failed {
+            to,
+            error,
+            retry_at,
+        } => (to, error, retry_at),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Polls until the connection is established. Returns its host.
+fn connection(connector: &mut Connector, now: u64) -> Stream {
+    match outcome(connector, now) {
+        Attempt::Connected(stream) => stream,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_first_host_is_next_after_a_good_connection_unless_they_take_turns() {
+    let listeners = [(); 2].map(|()| Listener::bind(LOOPBACK).unwrap());
+    let [first, second] = [0, 1].map(|n: usize| listeners[n].address().unwrap());
+    for (order, next) in [
+        (HostOrder::Priority, first),
+        (HostOrder::RoundRobin, second),
+    ] {
+        let hosts = vec![first, second];
+        let mut connector = Connector::new(hosts, backoff(), Duration::from_secs(5));
+        connector = connector.in_order(order);
+        assert_eq!(connection(&mut connector, 0).peer(), first);
+        connector.succeeded();
+        let retry_at = connector.lost(0);
+        let stream = connection(&mut connector, retry_at);
+        assert_eq!(stream.peer(), next, "{order:?}");
+        // This connection is not good: the host refuses the Logon.
+        let retry_at = connector.lost(retry_at);
+        let stream = connection(&mut connector, retry_at);
+        let other = if next == first { second } else { first };
+        assert_eq!(stream.peer(), other, "{order:?}");
+    }
+}
+
+#[test]
+fn a_connection_comes_from_the_address_and_port_that_are_set() {
+    let mut listener = Listener::bind(LOOPBACK).unwrap();
+    let good = listener.address().unwrap();
+    let port = nobody(79).port();
+    for local in [
+        SocketAddr::from(([127, 0, 0, 79], 0)),
+        SocketAddr::from(([127, 0, 0, 79], port)),
+    ] {
+        let connector = Connector::new(vec![good], backoff(), Duration::from_secs(5));
+        let mut connector = connector.bound_to(local);
+        let _stream = connection(&mut connector, 0);
+        let Accepted::Stream(peer) = listener.accept().unwrap() else {
+            panic!("nobody there")
+        };
+        assert_eq!(peer.peer().ip(), local.ip());
+        assert!(local.port() == 0 || peer.peer() == local);
+    }
+    // An address of documentation, which no machine has.
+    let foreign = SocketAddr::from(([192, 0, 2, 1], 0));
+    let connector = Connector::new(vec![good], backoff(), Duration::from_secs(5));
+    let (to, error, _) = failure(&mut connector.bound_to(foreign), 0);
+    assert_eq!(to, good);
+    let error = error.to_string();
+    let expected = "cannot connect from 192.0.2.1:0: ";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+/// Returns a host by name that had this address.
+fn named(address: SocketAddr) -> NamedHost {
+    NamedHost {
+        name: "exchange.test".to_owned(),
+        port: address.port(),
+        addresses: vec![address],
+    }
+}
+
+#[test]
+fn hosts_are_looked_up_again_before_each_further_attempt() {
+    let listener = Listener::bind(LOOPBACK).unwrap();
+    let (old, new) = (nobody(80), listener.address().unwrap());
+    let lookup = Lookup::by(vec![named(old)], move |name, port| {
+        assert_eq!((name, port), ("exchange.test", old.port()));
+        Ok(vec![new])
+    });
+    let connector = Connector::new(vec![old], backoff(), Duration::from_secs(5));
+    let mut connector = connector.looking_up(lookup);
+    let (to, _, retry_at) = failure(&mut connector, 0);
+    assert_eq!(to, old);
+    assert_eq!(connection(&mut connector, retry_at).peer(), new);
+    assert_eq!(connector.name_of(new), Some("exchange.test"));
+    assert_eq!(connector.name_of(old), None);
+}
+
+#[test]
+fn a_host_that_is_not_found_keeps_its_addresses_and_the_reason_is_told() {
+    let old = nobody(81);
+    let lookup = Lookup::by(vec![named(old)], |_, _| {
+        Err(io::Error::other("no such host"))
+    });
+    let connector = Connector::new(vec![old], backoff(), Duration::from_secs(5));
+    let mut connector = connector.looking_up(lookup);
+    let (_, error, retry_at) = failure(&mut connector, 0);
+    assert!(!error.to_string().contains("no such host"), "{error}");
+    let (to, error, _) = failure(&mut connector, retry_at);
+    assert_eq!(to, old);
+    let error = error.to_string();
+    assert!(error.ends_with("; exchange.test: no such host"), "{error}");
+}
+
+#[test]
+fn a_lookup_delays_an_attempt_by_its_timeout_at_most() {
+    let listener = Listener::bind(LOOPBACK).unwrap();
+    let good = listener.address().unwrap();
+    // The lookup ends with the test.
+    let (_end, waits) = std::sync::mpsc::channel::<()>();
+    let waits = std::sync::Mutex::new(waits);
+    let lookup = Lookup::by(vec![named(good)], move |_, _| {
+        assert!(waits.lock().unwrap().recv().is_err());
+        Ok(Vec::new())
+    });
+    let connector = Connector::new(vec![good], backoff(), Duration::from_secs(3));
+    let mut connector = connector.looking_up(lookup);
+    drop(connection(&mut connector, 0));
+    let retry_at = connector.lost(0);
+    let until = retry_at + 3 * SECOND;
+    assert!(matches!(connector.poll(retry_at), Attempt::Wait(at) if at == until));
+    assert_eq!(connector.due(), 0);
+    assert!(matches!(connector.poll(until - 1), Attempt::Wait(at) if at == until));
+    assert_eq!(connection(&mut connector, until).peer(), good);
+}
+
+#[test]
+fn a_deferred_first_attempt_looks_its_hosts_up() {
+    let listener = Listener::bind(LOOPBACK).unwrap();
+    let (old, new) = (nobody(82), listener.address().unwrap());
+    let lookup = Lookup::by(vec![named(old)], move |_, _| Ok(vec![new]));
+    let connector = Connector::new(vec![old], backoff(), Duration::from_secs(5));
+    let mut connector = connector.looking_up(lookup);
+    connector.defer(SECOND);
+    assert_eq!(connection(&mut connector, SECOND).peer(), new);
+}
+
+#[test]
+fn addresses_of_the_other_family_are_not_tried_from_a_set_address() {
+    let old = nobody(83);
+    let found = vec![SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 1)), old];
+    let lookup = Lookup::by(vec![named(old)], move |_, _| Ok(found.clone()));
+    let connector = Connector::new(vec![old], backoff(), Duration::from_secs(5));
+    let local = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut connector = connector.looking_up(lookup).bound_to(local);
+    let (mut to, _, mut retry_at) = failure(&mut connector, 0);
+    for _ in 0..3 {
+        assert_eq!(to, old);
+        (to, _, retry_at) = failure(&mut connector, retry_at);
+    }
+}
+
+/// Returns how many bytes the kernel takes for a peer that does not read.
+fn taken(limit: Option<i32>) -> usize {
+    let (stream, _peer) = pair();
+    if let Some(bytes) = limit {
+        stream.limit_unsent(bytes).unwrap();
+    }
+    let chunk = [b'x'; 1024];
+    let mut taken = 0;
+    // The loopback interface hands bytes over within the call.
+    while let Ok(count @ 1..) = stream.send(&[IoSlice::new(&chunk)]) {
+        taken += count;
+    }
+    taken
+}
+
+#[test]
+fn the_kernel_takes_little_for_a_peer_that_does_not_read_if_it_is_limited() {
+    let (limited, unlimited) = (taken(Some(16 << 10)), taken(None));
+    assert!(limited < unlimited / 2, "{limited} of {unlimited} bytes");
+}
+
+/// Returns the values of SO_SNDBUF, SO_RCVBUF, IP_TOS and SO_KEEPALIVE of a stream. The kernel
+/// doubles the sizes.
+fn options_of(stream: &Stream) -> [i32; 4] {
+    [
+        (libc::SOL_SOCKET, libc::SO_SNDBUF),
+        (libc::SOL_SOCKET, libc::SO_RCVBUF),
+        (libc::IPPROTO_IP, libc::IP_TOS),
+        (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
+    ]
+    .map(|(level, name)| {
+        let mut value = 0;
+        crate::sys::socket::get_option(stream.as_fd(), level, name, &mut value).unwrap();
+        value
+    })
+}
+
+#[test]
+fn both_ends_of_a_connection_have_the_options_that_are_set() {
+    let options = SocketOptions {
+        send_buffer: Some(20_000),
+        receive_buffer: Some(30_000),
+        traffic_class: Some(0xb8),
+        keep_alive: true,
+    };
+    let mut listener = Listener::bind(LOOPBACK).unwrap();
+    listener.set_options(&options).unwrap();
+    let hosts = vec![listener.address().unwrap()];
+    let connector = Connector::new(hosts, backoff(), Duration::from_secs(5));
+    let stream = connection(&mut connector.with_options(options), 0);
+    let Accepted::Stream(peer) = listener.accept().unwrap() else {
+        panic!("nobody there")
+    };
+    for stream in [stream, peer] {
+        assert_eq!(options_of(&stream), [40_000, 60_000, 0xb8, 1]);
+    }
+    let (plain, _peer) = pair();
+    assert_eq!(options_of(&plain)[2..], [0, 0]);
+}
+
+#[test]
+fn connections_of_ipv4_to_a_listener_of_ipv6_have_the_traffic_class() {
+    let everywhere = SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, 0));
+    let mut listener = Listener::bind(everywhere).unwrap();
+    let options = SocketOptions {
+        traffic_class: Some(0xb8),
+        ..SocketOptions::new()
+    };
+    listener.set_options(&options).unwrap();
+    let port = listener.address().unwrap().port();
+    let _peer = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    let Accepted::Stream(stream) = listener.accept().unwrap() else {
+        panic!("nobody there")
+    };
+    assert_eq!(options_of(&stream)[2], 0xb8);
 }

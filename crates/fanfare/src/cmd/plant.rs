@@ -4,11 +4,13 @@
 mod changes;
 mod events;
 mod report;
+mod watchdog;
 
 use crate::cmd::fast::lines::refuse_input;
 use crate::logs::{self, Levels, LogArgs};
 use crate::plural::counted;
 use crate::print::say;
+use crate::supervisor;
 use anyhow::{Context, Result, bail};
 use changes::Changes;
 use events::EventLog;
@@ -31,6 +33,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use watchdog::Watchdog;
 
 /// The interval at which signals and notices are polled.
 const LOOK: Duration = Duration::from_millis(100);
@@ -132,8 +135,10 @@ pub(crate) fn run(
     let operator: Arc<dyn Operator> = Arc::new(operator.with_levels(logs::levels()));
     let control = start_control(config, &operator)?;
     let console = start_console(config, operator)?;
+    let mut watchdog = Watchdog::begin(&gateway);
     while !stop.is_raised() {
         log.look();
+        watchdog.look(&gateway);
         std::thread::sleep(LOOK);
         drop_failed(&mut capture);
         let changes = Changes {
@@ -145,7 +150,7 @@ pub(crate) fn run(
             reread,
         };
         if hangup.is_due() {
-            log.follow(changes.reload().1);
+            log.follow(changes.hang_up());
         }
         if let Some(asked) = asks.next() {
             let (outcome, settings) = changes.answer(asked.ask);
@@ -153,6 +158,7 @@ pub(crate) fn run(
             asked.answer(outcome);
         }
     }
+    supervisor::stopping("logging sessions out");
     // A pending request is refused here: the threads behind these handles end only then.
     drop((asks, control, console));
     // Messages in flight are counted before the report.

@@ -3,8 +3,8 @@
 //! A line may contain text of a peer: control characters are escaped here, whatever their origin,
 //! so that a line is one line and moves no cursor.
 
+use fanfare_operator::iso;
 use fanfare_wire::text::{JsonString, Shown, beginning};
-use fanfare_wire::{Precision, UtcTimestamp};
 use std::fmt::{self, Write as _};
 use std::time::SystemTime;
 use tracing::Level;
@@ -108,8 +108,7 @@ impl Form {
     ) -> fmt::Result {
         match self {
             Self::Terminal { coloured } => {
-                let iso = iso(time);
-                write!(line, "{} ", iso.get(11..23).unwrap_or_default())?;
+                write!(line, "{} ", iso(time).get(11..23).unwrap_or_default())?;
                 match (level, coloured) {
                     (Level::INFO, _) => {}
                     (Level::ERROR, true) => line.write_str("\x1b[31mERROR\x1b[0m ")?,
@@ -165,18 +164,6 @@ const fn priority(level: Level) -> u8 {
 /// Returns whether a value needs no quotes among others.
 fn is_word(value: &str) -> bool {
     !value.is_empty() && !value.contains(|char: char| char.is_whitespace() || "\"'=".contains(char))
-}
-
-/// Formats a time as `2026-11-25T10:17:34.123456Z`.
-fn iso(time: SystemTime) -> String {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH);
-    let nanos = i64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(i64::MAX);
-    let mut text = [0; UtcTimestamp::MAX_LEN];
-    let len = UtcTimestamp::from_nanos(nanos).write(Precision::Micros, &mut text);
-    let text = str::from_utf8(text.get(..len).unwrap_or_default()).unwrap_or_default();
-    let part = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default();
-    let (year, month, day, rest) = (part(0..4), part(4..6), part(6..8), part(9..len));
-    format!("{year}-{month}-{day}T{rest}Z")
 }
 
 #[cfg(test)]

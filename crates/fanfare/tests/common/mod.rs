@@ -4,6 +4,7 @@
 
 pub(crate) mod gateway;
 pub(crate) mod log;
+pub(crate) mod manager;
 pub(crate) mod relay;
 mod running;
 
@@ -12,6 +13,7 @@ pub(crate) use running::Running;
 use serde_json::Value;
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::process::CommandExt;
@@ -44,6 +46,14 @@ pub(crate) fn with_program(mut command: Command, args: &[&str]) -> Command {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    command
+}
+
+/// Returns a command that sends a file of packets to a multicast group, `ADDRESS:PORT`.
+pub(crate) fn sending(file: impl AsRef<OsStr>, group: &str) -> Command {
+    let (address, port) = group.split_once(':').unwrap();
+    let mut command = fanfare(&["fast", "multicast", "-a", address, "-p", port, "-f"]);
+    command.arg(file);
     command
 }
 

@@ -20,7 +20,8 @@ mod common;
 mod server;
 mod suites;
 
-use server::{Peer, Server, check_sum};
+use fanfare_peers::fix::check_sum;
+use server::{Peer, Server};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -179,10 +180,8 @@ fn timed(text: &str, unit: i64) -> String {
 fn time(offset: i64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let seconds = now.as_secs() as i64 + offset;
-    let stamp = fanfare_wire::UtcTimestamp::from_nanos(seconds * 1_000_000_000);
-    let mut room = [0; 32];
-    let len = stamp.write(fanfare_wire::Precision::Seconds, &mut room);
-    String::from_utf8_lossy(&room[..len]).into_owned()
+    let time = fanfare_wire::UtcTimestamp::from_nanos(seconds * 1_000_000_000);
+    time.text(fanfare_wire::Precision::Seconds).to_string()
 }
 
 /// Returns a message with the BodyLength and CheckSum that it lacks; other text is unchanged.

@@ -1,6 +1,6 @@
 //! A feed that is faster than DDS for a while.
 
-use crate::common::{Running, done, fanfare, groups};
+use crate::common::{Running, done, fanfare, groups, sending};
 use crate::{domain, feed};
 
 /// Twice as many as a publisher writes for a subscriber that does not read. The kernel's buffer of
@@ -22,9 +22,7 @@ fn hanging(domain: &str, both: &[&str], of_publisher: &[&str]) -> [Running; 2] {
     let mut publisher = Running::start(publish.args(of_publisher));
     publisher.tells("receiving");
     subscriber.signal("STOP");
-    let (address, port) = group.split_once(':').unwrap();
-    let mut multicast = fanfare(&["fast", "multicast", "-a", address, "-p", port]);
-    done(multicast.args(["-s", "200", "-f"]).arg(&file));
+    done(sending(&file, &group).args(["-s", "200"]));
     publisher.tells("a subscriber does not read");
     [subscriber, publisher]
 }

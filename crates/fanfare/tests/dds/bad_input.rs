@@ -1,7 +1,7 @@
 //! Impossible requests are refused with one sentence, and malformed network input does not end a
 //! plant.
 
-use crate::common::{Folder, Running, done, fails, fanfare, groups, told};
+use crate::common::{Folder, Running, done, fails, fanfare, groups, said, sending, told};
 use crate::{domain, feed};
 
 #[test]
@@ -90,6 +90,9 @@ fn options_that_contradict_each_other_are_wrong_usage() {
             &["idl", "-t", "builtin:simple", "--key", "OrderId"],
             "--keyed",
         ),
+        (&["idl", "--fix", "-t", "builtin:simple"], "--fix"),
+        (&["idl", "--fix", "--module", "Own"], "--module"),
+        (&["idl"], "--templates"),
         (&["subscribe", "simple", "--ring", "1"], "--ring"),
     ] {
         let text = told(&[&["dds"], args].concat(), 2);
@@ -183,10 +186,8 @@ fn a_packet_that_is_no_message_does_not_end_a_live_publisher() {
         packets.extend_from_slice(bytes);
     }
     std::fs::write(&noise, packets).unwrap();
-    let (address, port) = group.split_once(':').unwrap();
     for file in [noise, feed("simple", 400)] {
-        let multicast = ["fast", "multicast", "-a", address, "-p", port, "-f"];
-        done(fanfare(&multicast).arg(file));
+        done(&mut sending(file, &group));
     }
     publisher.tells("fanfare: a packet cannot be decoded");
     let figures = publisher.end().succeeded().out;
@@ -238,9 +239,7 @@ fn a_sample_that_is_too_long_does_not_end_a_live_publisher() {
         ];
         let packets = packets.map(|packet| [&[packet.len() as u8][..], &packet].concat());
         let file = folder.with("packets.dat", packets.concat());
-        let (address, port) = group.split_once(':').unwrap();
-        let multicast = ["fast", "multicast", "--header", "u8", "-f", &file];
-        done(fanfare(&multicast).args(["-a", address, "-p", port]));
+        done(sending(&file, &group).args(["--header", "u8"]));
         publisher.tells("fanfare: a sample is too long");
         let said = publisher.end();
         assert_eq!(said.code, 1, "{}", said.err);
@@ -250,4 +249,29 @@ fn a_sample_that_is_too_long_does_not_end_a_live_publisher() {
             assert_eq!(figures[name], wanted, "{name} in {figures}");
         }
     }
+}
+
+#[test]
+fn a_lenient_publisher_takes_deviations_from_fast() {
+    let folder = Folder::new("lenient-publisher");
+    let number = "<uInt32 name='MsgSeqNum' id='34'/>";
+    let templates = format!(
+        "<templates><template name='One' id='1'>{number}</template>\
+         <template name='Done' id='2'>{number}</template></templates>"
+    );
+    let templates = folder.with("templates.xml", templates);
+    // The number 1 in two bytes, of which one would do: R6.
+    let packets = [&[0xc0, 0x81, 0x00, 0x81][..], &[0xc0, 0x82, 0x82]];
+    let packets = packets.map(|packet| [&[packet.len() as u8][..], packet].concat());
+    let file = folder.with("packets.dat", packets.concat());
+    let publish = |options: &[&str]| {
+        let mut publish = fanfare(&["dds", "publish", "simple", "-t", &templates, "--json"]);
+        publish.args(["--no-echo", "--wait", "0", "--header", "u8", "-f", &file]);
+        said(publish.args(["--domain", &domain(38)]).args(options))
+    };
+    let strict = publish(&[]);
+    assert_eq!(strict.code, 1, "{}", strict.err);
+    assert!(strict.err.contains("R6"), "{}", strict.err);
+    let lenient = publish(&["--lenient"]).succeeded().figures();
+    assert_eq!(lenient["samples"], 1, "{lenient}");
 }

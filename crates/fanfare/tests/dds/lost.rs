@@ -1,6 +1,6 @@
 //! Two counts of lost samples: by numbers, and by contents.
 
-use crate::common::{Running, done, fanfare, groups};
+use crate::common::{Running, done, fanfare, groups, sending};
 use crate::{domain, feed};
 
 /// `lost` is the number in the Done token minus the count of samples. `--check` is independent of
@@ -21,9 +21,7 @@ fn what_is_counted_as_lost_is_what_is_missing_of_the_file() {
     publisher.tells("receiving");
     // The system keeps the first samples, up to the size of a socket's buffer, and drops the rest.
     subscriber.signal("STOP");
-    let (address, port) = group.split_once(':').unwrap();
-    let mut multicast = fanfare(&["fast", "multicast", "-a", address, "-p", port]);
-    done(multicast.args(["-s", "200", "-f"]).arg(&file));
+    done(sending(&file, &group).args(["-s", "200"]));
     publisher.tells("Writing Done token");
     subscriber.signal("CONT");
     let published = publisher.end().succeeded().figures();

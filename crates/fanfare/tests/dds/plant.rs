@@ -2,10 +2,11 @@
 
 use crate::common::gateway::Gateway;
 use crate::common::{
-    Folder, Running, done, eventually, fails, fanfare, figure, groups, receive, run,
+    Folder, Running, done, eventually, fails, fanfare, figure, groups, receive, run, sending,
 };
 use crate::{domain, feed};
 use fanfare_fix::codec::{Frame, FrameFinder};
+use fanfare_peers::fix::{framed, wire};
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
@@ -45,14 +46,10 @@ impl Consumer {
             bytes: Vec::new(),
         };
         let time = fanfare_engine::clock::Clock::new().read().utc;
-        let mut text = [0; 27];
-        let len = time.write(fanfare_wire::Precision::Millis, &mut text);
-        let time = String::from_utf8_lossy(&text[..len]).into_owned();
-        let inner = format!("35=A|49=C|56=PLANT|34=1|52={time}|98=0|108=60|");
-        let mut logon = format!("8=FIX.4.4|9={}|{inner}", inner.len()).replace('|', "\x01");
-        let sum = logon.bytes().fold(0u8, u8::wrapping_add);
-        logon.push_str(&format!("10={sum:03}\x01"));
-        consumer.stream.write_all(logon.as_bytes()).unwrap();
+        let time = time.text(fanfare_wire::Precision::Millis);
+        let fields = format!("35=A|49=C|56=PLANT|34=1|52={time}|98=0|108=60|");
+        let logon = wire(&framed("FIX.4.4", &fields));
+        consumer.stream.write_all(&logon).unwrap();
         assert!(consumer.receive().contains("35=A|"));
         consumer
     }
@@ -139,11 +136,8 @@ fn a_feed_on_lossy_lines_reaches_fix_consumers_and_dds_subscribers() {
     subscriber.tells("Finished subscribing");
     gateway.tells("every topic of the feed has a subscriber");
     let mut consumer = Consumer::log_on(&gateway.consumers);
-    let (address, port) = groups[0].split_once(':').unwrap();
-    let send = ["fast", "multicast", "-a", address, "-p", port];
-    let mut send = fanfare(&[&send[..], &["--second", &groups[1]]].concat());
-    send.args(["--loss-a", "0.2", "-s", "50"]);
-    done(send.arg("-f").arg(&file));
+    let losses = ["--second", &groups[1], "--loss-a", "0.2"];
+    done(sending(&file, &groups[0]).args(losses).args(["-s", "50"]));
     for wanted in expected {
         let message = consumer.receive();
         let [got, wanted] = [content(&message), wanted].map(sorted);
@@ -194,9 +188,7 @@ fn a_gateway_that_is_killed_beside_another_costs_no_message() {
     }
     third.tells("DDS topic Fix_X: matched with 2 (+1)");
     let mut consumer = Consumer::log_on(&third.consumers);
-    let (address, port) = group.split_once(':').unwrap();
-    let send = ["fast", "multicast", "-a", address, "-p", port, "-s", "500"];
-    let sender = Running::start(fanfare(&send).arg("-f").arg(&file));
+    let sender = Running::start(sending(&file, &group).args(["-s", "500"]));
     (0..500).for_each(|_| assert!(consumer.receive().contains("|35=X|")));
     first.kill();
     (500..wanted).for_each(|_| assert!(consumer.receive().contains("|35=X|")));
@@ -242,13 +234,9 @@ fn samples_of_two_gateways_come_once_and_the_second_fills_the_gaps_of_the_first(
     let once = subscribing(&domain, &["--once", "--publishers", "2"]);
     let each = subscribing(&domain, &["--publishers", "2"]);
     let gateways = publishing(&folder, &domain, [&groups[0], &groups[1]]);
-    let (address, port) = groups[0].split_once(':').unwrap();
-    let send = ["fast", "multicast", "-a", address, "-p", port, "-s", "200"];
-    let mut send = fanfare(&[&send[..], &["--second", &groups[1]]].concat());
-    done(
-        send.args(["--loss-a", "0.05", "-f"])
-            .arg(feed("complex", 400)),
-    );
+    let losses = ["--second", &groups[1], "--loss-a", "0.05"];
+    let mut send = sending(feed("complex", 400), &groups[0]);
+    done(send.args(losses).args(["-s", "200"]));
     let received = once.end().succeeded().json();
     assert_eq!(figure(&received, "samples"), 560.0, "{received}");
     assert_eq!(figure(&received, "lost"), 0.0, "{received}");
@@ -266,18 +254,8 @@ fn a_gateway_that_is_killed_beside_another_costs_no_sample() {
     let folder = Folder::new("once-killed");
     let mut once = subscribing(&domain, &["--once", "--format", "json"]);
     let [first, second] = publishing(&folder, &domain, [&group, &group]);
-    let (address, port) = group.split_once(':').unwrap();
-    let send = [
-        "fast",
-        "multicast",
-        "-a",
-        address,
-        "-p",
-        port,
-        "-s",
-        "20000",
-    ];
-    let sender = Running::start(fanfare(&send).arg("-f").arg(feed("complex", 400)));
+    let mut send = sending(feed("complex", 400), &group);
+    let sender = Running::start(send.args(["-s", "20000"]));
     (0..50).for_each(|_| _ = once.prints("\"topic\""));
     sender.signal("STOP");
     // The samples so far may all be of the second.
@@ -380,7 +358,9 @@ fn templates_that_the_schema_does_not_have_are_taken_where_the_file_says_so() {
         told.contains("2:27") && told.contains("dictoinary"),
         "{told}"
     );
-    let lenient = with_feed(&folder, &format!("{strict}\nlenient_templates = true"));
+    let lenient = |key: &str| with_feed(&folder, &format!("{strict}\n{key} = true"));
+    done(&mut fanfare(&["gateway", "--check", &lenient("lenient")]));
+    let lenient = lenient("lenient_templates");
     done(&mut fanfare(&["gateway", "--check", &lenient]));
     let mut gateway = Gateway::start(&mut fanfare(&["gateway", &lenient]));
     gateway.tells("templates.xml: left out: ");

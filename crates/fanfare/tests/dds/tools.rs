@@ -1,6 +1,6 @@
 //! `fanfare dds ls`, `echo`, `ping` and `pong`, and `publish` beside them.
 
-use crate::common::{Folder, Running, done, eventually, fanfare, groups, said};
+use crate::common::{Folder, Running, done, eventually, fanfare, groups, said, sending};
 use crate::feed;
 use fanfare_dds::fast::{Mapping, TypeOptions};
 use fanfare_dds::types::{Kind, StructType};
@@ -21,6 +21,19 @@ fn pong(domain: u32) -> Running {
     let mut pong = Running::start(&mut on(domain, &["pong"]));
     pong.tells("answering");
     pong
+}
+
+#[test]
+fn the_type_of_fix_messages_is_printed_for_other_languages() {
+    let said = done(&mut fanfare(&["dds", "idl", "--fix"]));
+    let members: Vec<_> = said.out.lines().map(str::trim).collect();
+    let at = |line: &str| members.iter().position(|member| *member == line);
+    let line = |line: &str| at(line).unwrap_or_else(|| panic!("no {line:?} in {}", said.out));
+    assert!(line("struct FixMessage {") < line("@key string Symbol;"));
+    assert!(line("sequence<octet> Body;") < line("unsigned long long Order;"));
+    assert_eq!(members[line("unsigned long long MissingLast;") + 1], "};");
+    let rust = done(&mut fanfare(&["dds", "idl", "--fix", "--rust"]));
+    assert!(rust.out.contains("FixMessage"), "{}", rust.out);
 }
 
 #[test]
@@ -197,9 +210,7 @@ fn echo_reads_one_topic_of_a_publisher_that_does_not_wait() {
     let file = folder.file("feed.dat");
     let generate = ["fast", "generate", "simple", "-n", "20000", "-p", "1"];
     done(fanfare(&generate).args(["-o", &file]));
-    let (address, port) = group.split_once(':').unwrap();
-    let multicast = ["fast", "multicast", "-a", address, "-p", port, "-f", &file];
-    let _feed = Running::start(fanfare(&multicast).args(["-s", "10000"]));
+    let _feed = Running::start(sending(&file, &group).args(["-s", "10000"]));
     let echo = ["echo", "Quote", "--count", "3", "--wait", "60"];
     let lines = done(&mut on(29, &echo)).json_lines();
     assert_eq!(lines.len(), 3);

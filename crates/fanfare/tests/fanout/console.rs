@@ -143,7 +143,7 @@ fn sessions_are_seen_and_ended_by_who_has_the_token() {
 
     let audit = plant.stop();
     for line in [
-        "logout sender=C1 text=by the API",
+        r#"logout sender=C1 text=\"by the API\""#,
         "sessions=1 forced=0",
         "console 127.0.0.1:",
     ] {

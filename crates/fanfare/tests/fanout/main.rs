@@ -15,4 +15,5 @@ mod control;
 mod logs;
 mod operation;
 mod sessions;
+mod supervisor;
 mod whole;

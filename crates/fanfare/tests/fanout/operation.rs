@@ -2,6 +2,7 @@
 
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, Running, eventually, fanfare};
+use fanfare_peers::fix::{framed, wire};
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -29,14 +30,9 @@ fn send(stream: &mut TcpStream, name: &str, seq: u64, msg_type: &str, body: &str
 
 pub(crate) fn message(name: &str, seq: u64, msg_type: &str, body: &str) -> Vec<u8> {
     let time = fanfare_engine::clock::Clock::new().read().utc;
-    let mut text = [0; 27];
-    let len = time.write(fanfare_wire::Precision::Millis, &mut text);
-    let time = String::from_utf8_lossy(&text[..len]).into_owned();
-    let inner = format!("35={msg_type}|49={name}|56=PLANT|34={seq}|52={time}|{body}");
-    let mut whole = format!("8=FIX.4.4|9={}|{inner}", inner.len()).replace('|', "\x01");
-    let sum = whole.bytes().fold(0u8, u8::wrapping_add);
-    whole.push_str(&format!("10={sum:03}\x01"));
-    whole.into_bytes()
+    let time = time.text(fanfare_wire::Precision::Millis);
+    let fields = format!("35={msg_type}|49={name}|56=PLANT|34={seq}|52={time}|{body}");
+    wire(&framed("FIX.4.4", &fields))
 }
 
 /// Reads until `what` has come, with `|` for SOH.

@@ -2,9 +2,8 @@
 //! threads.
 
 use crate::common::gateway::Gateway;
-use crate::common::{Folder, Running, fanfare, figure, run};
+use crate::common::{Folder, Running, eventually, fanfare, figure, run};
 use std::net::TcpListener;
-use std::time::{Duration, Instant};
 
 fn server(args: &[&str]) -> Gateway {
     let ports = ["--producer-port", "0", "--consumer-port", "0"];
@@ -27,11 +26,9 @@ fn threads(args: &[&str], workers: usize) -> String {
     let said = server.prints("Running on ");
     server.prints("Listening for consumers on ");
     // A new thread sets its own name, possibly after the line above.
-    let until = Instant::now() + Duration::from_secs(60);
-    while named(server.id()) < workers {
-        assert!(Instant::now() < until, "{workers} threads of workers");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    eventually("the threads of the workers", || {
+        named(server.id()) >= workers
+    });
     server.interrupt();
     server.end().succeeded();
     said

@@ -1,6 +1,6 @@
 //! Tests of multicast on loopback: two lines, losses on both, arbitrated by the receiver.
 
-use crate::common::{Folder, Running, Said, fanfare, figure, groups};
+use crate::common::{Folder, Running, Said, done, fanfare, figure, groups, sending};
 use crate::run::{receiving, run};
 
 /// Sends a generated feed over two lines that each lose `loss`, and returns the receiver's output.
@@ -22,21 +22,9 @@ fn exchange(feed: &str, loss: &str, more: &[&str], format: &[&str]) -> (Said, Sa
     // The sender may be delayed between its lines, and between their last packets.
     let patient = ["--idle", "60", "--gap-timeout", "2000"];
     let receiver = receiving(&[&decode[..], &patient, more, format].concat(), 2);
-    let (address, port) = a.split_once(':').unwrap();
-    let send = [
-        "multicast",
-        "-f",
-        &file,
-        "-a",
-        address,
-        "-p",
-        port,
-        "--second",
-        &b,
-        "--json",
-    ];
-    let losses = ["--loss-a", loss, "--loss-b", loss];
-    let sent = run(&[&send[..], &losses, more].concat()).succeeded();
+    let losses = ["--second", &b, "--loss-a", loss, "--loss-b", loss];
+    let mut send = sending(&file, &a);
+    let sent = done(send.args(losses).arg("--json").args(more));
     (sent, receiver.end().succeeded())
 }
 
@@ -116,19 +104,8 @@ fn one_line_shows_its_gaps() {
         "60",
     ];
     let receiver = receiving(&decode, 1);
-    let (address, port) = a.split_once(':').unwrap();
-    let send = [
-        "multicast",
-        "-f",
-        &file,
-        "-a",
-        address,
-        "-p",
-        port,
-        "--loss-a",
-        "0.1",
-    ];
-    run(&[&send[..], &["-s", "20", "--seed", "7"]].concat()).succeeded();
+    let losses = ["--loss-a", "0.1", "--seed", "7"];
+    done(sending(&file, &a).args(losses).args(["-s", "20"]));
     let f = receiver.end().succeeded().figures();
     assert_eq!(f["line_a_lost"], f["missing"]);
     assert!(f["missing"].as_u64().unwrap() > 50);

@@ -284,11 +284,8 @@ fn what_cannot_be_replayed_is_told() {
     let folder = Folder::new("replay-bad");
     let capture = folder.file("feed.pcap");
     let packets = packets(&folder, "3");
-    write(
-        &capture,
-        packets.iter().map(|p| (0, datagram([10, 0, 0, 2], p))),
-        0,
-    );
+    let to_a_host = packets.iter().map(|p| (0, datagram([10, 0, 0, 2], p)));
+    write(&capture, to_a_host, 0);
     let said = replay(&[&capture]).succeeded();
     assert!(said.err.contains("nothing was sent"), "{}", said.err);
     assert_eq!(said.figures()["other_packets"], 4);
@@ -315,6 +312,7 @@ fn what_cannot_be_replayed_is_told() {
         (&[&packed], "compressed with gzip"),
         (&[folder_itself], "is not a log"),
         (&["nowhere.pcap"], "cannot open `nowhere.pcap`"),
+        (&["no-log", "--from", "-60"], "cannot open `no-log`"),
         (
             &[&capture, &feed, "--every", "1", "--line", "2=224.1.1.1:7"],
             "together",

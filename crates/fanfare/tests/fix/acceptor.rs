@@ -17,7 +17,8 @@
 //! `{order}` is the body of an order, `{60}` TransactTime(60) if orders have it, `{now}` the
 //! current time, `{old}` one outside of the tolerance.
 
-use crate::server::{Peer, Server, check_sum, framed};
+use crate::server::{Peer, Server};
+use fanfare_peers::fix::{check_sum, framed};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -248,8 +249,6 @@ impl Script {
 
 /// Formats `YYYYMMDD-HH:MM:SS`, by the calendar of the days since 1970.
 fn time(seconds: u64) -> String {
-    let stamp = fanfare_wire::UtcTimestamp::from_nanos(seconds as i64 * 1_000_000_000);
-    let mut room = [0; 32];
-    let len = stamp.write(fanfare_wire::Precision::Seconds, &mut room);
-    String::from_utf8_lossy(&room[..len]).into_owned()
+    let time = fanfare_wire::UtcTimestamp::from_nanos(seconds as i64 * 1_000_000_000);
+    time.text(fanfare_wire::Precision::Seconds).to_string()
 }

@@ -1,12 +1,12 @@
 //! Tests of `fanfare fix cat`: logs, streams and captures, well-formed and malformed.
 
 use fanfare_instruments::pcap::{LinkType, Writer};
+use fanfare_peers::fix::framed;
 use serde_json::Value;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use crate::common::{Folder, Running, Said, fanfare};
-use crate::server::framed;
 
 fn command(args: &[&str]) -> Command {
     let mut command = fanfare(&[&["fix", "cat"], args].concat());

@@ -3,7 +3,8 @@
 
 use crate::common::{Folder, Said};
 use crate::initiator::{ANSWERED, answered, finish, settings, start_with};
-use crate::server::{Peer, Server, framed};
+use crate::server::{Peer, Server};
+use fanfare_peers::fix::framed;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -306,10 +307,8 @@ fn meet(listener: &TcpListener, next: u64) -> Result<(String, bool), String> {
 
 /// Returns the current time, for SendingTime(52).
 fn time() -> String {
-    let stamp = fanfare_wire::UtcTimestamp::from_nanos(now() as i64 * 1_000_000_000);
-    let mut room = [0; 32];
-    let len = stamp.write(fanfare_wire::Precision::Seconds, &mut room);
-    String::from_utf8_lossy(&room[..len]).into_owned()
+    let time = fanfare_wire::UtcTimestamp::from_nanos(now() as i64 * 1_000_000_000);
+    time.text(fanfare_wire::Precision::Seconds).to_string()
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Tests of `fanfare fix acceptor` in operation: TLS, logs, stops, and stores that it cannot use.
 
-use crate::common::{Folder, said, with_program};
-use crate::server::{Peer, Server, framed};
+use crate::common::manager::Manager;
+use crate::common::{Folder, Running, fanfare, said, with_program};
+use crate::server::{Peer, Server};
 use crate::{certificate, server_files};
 use fanfare_engine::agent::Agent;
 use fanfare_engine::clock::Clock;
@@ -11,6 +12,7 @@ use fanfare_engine::tls::{Identity, TlsClient};
 use fanfare_fix::session::{
     AppMessage, Config, DisconnectReason, MessageStore, SessionId, Version,
 };
+use fanfare_peers::fix::framed;
 use fanfare_wire::UtcTimestamp;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -179,6 +181,22 @@ fn only_an_interrupt_or_a_termination_ends_it_and_with_logouts() {
         drop(peer);
         server.running.end().succeeded();
     }
+}
+
+#[test]
+fn an_acceptor_tells_that_it_is_ready_reloads_and_stops() {
+    let folder = Folder::new("notify");
+    let path = folder.with("settings.cfg", settings(""));
+    let manager = Manager::new(&folder);
+    let mut command = fanfare(&["fix", "acceptor", "--quiet", "--config", &path]);
+    let running = Running::start(command.env("NOTIFY_SOCKET", manager.path()));
+    assert_eq!(manager.told(), "READY=1\nSTATUS=serving\n");
+    running.signal("HUP");
+    manager.is_told_of_a_reload();
+    assert_eq!(manager.told(), "READY=1\nSTATUS=reloaded\n");
+    running.interrupt();
+    assert!(manager.told().starts_with("STOPPING=1\n"));
+    running.end().succeeded();
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::common::{Folder, fanfare, nobody, run};
 use crate::operation::{logon, settings};
-use crate::server::{Peer, Server, framed};
+use crate::server::{Peer, Server};
+use fanfare_peers::fix::framed;
 use std::io::Write;
 
 fn order(seq: usize, text: &str) -> String {

@@ -1,7 +1,8 @@
 //! Tests of counterparties that request resends repeatedly, or of more than the disk should write.
 
 use crate::common::{Folder, fanfare, said};
-use crate::server::{Peer, Server, framed};
+use crate::server::{Peer, Server};
+use fanfare_peers::fix::framed;
 
 const ORDERS: u64 = 60;
 
@@ -81,6 +82,28 @@ fn a_resend_asked_for_again_and_again_writes_nothing_and_has_an_end() {
     let after = exported(&base);
     assert_eq!(after[..before.len()], before);
     assert_eq!(after.len(), before.len() + 1, "the Logout");
+}
+
+#[test]
+fn messages_of_types_that_are_not_repeated_are_one_gap_fill() {
+    let base = Folder::new("filled");
+    let lines = "GapfillOnReplayMessageTypes=D\n";
+    let server = Server::start("filled", &settings(&base, lines));
+    let mut client = Counting::log_on(&server);
+    for order in 0..3 {
+        let fields = format!("11=id{order}|21=1|55=X|54=1|60=20261121-10:00:00|38=1|40=1|");
+        client.send("D", &fields);
+        assert!(client.receive().contains("|35=D|"));
+    }
+    client.send("C", "164=1|94=0|33=1|58=x|");
+    assert!(client.receive().contains("|35=C|"));
+    client.send("2", "7=1|16=0|");
+    // The Logon and three orders.
+    let fill = client.receive();
+    let is_fill = fill.contains("|35=4|34=1|43=Y|") && fill.contains("|36=5|123=Y|");
+    assert!(is_fill, "{fill}");
+    let email = client.receive();
+    assert!(email.contains("|35=C|34=5|43=Y|"), "{email}");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use crate::common::{Folder, Running, fails, fanfare};
 use crate::operation::{client, logon, refusal, settings, trade_as};
-use crate::server::{Peer, Server, framed};
+use crate::server::{Peer, Server};
 use crate::{certificate, server_files};
+use fanfare_peers::fix::framed;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 
@@ -198,6 +199,86 @@ fn a_crowd_that_does_not_log_on_has_few_lines() {
     let (lines, more): (usize, usize) = (lines.count(), more.sum());
     assert_eq!(lines + more, 120, "{said}");
     assert!(more > 0, "{said}");
+}
+
+#[test]
+fn wrong_passwords_are_slowed_down_and_summed_up() {
+    let server = Server::with("guesses", &settings("Username=me\nPassword=right\n"), &[]);
+    let come = |password: &str| {
+        let mut peer = Peer::connect(server.address);
+        peer.send(&logon(&format!("553=me|554={password}|")))
+            .unwrap();
+        let answer = peer.receive().unwrap();
+        (peer, answer)
+    };
+    let (mut refused, mut told) = (0, 0);
+    for _ in 0..60 {
+        let (_, answer) = come("guess");
+        refused += 1;
+        let Some(answer) = answer else {
+            continue;
+        };
+        told += 1;
+        let is_told = answer.contains("|58=Username or Password is wrong|");
+        let is_next = answer.contains(&format!("|35=5|34={told}|"));
+        assert!(is_told && is_next, "{answer}");
+    }
+    assert!(told > 0);
+    // The right one is checked when the time is over, which other wrong ones do not prolong.
+    let (peer, answer) = loop {
+        let (peer, answer) = come("right");
+        if let Some(answer) = answer {
+            break (peer, answer);
+        }
+        refused += 1;
+        assert!(refused < 2000, "no password is checked any more");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    let next = format!("|35=A|34={}|", told + 1);
+    assert!(answer.contains(&next), "{answer}");
+    server.running.interrupt();
+    drop(peer);
+    let said = server.running.end().succeeded().err;
+    let words = said
+        .lines()
+        .filter_map(|line| Some(line.split_once(" WARN session: ")?.1));
+    let count = words.map(|line| match line.strip_prefix("and ") {
+        Some(more) => {
+            let (count, last) = more.split_once(" more without a logon, ").unwrap();
+            assert!(last.contains("FIX.4.4:ISLD->TW: "), "{line}");
+            count.parse().unwrap()
+        }
+        None => {
+            let is_wrong = line == "FIX.4.4:ISLD->TW: Username or Password is wrong";
+            usize::from(is_wrong || line.starts_with("127.0.0.1:"))
+        }
+    });
+    assert_eq!(count.sum::<usize>(), refused, "{said}");
+    assert!(said.contains(" more without a logon, "), "{said}");
+}
+
+#[test]
+fn the_number_of_a_logout_to_a_wrong_password_is_kept() {
+    let base = Folder::new("told");
+    let lines = format!(
+        "FileStorePath={}\nUsername=me\nPassword=right\n",
+        base.path().display()
+    );
+    for (password, expected) in [
+        ("guess", "|35=5|34=1|"),
+        ("guess", "|35=5|34=2|"),
+        ("right", "|35=A|34=3|"),
+    ] {
+        let server = Server::start("told", &settings(&lines));
+        let mut peer = Peer::connect(server.address);
+        peer.send(&logon(&format!("553=me|554={password}|")))
+            .unwrap();
+        let answer = peer.receive().unwrap().unwrap();
+        assert!(answer.contains(expected), "{answer}");
+        server.running.interrupt();
+        drop(peer);
+        server.running.end().succeeded();
+    }
 }
 
 #[test]

@@ -100,15 +100,3 @@ impl Drop for Peer {
         let _ = std::io::copy(&mut self.stream, &mut std::io::sink());
     }
 }
-
-/// Returns a whole message around these fields.
-pub(crate) fn framed(begin_string: &str, fields: &str) -> String {
-    let message = format!("8={begin_string}|9={}|{fields}", fields.len());
-    let sum = check_sum(&message);
-    format!("{message}10={sum:03}|")
-}
-
-pub(crate) fn check_sum(text: &str) -> u8 {
-    let bytes = text.bytes().map(|byte| if byte == b'|' { 1 } else { byte });
-    bytes.fold(0, u8::wrapping_add)
-}

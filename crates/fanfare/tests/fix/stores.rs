@@ -3,9 +3,10 @@
 
 use crate::common::{Folder, Running, Said, fanfare, run, said};
 use crate::initiator;
-use crate::server::{Peer, Server, framed};
+use crate::server::{Peer, Server};
 use fanfare_engine::journal::{Journal, Options, folder_for, holder};
 use fanfare_fix::session::MessageStore;
+use fanfare_peers::fix::framed;
 use fanfare_wire::UtcTimestamp;
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The TCP ports of the guide, and those of multicast groups.
-const TCP: [&str; 5] = ["3000", "3001", "9464", "9880", "13000"];
+const TCP: [&str; 7] = ["3000", "3001", "4000", "4001", "9464", "9880", "13000"];
 const GROUPS: [&str; 2] = ["13014", "13016"];
 
 macro_rules! chapters {
@@ -49,12 +49,14 @@ chapters! {
     typed_messages: "typed-messages",
     subscribing: "subscribing",
     fast_feeds: "fast-feeds",
+    fix_source: "fix-source",
     dds: "dds",
     recording: "recording",
     analysing: "analysing",
     latency: "latency",
     operating: "operating",
     migrating: "migrating",
+    other_programs: "other-programs",
     threads: "threads",
     security: "security",
     testing: "testing",

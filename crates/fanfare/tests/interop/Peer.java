@@ -12,6 +12,7 @@ import quickfix.field.*;
 public final class Peer implements Application {
     private final boolean echoes;
     private final Set<String> known = new HashSet<>();
+    private volatile String password;
 
     private Peer(boolean echoes) {
         this.echoes = echoes;
@@ -44,6 +45,11 @@ public final class Peer implements Application {
 
     @Override
     public void toAdmin(Message message, SessionID id) {
+        String secret = password;
+        if (secret != null && isLogon(message)) {
+            message.setString(Username.FIELD, "me");
+            message.setString(Password.FIELD, secret);
+        }
         say("out " + message);
     }
 
@@ -84,6 +90,14 @@ public final class Peer implements Application {
         }
     }
 
+    private static boolean isLogon(Message message) {
+        try {
+            return message.getHeader().getString(MsgType.FIELD).equals(MsgType.LOGON);
+        } catch (FieldNotFound error) {
+            return false;
+        }
+    }
+
     private static void send(Message message, SessionID id) {
         try {
             Session.sendToTarget(message, id);
@@ -119,7 +133,7 @@ public final class Peer implements Application {
     }
 
     /** Executes the commands on stdin for the one session of an initiator, or the first. */
-    private static void obey(SessionID id) throws Exception {
+    private void obey(SessionID id) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             Session session = Session.lookupSession(id);
@@ -133,6 +147,9 @@ public final class Peer implements Application {
                     break;
                 case "next-sender":
                     session.setNextSenderMsgSeqNum(Integer.parseInt(words[1]));
+                    break;
+                case "password":
+                    password = words[1];
                     break;
                 case "logout":
                     session.logout();
@@ -166,12 +183,12 @@ public final class Peer implements Application {
         if (acceptor) {
             SocketAcceptor engine = new SocketAcceptor(peer, store, settings, log, messages);
             engine.start();
-            obey(id);
+            peer.obey(id);
             engine.stop();
         } else {
             SocketInitiator engine = new SocketInitiator(peer, store, settings, log, messages);
             engine.start();
-            obey(id);
+            peer.obey(id);
             engine.stop();
         }
         System.exit(0);

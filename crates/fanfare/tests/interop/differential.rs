@@ -24,6 +24,7 @@
 
 use crate::common::receive;
 use crate::engines::{Engine, Engines, VERSIONS, Version, acceptor_settings};
+use fanfare_peers::fix::framed;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write};
@@ -400,20 +401,8 @@ fn timeless(field: &str) -> String {
     }
 }
 
-/// Returns a whole message around these fields.
-fn framed(begin_string: &str, fields: &str) -> String {
-    let message = format!("8={begin_string}|9={}|{fields}", fields.len());
-    let bytes = message
-        .bytes()
-        .map(|byte| if byte == b'|' { 1 } else { byte });
-    let sum = bytes.fold(0, u8::wrapping_add);
-    format!("{message}10={sum:03}|")
-}
-
 /// Formats `YYYYMMDD-HH:MM:SS`.
 fn time(seconds: u64) -> String {
-    let stamp = fanfare_wire::UtcTimestamp::from_nanos(seconds as i64 * 1_000_000_000);
-    let mut room = [0; 32];
-    let len = stamp.write(fanfare_wire::Precision::Seconds, &mut room);
-    String::from_utf8_lossy(&room[..len]).into_owned()
+    let time = fanfare_wire::UtcTimestamp::from_nanos(seconds as i64 * 1_000_000_000);
+    time.text(fanfare_wire::Precision::Seconds).to_string()
 }

@@ -7,6 +7,7 @@
 // with it:
 //     order ID            sends NewOrderSingle(D) with this ClOrdID(11)
 //     next-sender N       continues with this MsgSeqNum(34)
+//     password PASSWORD   logs on as "me" with this Password(554) from now on
 //     send 35=V|...       sends this body as a message, its groups by the session's dictionary
 //     logout, logon, reset
 // Orders, security definitions and e-mails are echoed.
@@ -56,6 +57,12 @@ class Peer : public FIX::Application {
         say("logout");
     }
     void toAdmin(FIX::Message &message, const FIX::SessionID &) override {
+        std::unique_lock<std::mutex> guard(password_mutex_);
+        if (!password_.empty() && message.getHeader().getField(FIX::FIELD::MsgType) == "A") {
+            message.setField(FIX::FIELD::Username, "me");
+            message.setField(FIX::FIELD::Password, password_);
+        }
+        guard.unlock();
         say("out " + message.toString());
     }
     void toApp(FIX::Message &message, const FIX::SessionID &) throw(FIX::DoNotSend) override {
@@ -82,6 +89,11 @@ class Peer : public FIX::Application {
         FIX::Session::sendToTarget(echo, id);
     }
 
+    void set_password(const std::string &password) {
+        std::lock_guard<std::mutex> guard(password_mutex_);
+        password_ = password;
+    }
+
   private:
     /// Handles a possible resend of an order that came before.
     bool seen_again(const FIX::Message &message, const FIX::SessionID &id) {
@@ -93,6 +105,8 @@ class Peer : public FIX::Application {
     }
 
     bool echoes_;
+    std::mutex password_mutex_;
+    std::string password_;
     std::mutex known_mutex_;
     std::set<std::pair<FIX::SessionID, std::string>> known_;
 };
@@ -128,7 +142,7 @@ FIX::Message parsed(FIX::Session &session, std::string body) {
 }
 
 /// Executes the commands on stdin for the one session of an initiator, or the first of an acceptor.
-void obey(const FIX::SessionID &id) {
+void obey(Peer &peer, const FIX::SessionID &id) {
     FIX::Session &session = *FIX::Session::lookupSession(id);
     std::string line;
     while (std::getline(std::cin, line)) {
@@ -142,6 +156,8 @@ void obey(const FIX::SessionID &id) {
             FIX::Session::sendToTarget(message, id);
         } else if (word == "next-sender")
             session.setNextSenderMsgSeqNum(std::atoi(argument.c_str()));
+        else if (word == "password")
+            peer.set_password(argument);
         else if (word == "logout")
             session.logout();
         else if (word == "logon")
@@ -165,12 +181,12 @@ int run(bool acceptor, const char *file) {
     if (acceptor) {
         FIX::SocketAcceptor engine(peer, *store, settings);
         engine.start();
-        obey(id);
+        obey(peer, id);
         engine.stop(true);
     } else {
         FIX::SocketInitiator engine(peer, *store, settings);
         engine.start();
-        obey(id);
+        obey(peer, id);
         engine.stop(true);
     }
     return 0;

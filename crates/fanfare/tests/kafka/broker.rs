@@ -1,11 +1,10 @@
 //! Apache Kafka from Maven Central: one node, which is its own controller.
 
-use crate::common::{Folder, Running};
+use crate::common::{Folder, Running, eventually};
 use fanfare_peers::{Absent, jars};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// A broker that keeps its data over restarts.
 pub(crate) struct Broker {
@@ -71,11 +70,9 @@ impl Broker {
     pub(crate) fn start_again(&mut self) {
         let mut java = self.java("kafka.Kafka");
         self.running = Some(Running::start(java.arg(&self.properties)));
-        let until = Instant::now() + Duration::from_secs(60);
-        while TcpStream::connect(&self.address).is_err() {
-            assert!(Instant::now() < until, "the broker does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        eventually("the broker to listen", || {
+            TcpStream::connect(&self.address).is_ok()
+        });
     }
 
     /// Kills the process, like a failure of its machine.

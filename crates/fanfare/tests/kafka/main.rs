@@ -8,7 +8,7 @@ mod broker;
 
 use broker::Broker;
 use common::gateway::Gateway;
-use common::{Folder, Running, done, fanfare, groups, run};
+use common::{Folder, Running, done, eventually, fanfare, groups, run};
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::Program;
 use fanfare_fast::generate::{ComplexOptions, Generator};
@@ -28,6 +28,7 @@ struct Message {
     header: String,
     key: Option<String>,
     value: Vec<u8>,
+    log: String,
 }
 
 fn kafka_python() -> Option<std::path::PathBuf> {
@@ -36,15 +37,21 @@ fn kafka_python() -> Option<std::path::PathBuf> {
     or_skip(found).unwrap_or_else(|absent| panic!("{absent}"))
 }
 
-/// Returns the messages of a topic.
-fn read(python: &Path, broker: &Broker, topic: &str) -> Vec<Message> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kafka/reader.py");
-    let mut reader = Command::new(python);
-    reader.arg("-B").arg(script).args([&broker.address, topic]);
-    reader
+/// Returns a script of these tests with its arguments.
+fn script(python: &Path, name: &str, args: &[&str]) -> Command {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kafka");
+    let mut script = Command::new(python);
+    script.arg("-B").arg(folder.join(name)).args(args);
+    script
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    script
+}
+
+/// Returns the messages of a topic.
+fn read(python: &Path, broker: &Broker, topic: &str) -> Vec<Message> {
+    let mut reader = script(python, "reader.py", &[&broker.address, topic]);
     let message = |line: Value| {
         let hex = line[4].as_str().unwrap().as_bytes();
         let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
@@ -54,6 +61,7 @@ fn read(python: &Path, broker: &Broker, topic: &str) -> Vec<Message> {
             header: line[2].as_str().unwrap().to_owned(),
             key: line[3].as_str().map(str::to_owned),
             value: hex.chunks(2).map(byte).collect(),
+            log: line[5].as_str().unwrap().to_owned(),
         }
     };
     done(&mut reader)
@@ -65,15 +73,8 @@ fn read(python: &Path, broker: &Broker, topic: &str) -> Vec<Message> {
 
 /// Opens a transaction in both topics, which stays open until the end of its stdin.
 fn open_transaction(python: &Path, broker: &Broker) -> Running {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kafka/other.py");
-    let mut other = Command::new(python);
-    other.arg("-B").arg(script);
-    other.args([broker.address.as_str(), "json", "dbn"]);
-    other
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut other = Running::start(&mut other);
+    let mut other = script(python, "other.py", &[&broker.address, "json", "dbn"]);
+    let mut other = Running::start(other.stdin(Stdio::piped()));
     other.prints("open");
     other
 }
@@ -149,8 +150,70 @@ fn each_event_is_in_a_topic_once_over_kills_of_plant_and_broker() {
     send(&sender, &mut feed);
     gateway.stop();
 
-    judge_json(&folder, &read(&python, &broker, "json"));
+    judge_json(&folder, &read(&python, &broker, "json"), 4, 2);
     judge_dbn(&folder, &read(&python, &broker, "dbn"));
+}
+
+#[test]
+fn a_plant_with_another_log_is_refused_and_the_topics_own_plant_goes_on() {
+    let Some(python) = kafka_python() else {
+        return;
+    };
+    let (folder, other) = (Folder::new("kafka-own"), Folder::new("kafka-other"));
+    let Some(broker) = or_skip(Broker::start(&folder)).unwrap_or_else(|e| panic!("{e}")) else {
+        return;
+    };
+    let [group, foreign] = groups();
+    let start = |folder: &Folder, group: &str| {
+        let config = config(folder, group, &broker.address);
+        Gateway::start(&mut fanfare(&["gateway", &config]))
+    };
+    let sender = Sender::open(&SenderConfig::new(group.parse().unwrap())).unwrap();
+    let options = ComplexOptions::default();
+    let mut feed = Generator::complex(Program::complex(), 100_000, None, options);
+
+    let mut own = start(&folder, &group);
+    is_written(&mut own);
+    send(&sender, &mut feed);
+    // Until then the topics are those of the first plant that writes them.
+    let is_there = |topic: &&str| !read(&python, &broker, topic).is_empty();
+    eventually("messages in both topics", || {
+        ["json", "dbn"].iter().all(is_there)
+    });
+    // It has the same transactional IDs.
+    let mut refused = start(&other, &foreign);
+    (0..2).for_each(|_| refused.tells("the topic belongs to the log with the ID"));
+    send(&sender, &mut feed);
+    refused.stop();
+    let said = own.stop();
+    assert!(!said.err.contains("kafka json"), "{}", said.err);
+    judge_json(&folder, &read(&python, &broker, "json"), 1, 0);
+}
+
+#[test]
+fn a_topic_that_is_made_again_while_it_is_written_is_filled_again() {
+    let Some(python) = kafka_python() else {
+        return;
+    };
+    let folder = Folder::new("kafka-again");
+    let Some(broker) = or_skip(Broker::start(&folder)).unwrap_or_else(|e| panic!("{e}")) else {
+        return;
+    };
+    let [group, _] = groups();
+    let config = config(&folder, &group, &broker.address);
+    let sender = Sender::open(&SenderConfig::new(group.parse().unwrap())).unwrap();
+    let options = ComplexOptions::default();
+    let mut feed = Generator::complex(Program::complex(), 100_000, None, options);
+    let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    is_written(&mut gateway);
+    send(&sender, &mut feed);
+    let is_there = || !read(&python, &broker, "json").is_empty();
+    eventually("messages in the topic", is_there);
+    done(&mut script(&python, "again.py", &[&broker.address, "json"]));
+    send(&sender, &mut feed);
+    gateway.tells("kafka json: is written from event 1 on");
+    gateway.stop();
+    judge_json(&folder, &read(&python, &broker, "json"), 1, 0);
 }
 
 /// Checks that the numbers of each key, and of messages without one, increase in the order of
@@ -168,12 +231,16 @@ fn are_in_order(messages: &[&Message]) {
     }
 }
 
-/// Compares the topic with the output of `history cat`.
-fn judge_json(folder: &Folder, messages: &[Message]) {
+/// Compares the topic with the output of `history cat`, which has the events of more than this many
+/// parts of the feed, and this many restarts.
+fn judge_json(folder: &Folder, messages: &[Message], parts: usize, in_log: usize) {
     let said = run(&["history", "cat", &folder.file("log"), "--json"]).succeeded();
     let is_restart = |line: &&str| line.contains("\"restart\"");
     let restarts = said.out.lines().filter(is_restart).count();
-    assert_eq!(restarts, 2);
+    assert_eq!(restarts, in_log);
+    let id = folder.read("log/id");
+    let id = str::from_utf8(&id).unwrap().trim_end();
+    assert!(messages.iter().all(|message| message.log == id), "{id}");
     let (notices, events): (Vec<_>, Vec<_>) = messages
         .iter()
         .partition(|message| !message.header.is_empty());
@@ -188,7 +255,7 @@ fn judge_json(folder: &Folder, messages: &[Message]) {
     let mut events: Vec<_> = events.iter().map(|event| (event.number, event)).collect();
     events.sort_by_key(|(number, _)| *number);
     let lines: Vec<&str> = said.out.lines().filter(|line| !is_restart(line)).collect();
-    assert!(lines.len() > 4 * PART, "{}", lines.len());
+    assert!(lines.len() > parts * PART, "{}", lines.len());
     assert_eq!(events.len(), lines.len());
     for (line, (number, event)) in lines.iter().zip(events) {
         assert_eq!(line.as_bytes(), event.value);

@@ -1,6 +1,6 @@
 """Prints the messages of a topic, in the order of its partitions and offsets, a JSON array per
-line: partition, number, header, key, value in hexadecimal digits. PyPI's kafka-python reads
-them."""
+line: partition, number, header, key, value in hexadecimal digits, ID of the log. PyPI's
+kafka-python reads them."""
 import json
 import sys
 
@@ -19,6 +19,7 @@ while any(reader.position(one) < ends[one] for one in partitions):
         for message in messages:
             headers = dict(message.headers)
             number = int(headers.pop("number"))
+            log = headers.pop("log").decode()
             key = message.key.decode() if message.key is not None else None
-            line = [one.partition, number, "".join(headers), key, message.value.hex()]
+            line = [one.partition, number, "".join(headers), key, message.value.hex(), log]
             print(json.dumps(line))

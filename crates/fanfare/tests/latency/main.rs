@@ -13,6 +13,7 @@ mod common;
 use common::gateway::port;
 use common::relay::Relay;
 use common::{Folder, Running, Said, eventually, nobody, receive};
+use fanfare_peers::fix::{framed, wire};
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -247,21 +248,6 @@ fn an_interrupted_client_logs_out_and_reports() {
     assert!(told.contains("the counterparty logged out"), "{told}");
 }
 
-/// Returns a whole message around these fields, `|` for SOH.
-fn framed(fields: &str) -> Vec<u8> {
-    framed_in("FIX.4.2", fields)
-}
-
-fn framed_in(version: &str, fields: &str) -> Vec<u8> {
-    let fields = fields.replace('|', "\x01");
-    let mut message = format!("8={version}\x019={}\x01{fields}", fields.len()).into_bytes();
-    let sum = message
-        .iter()
-        .fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
-    message.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
-    message
-}
-
 /// Responds like libtrading's fix_server: a Logon without EncryptMethod(98) and HeartBtInt(108),
 /// reports without ClOrdID(11), its own CompIDs whatever the client sends, and a clock that stands
 /// still from the Logon on; here the clock is an hour behind, as after an hour.
@@ -270,10 +256,8 @@ fn bare_server(listener: &TcpListener) {
     let (mut received, mut seq) = (Vec::new(), 0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let time = |seconds| {
-        let mut room = [0; 32];
         let time = UtcTimestamp::from_nanos(seconds * 1_000_000_000);
-        let len = time.write(Precision::Millis, &mut room);
-        String::from_utf8_lossy(&room[..len]).into_owned()
+        time.text(Precision::Millis).to_string()
     };
     let (began, stale) = (
         time(now.as_secs() as i64),
@@ -295,7 +279,7 @@ fn bare_server(listener: &TcpListener) {
             seq += 1;
             let answer = |kind: &str, time: &str, body: &str| {
                 let header = format!("35={kind}|49=SELLSIDE|56=BUYSIDE|34={seq}|52={time}|");
-                framed_in("FIX.4.4", &format!("{header}{body}"))
+                wire(&framed("FIX.4.4", &format!("{header}{body}")))
             };
             let report = "37=OrderID|55=Symbol|17=ExecID|39=2|150=0|151=0.000000|14=100.000000|\
                           6=100.000000|54=1|";
@@ -358,9 +342,9 @@ fn the_lenient_server_takes_testers_that_a_session_refuses() {
         assert!(received.contains(start), "{received}");
         received.clear();
     };
-    tester
-        .write_all(&framed(&format!("35=A|34=0|{header}|98=0|108=30|")))
-        .unwrap();
+    let framed = |fields: &str| wire(&framed("FIX.4.2", fields));
+    let logon = framed(&format!("35=A|34=0|{header}|98=0|108=30|"));
+    tester.write_all(&logon).unwrap();
     expect(&mut tester, "|35=A|49=INET|56=HERMES|34=0|");
     for number in 1..=100 {
         let order = framed(&format!("35=D|34={number}|{header}|98=0|108=30|"));

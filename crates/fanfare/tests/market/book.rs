@@ -1,7 +1,8 @@
 //! Tests of `fanfare market book`: files, snapshots, loss, multicast, malformed input.
 
 use crate::common::{
-    Folder, Running, Said, fails, fanfare, fanfare_at_terminal, groups, run, told, with_program,
+    Folder, Running, Said, done, fails, fanfare, fanfare_at_terminal, groups, run, sending, told,
+    with_program,
 };
 use fanfare_instruments::pcap::{LinkType, Writer};
 use serde_json::{Value, json};
@@ -66,30 +67,23 @@ pub(crate) fn day() -> Vec<String> {
 pub(crate) fn packets(folder: &Folder, name: &str, lines: &[String]) -> String {
     let from = folder.with(&format!("{name}.jsonl"), lines.join("\n"));
     let to = folder.file(name);
-    run(&[
-        "fast",
-        "encode",
-        "-t",
-        "builtin:spectra",
-        "-f",
-        &from,
-        "-o",
-        &to,
-    ])
-    .succeeded();
+    let encode = crate::spectra(&["fast", "encode"], from.as_ref(), &["-o", &to]);
+    run(&encode).succeeded();
     to
 }
 
+/// The beginning of the arguments that print the book of the feed's instrument.
+const BOOK: [&str; 6] = [
+    "market",
+    "book",
+    "-t",
+    "builtin:spectra",
+    "--symbol",
+    "RIU3",
+];
+
 fn book(args: &[&str]) -> Said {
-    let command = [
-        "market",
-        "book",
-        "-t",
-        "builtin:spectra",
-        "--symbol",
-        "RIU3",
-    ];
-    run(&[&command[..], args].concat())
+    run(&[&BOOK[..], args].concat())
 }
 
 fn of(json: &Value) -> (&str, u64, Vec<String>) {
@@ -189,22 +183,9 @@ fn a_book_is_followed_over_multicast() {
     let file = packets(&folder, "feed", &lines);
     let whole = [entry(0, "0", 0, 1, 100, 5), entry(0, "1", 0, 1, 102, 7)];
     let snapshot = packets(&folder, "snapshot", &[picture(2, 1, &whole)]);
-    let args = [
-        "market",
-        "book",
-        "-t",
-        "builtin:spectra",
-        "--symbol",
-        "RIU3",
-        "--multicast",
-        &group,
-        "--snapshot",
-        &pictures,
-        "--once",
-        "--json",
-        "--idle",
-        "60",
-    ];
+    let lines = ["--multicast", &group, "--snapshot", &pictures];
+    let ends = ["--once", "--json", "--idle", "60"];
+    let args = [&BOOK[..], &lines, &ends].concat();
     let mut running = Running::start(&mut fanfare(&args));
     running.tells(&format!("receiving {group}"));
     running.tells(&format!("receiving {pictures}"));
@@ -218,26 +199,14 @@ fn a_book_is_followed_over_multicast() {
 }
 
 /// Returns the arguments that follow the book of a group.
-fn follow(group: &str) -> [&str; 11] {
-    [
-        "market",
-        "book",
-        "-t",
-        "builtin:spectra",
-        "--symbol",
-        "RIU3",
-        "--multicast",
-        group,
-        "--idle",
-        "600",
-        "--json",
-    ]
+fn follow(group: &str) -> Vec<&str> {
+    let line = ["--multicast", group, "--idle", "600", "--json"];
+    [&BOOK[..], &line].concat()
 }
 
 /// Sends a file of packets to a group.
 pub(crate) fn send(file: &str, group: &str) {
-    let (address, port) = group.split_once(':').unwrap();
-    run(&["fast", "multicast", "-f", file, "-a", address, "-p", port]).succeeded();
+    done(&mut sending(file, group));
 }
 
 #[test]
@@ -330,16 +299,7 @@ fn a_book_is_followed_in_a_capture() {
         of(&last),
         ("live", 5, vec!["1x\"101\"".into(), "9x\"102\"".into()])
     );
-    let unnamed = [
-        "market",
-        "book",
-        "-t",
-        "builtin:spectra",
-        "--symbol",
-        "RIU3",
-        "--pcap",
-    ];
-    let unnamed = told(&[&unnamed[..], &[&capture]].concat(), 2);
+    let unnamed = told(&[&BOOK[..], &["--pcap", &capture]].concat(), 2);
     assert!(unnamed.contains("--multicast"), "{unnamed}");
 }
 
@@ -377,15 +337,8 @@ fn nonsense_is_refused_with_the_reason() {
         "c",
     ];
     assert!(told(&with(&three), 2).contains("at most two lines"));
-    let group = [
-        "market",
-        "book",
-        "-t",
-        "builtin:spectra",
-        "--multicast",
-        "239.255.1.1:5000",
-    ];
-    let group = [&group[..], &["--symbol", "RIU3", "--snapshot", "a file"]].concat();
+    let lines = ["--multicast", "239.255.1.1:5000", "--snapshot", "a file"];
+    let group = [&BOOK[..], &lines].concat();
     assert!(told(&group, 2).contains("expected ADDRESS:PORT"));
     // A level beyond the depth is a fault, not a wrong book.
     let deep = [day(), vec![changes(4, &[entry(0, "0", 6, 9, 50, 1)])]].concat();

@@ -1,6 +1,6 @@
 //! Tests that the crate `dbn` reads the output of `fanfare market events --format dbn`.
 
-use super::{feed, lines, text};
+use super::{feed, lines, spectra, text};
 use crate::common::{Folder, fanfare, run, told};
 use dbn::decode::{DbnDecoder, DbnMetadata, DecodeRecordRef};
 use dbn::{Mbp10Msg, PitSymbolMap, RecordRef, SymbolMappingMsg, TradeMsg};
@@ -24,14 +24,7 @@ fn units(price: &Value) -> i64 {
 }
 
 fn events(file: &Path) -> Vec<Value> {
-    let args = [
-        "market",
-        "events",
-        "-t",
-        "builtin:spectra",
-        "-f",
-        text(file),
-    ];
+    let args = spectra(&["market", "events"], file, &[]);
     lines(&run(&args).succeeded().out)
 }
 
@@ -40,24 +33,14 @@ fn a_feed_is_written_as_dbn() {
     let folder = Folder::new("market-dbn");
     let file = feed(&folder, "spectra", &["--trades", "20"]);
     let target = folder.path().join("feed.dbn");
-    let base = [
-        "market",
-        "events",
-        "-t",
-        "builtin:spectra",
-        "-f",
-        text(&file),
-    ];
-    let mut args = base.to_vec();
-    args.extend(["--format", "dbn", "--output", text(&target), "--json"]);
-    let said = run(&args).succeeded();
+    let args = spectra(&["market", "events"], &file, &["--format", "dbn"]);
+    let to_file = ["--output", text(&target), "--json"];
+    let said = run(&[&args[..], &to_file].concat()).succeeded();
     assert!(said.out.is_empty());
     let figures: Value = serde_json::from_str(said.err.lines().last().unwrap()).unwrap();
     let bytes = fs::read(&target).unwrap();
     // The same to stdout, which is a pipe.
-    let mut piped = base.to_vec();
-    piped.extend(["--format", "dbn"]);
-    assert_eq!(fanfare(&piped).output().unwrap().stdout, bytes);
+    assert_eq!(fanfare(&args).output().unwrap().stdout, bytes);
     let mut symbols = PitSymbolMap::new();
     let mut seen = Vec::new();
     let mut records = 0;
@@ -104,23 +87,10 @@ fn schemas_and_limits_of_dbn_are_kept() {
     let folder = Folder::new("market-dbn-schemas");
     let file = feed(&folder, "spectra", &["--trades", "20"]);
     let target = folder.path().join("feed.dbn");
-    let base = [
-        "market",
-        "events",
-        "-t",
-        "builtin:spectra",
-        "-f",
-        text(&file),
-    ];
-    let with = |more: &[&'static str]| {
-        let mut args = base.to_vec();
-        args.extend(["--format", "dbn", "-o", text(&target)]);
-        args.extend(more);
-        args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>()
-    };
-    let args = with(&["--schema", "trades"]);
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let said = run(&args).succeeded();
+    let base = spectra(&["market", "events"], &file, &[]);
+    let dbn = ["--format", "dbn", "-o", text(&target)];
+    let with = |schemas| [&base[..], &dbn, &["--schema", schemas]].concat();
+    let said = run(&with("trades")).succeeded();
     assert!(said.err.contains("dbn other schemas: "), "{}", said.err);
     let mut trades = 0;
     read(&fs::read(&target).unwrap(), |record| {
@@ -130,20 +100,15 @@ fn schemas_and_limits_of_dbn_are_kept() {
     let of_json = events(&file);
     let of_json = of_json.iter().filter(|event| event["kind"] == "trade");
     assert!(trades > 0 && trades == of_json.count());
-    let args = with(&["--schema", "mbp-1,mbp-10"]);
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let error = told(&args, 2);
+    let error = told(&with("mbp-1,mbp-10"), 2);
     assert!(
         error.contains("mbp-1 and mbp-10 exclude each other"),
         "{error}"
     );
-    let args = with(&["--schema", "mbp-5"]);
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let error = told(&args, 2);
+    let error = told(&with("mbp-5"), 2);
     assert!(error.contains("unknown schema `mbp-5`"), "{error}");
-    let mut args = base.to_vec();
-    args.extend(["--schema", "mbo"]);
-    assert_eq!(told(&args, 2), "fanfare: --schema needs --format dbn\n");
+    let error = told(&[&base[..], &["--schema", "mbo"]].concat(), 2);
+    assert_eq!(error, "fanfare: --schema needs --format dbn\n");
 }
 
 #[test]
@@ -151,46 +116,20 @@ fn what_dbn_cannot_hold_is_said_and_is_an_error() {
     let folder = Folder::new("market-dbn-lost");
     let file = feed(&folder, "spectra", &[]);
     let (large, target) = (folder.path().join("large"), folder.path().join("feed.dbn"));
-    let decode = [
-        "fast",
-        "decode",
-        "-t",
-        "builtin:spectra",
-        "-f",
-        text(&file),
-        "--format",
-        "json",
-    ];
+    let decode = spectra(&["fast", "decode"], &file, &["--format", "json"]);
     let messages = run(&decode).succeeded().out;
     let size = "\"MDEntrySize\": ";
     let at = messages.find(size).unwrap() + size.len();
     let rest = messages[at..].trim_start_matches(|digit: char| digit.is_ascii_digit());
     let jsonl = folder.path().join("large.jsonl");
     fs::write(&jsonl, format!("{}5000000000{rest}", &messages[..at])).unwrap();
-    let encode = [
-        "fast",
-        "encode",
-        "-t",
-        "builtin:spectra",
-        "-f",
-        text(&jsonl),
-        "-o",
-        text(&large),
-    ];
+    let encode = spectra(&["fast", "encode"], &jsonl, &["-o", text(&large)]);
     run(&encode).succeeded();
-    let args = [
-        "market",
-        "events",
-        "-t",
-        "builtin:spectra",
-        "-f",
-        text(&large),
-        "--format",
-        "dbn",
-        "-o",
-        text(&target),
-        "--json",
-    ];
+    let args = spectra(
+        &["market", "events"],
+        &large,
+        &["--format", "dbn", "-o", text(&target), "--json"],
+    );
     let error = told(&args, 1);
     let first = error.lines().next().unwrap();
     assert!(first.starts_with("fanfare: instrument "), "{first}");

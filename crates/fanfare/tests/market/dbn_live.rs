@@ -1,7 +1,7 @@
 //! Tests of live DBN with PyPI's databento, unmodified.
 
 use crate::common::gateway::port;
-use crate::common::{Folder, Running, fanfare, groups, run};
+use crate::common::{Folder, Running, done, fanfare, groups, sending};
 use crate::stock::KEY;
 use crate::{feed, written};
 use fanfare_peers::{or_skip, python};
@@ -94,10 +94,7 @@ fn stock_clients_receive_what_the_plant_says() {
     fs::rename(feed(&folder, "spectra", &["--trades", "20"]), &changes).unwrap();
     let shown = feed(&folder, "spectra", &["--trades", "20", "--snapshots"]);
     let sent = [(&changes, &line), (&shown, &pictures)].map(|(file, group)| {
-        let (address, port) = group.split_once(':').unwrap();
-        let file = file.to_str().unwrap();
-        let args = ["fast", "multicast", "-f", file, "-a", address, "-p", port];
-        let said = run(&[&args[..], &["-s", "100", "--json"]].concat()).succeeded();
+        let said = done(sending(file, group).args(["-s", "100", "--json"]));
         said.figures()["packets"].as_u64().unwrap()
     });
     gateway.tells("11 live");

@@ -3,9 +3,9 @@
 
 use crate::common::gateway::port;
 use crate::common::log::{events, write};
-use crate::common::{Folder, Running, eventually, fanfare, groups, run};
+use crate::common::{Folder, Running, done, eventually, fanfare, groups, run, sending};
 use crate::stock::{ERROR, KEY, MAPPING, Stock, data, of, program};
-use crate::{feed, lines, text};
+use crate::{feed, lines};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -269,18 +269,7 @@ fn send_feed(folder: &Folder, groups: [&str; 2]) {
     fs::rename(feed(folder, "spectra", &[]), &changes).unwrap();
     let shown = feed(folder, "spectra", &["--snapshots"]);
     for (file, group) in [&changes, &shown].into_iter().zip(groups) {
-        let (address, port) = group.split_once(':').unwrap();
-        let sent = [
-            "fast",
-            "multicast",
-            "-f",
-            text(file),
-            "-a",
-            address,
-            "-p",
-            port,
-        ];
-        run(&[&sent[..], &["-s", "100"]].concat()).succeeded();
+        done(sending(file, group).args(["-s", "100"]));
     }
 }
 
@@ -343,7 +332,7 @@ fn a_feed_that_is_no_file_of_dbn_is_refused() {
         ("dbn = { file = \"a\", pace = 2 }", "unknown field `pace`"),
         (
             "channel = \"x\"",
-            "a feed needs `templates` and `lines`, or a file as `dbn`",
+            "a feed needs `templates` and `lines`, a file as `dbn`, or a session as `fix`",
         ),
     ] {
         let front = "[producers]\nport = 0\n[consumers]\nport = 0\n[[feed]]\n";

@@ -2,7 +2,7 @@
 //! and leave, and one that does not read.
 
 use crate::common::gateway::port;
-use crate::common::{Folder, Running, eventually, fanfare, groups, run};
+use crate::common::{Folder, Running, eventually, fanfare, groups, run, sending};
 use crate::stock::{self, ERROR, MAPPING, Stock, data, number, of, program, rtype};
 use crate::text;
 use serde_json::{Value, json};
@@ -75,21 +75,9 @@ impl Plant {
 
     /// Returns a command that sends a file to one of the lines, a packet each `every` microseconds.
     fn send(&self, line: usize, file: &Path, every: u32) -> Command {
-        let (address, port) = self.lines[line].split_once(':').unwrap();
-        let every = every.to_string();
-        fanfare(&[
-            "fast",
-            "multicast",
-            "-f",
-            text(file),
-            "-a",
-            address,
-            "-p",
-            port,
-            "-s",
-            &every,
-            "--json",
-        ])
+        let mut command = sending(file, &self.lines[line]);
+        command.args(["-s", &every.to_string(), "--json"]);
+        command
     }
 
     /// Returns the events so far.

@@ -74,6 +74,18 @@ fn lift(gateway: &Gateway) {
     assert!(status.unwrap().success());
 }
 
+/// Starts a gateway whose log fills its disk of 400 KiB with the events of `packets` at a time.
+fn on_a_full_disk(folder: &Folder, config: &str, feed: &mut Feed, packets: usize) -> Gateway {
+    let mut gateway = Gateway::start(&mut limited(config, 400));
+    let log = folder.path().join("log/0000000001.log");
+    eventually("a full disk", || {
+        feed.send(packets);
+        fs::metadata(&log).is_ok_and(|log| log.len() == 400 << 10)
+    });
+    gateway.tells("cannot be written, the next attempt follows: ");
+    gateway
+}
+
 fn verified(folder: &Folder) -> Verified {
     let log = Log::open(folder.file("log").as_ref()).unwrap();
     let verified = log.verify(|_, _| true).unwrap();
@@ -117,13 +129,7 @@ fn a_full_disk_costs_the_log_events_that_it_names_and_nobody_else() {
     });
     let more = format!("{SMALL}\nevents = \"{pipe}\"");
     let config = config(&folder, &group, &more);
-    let mut gateway = Gateway::start(&mut limited(&config, 400));
-    let log = folder.path().join("log/0000000001.log");
-    eventually("a full disk", || {
-        feed.send(20);
-        fs::metadata(&log).is_ok_and(|log| log.len() == 400 << 10)
-    });
-    gateway.tells("cannot be written, the next attempt follows: ");
+    let mut gateway = on_a_full_disk(&folder, &config, &mut feed, 20);
     // More than the capacity of file, writer and ring.
     let room = ((400 << 10) + (3 << 20) + (260 << 10)) / Event::SIZE;
     eventually("more events than there is room for", || {
@@ -157,6 +163,28 @@ fn a_full_disk_costs_the_log_events_that_it_names_and_nobody_else() {
         logged.next_if_eq(&line.as_str());
     }
     assert_eq!(logged.next(), None);
+}
+
+#[test]
+fn a_pipe_whose_reader_has_stopped_does_not_hold_up_the_end() {
+    let folder = Folder::new("market-disk-pipe");
+    let [group, _] = groups();
+    let (mut feed, pipe) = (Feed::new(&group), folder.file("events"));
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let config = config(&folder, &group, &format!("events = \"{pipe}\""));
+    let reader = std::thread::spawn(move || File::open(pipe).unwrap());
+    let gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    let reader = reader.join().unwrap();
+    let log = folder.path().join("log/0000000001.log");
+    eventually("more events than the pipe has room for", || {
+        feed.send(50);
+        fs::metadata(&log).is_ok_and(|log| log.len() > 512 << 10)
+    });
+    let said = gateway.stop();
+    drop(reader);
+    let told = " written, and no more, as the file takes nothing";
+    assert!(said.out.contains(told), "{}{}", said.out, said.err);
 }
 
 #[test]
@@ -217,13 +245,7 @@ fn a_full_disk_that_is_waited_for_costs_nothing() {
     let config = config(&folder, &group, SMALL);
     let text = fs::read_to_string(&config).unwrap() + "when_behind = \"wait\"\n";
     fs::write(&config, text).unwrap();
-    let mut gateway = Gateway::start(&mut limited(&config, 400));
-    let log = folder.path().join("log/0000000001.log");
-    eventually("a full disk", || {
-        feed.send(5);
-        fs::metadata(&log).is_ok_and(|log| log.len() == 400 << 10)
-    });
-    gateway.tells("cannot be written, the next attempt follows: ");
+    let mut gateway = on_a_full_disk(&folder, &config, &mut feed, 5);
     // As much as the ring and the kernel's buffers hold.
     feed.send(100);
     lift(&gateway);
@@ -241,13 +263,7 @@ fn what_a_full_disk_did_not_take_at_the_stop_is_taken_at_the_next_start() {
     let [group, _] = groups();
     let mut feed = Feed::new(&group);
     let config = config(&folder, &group, SMALL);
-    let mut gateway = Gateway::start(&mut limited(&config, 400));
-    let log = folder.path().join("log/0000000001.log");
-    eventually("a full disk", || {
-        feed.send(5);
-        fs::metadata(&log).is_ok_and(|log| log.len() == 400 << 10)
-    });
-    gateway.tells("cannot be written, the next attempt follows: ");
+    let gateway = on_a_full_disk(&folder, &config, &mut feed, 5);
     feed.send(20);
     let said = gateway.stop();
     let made = said.out.lines().find_map(|line| {
@@ -287,13 +303,7 @@ fn the_figures_of_a_stop_on_a_full_disk_add_up_and_no_number_comes_twice() {
         config(&folder, &group, &format!("{SMALL}\nevents = \"{events}\""))
     };
     // The file of events is on the full disk, too: both outlets are overtaken.
-    let mut gateway = Gateway::start(&mut limited(&with("one"), 400));
-    let log = folder.path().join("log/0000000001.log");
-    eventually("a full disk", || {
-        feed.send(20);
-        fs::metadata(&log).is_ok_and(|log| log.len() == 400 << 10)
-    });
-    gateway.tells("cannot be written, the next attempt follows: ");
+    let gateway = on_a_full_disk(&folder, &with("one"), &mut feed, 20);
     let mut rounds = 0;
     eventually("more than the ring holds", || {
         feed.send(50);

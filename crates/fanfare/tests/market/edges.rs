@@ -1,10 +1,11 @@
 //! Tests of two gateways that receive a feed, and one that takes it from them over DDS: one of the
 //! two is killed, and no subscriber misses anything.
 
-use crate::book::{changes, day, entry};
+use crate::book::{self, changes, day, entry, packets};
 use crate::common::gateway::Gateway;
-use crate::common::{Folder, fanfare, groups, run};
+use crate::common::{Folder, fanfare, groups};
 use fanfare_peers::domain;
+use fanfare_peers::fix::{framed, wire};
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -43,17 +44,11 @@ impl Client {
         self.number += 1;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let now = UtcTimestamp::from_nanos(now.as_nanos() as i64);
-        let mut time = [0; 27];
-        let len = now.write(Precision::Millis, &mut time);
-        let time = str::from_utf8(&time[..len]).unwrap();
-        let body = format!(
-            "35={msg_type}|49={}|56=FANFARE|34={}|52={time}|{body}",
-            self.name, self.number
-        );
-        let text = format!("8=FIX.4.4|9={}|{body}", body.len()).replace('|', "\x01");
-        let sum = text.bytes().fold(0, u8::wrapping_add);
-        let text = format!("{text}10={sum:03}\x01");
-        self.stream.write_all(text.as_bytes()).unwrap();
+        let time = now.text(Precision::Millis);
+        let (name, number) = (self.name, self.number);
+        let fields = format!("35={msg_type}|49={name}|56=FANFARE|34={number}|52={time}|{body}");
+        let message = wire(&framed("FIX.4.4", &fields));
+        self.stream.write_all(&message).unwrap();
     }
 
     /// Returns the next message; an empty text at the end.
@@ -79,12 +74,7 @@ impl Client {
 }
 
 fn send(folder: &Folder, name: &str, lines: &[String], group: &str) {
-    let from = folder.with(&format!("{name}.jsonl"), lines.join("\n"));
-    let to = folder.file(name);
-    let encode = ["fast", "encode", "-t", "builtin:spectra", "-f"];
-    run(&[&encode[..], &[&from, "-o", &to]].concat()).succeeded();
-    let (address, port) = group.split_once(':').unwrap();
-    run(&["fast", "multicast", "-f", &to, "-a", address, "-p", port]).succeeded();
+    book::send(&packets(folder, name, lines), group);
 }
 
 /// Starts a gateway with this configuration after the common one.

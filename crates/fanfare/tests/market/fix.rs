@@ -4,6 +4,7 @@ use super::{lines, text};
 use crate::common::{Folder, fails, fanfare, run, told};
 use dbn::decode::{DbnDecoder, DecodeRecordRef};
 use dbn::{InstrumentDefMsg, Mbp10Msg, StatusMsg, TradeMsg};
+use fanfare_peers::fix::framed;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,16 +13,8 @@ use std::path::{Path, PathBuf};
 fn message(msg_type: &str, number: u32, fields: &str) -> String {
     let body =
         format!("35={msg_type}|49=EXC|56=US|34={number}|52=20261123-10:00:00.000|1128=9|{fields}|");
-    let head = format!("8=FIXT.1.1|9={}|", body.len());
-    let all = format!("{head}{body}");
-    let sum = all.bytes().map(|byte| match byte {
-        b'|' => 1,
-        byte => u32::from(byte),
-    });
-    format!(
-        "10:00:00.{number:03} in {head}{body}10={:03}|\n",
-        sum.sum::<u32>() % 256
-    )
+    let message = framed("FIXT.1.1", &body);
+    format!("10:00:00.{number:03} in {message}\n")
 }
 
 /// Returns a whole day of one instrument.

@@ -18,6 +18,7 @@ mod fix;
 mod gateway;
 mod history;
 mod history_dbn;
+mod history_export;
 mod kills;
 mod outputs;
 mod replay;
@@ -33,6 +34,12 @@ use std::path::{Path, PathBuf};
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+/// Returns the arguments of a command that reads a file of the feed `spectra`.
+fn spectra<'a>(command: &[&'a str], file: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+    let read = ["-t", "builtin:spectra", "-f", text(file)];
+    [command, &read, more].concat()
 }
 
 fn lines(out: &str) -> Vec<Value> {
@@ -74,27 +81,11 @@ fn written(socket: &str, events: &str, sent: u64) -> String {
 fn a_feed_is_printed_as_events() {
     let folder = Folder::new("market-events");
     let file = feed(&folder, "spectra", &["--trades", "20"]);
-    let args = [
-        "market",
-        "events",
-        "-t",
-        "builtin:spectra",
-        "-f",
-        text(&file),
-    ];
+    let args = spectra(&["market", "events"], &file, &[]);
     let said = run(&args).succeeded();
     let events = lines(&said.out);
     // As many as the entries.
-    let decode = [
-        "fast",
-        "decode",
-        "-t",
-        "builtin:spectra",
-        "-f",
-        text(&file),
-        "--format",
-        "json",
-    ];
+    let decode = spectra(&["fast", "decode"], &file, &["--format", "json"]);
     let messages = lines(&run(&decode).succeeded().out);
     let entries = messages
         .iter()
@@ -111,24 +102,15 @@ fn a_feed_is_printed_as_events() {
     assert!(events.iter().any(|event| event["kind"] == "trade"));
     // Five events of one instrument.
     let id = events[0]["security_id"].as_str().unwrap();
-    let mut some = args.to_vec();
-    some.extend(["--symbol", id, "--limit", "5", "--json"]);
-    let said = run(&some).succeeded();
+    let some = ["--symbol", id, "--limit", "5", "--json"];
+    let said = run(&[&args[..], &some].concat()).succeeded();
     let of_one = lines(&said.out);
     assert!(of_one.len() == 5 && of_one.iter().all(|event| event["security_id"] == id));
     let figures: Value = serde_json::from_str(said.err.lines().last().unwrap()).unwrap();
     assert_eq!(figures["figures"]["written"], 5);
     assert_eq!(figures["ok"], true);
     // The same instruments, listed.
-    let list = [
-        "market",
-        "instruments",
-        "-t",
-        "builtin:spectra",
-        "-f",
-        text(&file),
-        "--json",
-    ];
+    let list = spectra(&["market", "instruments"], &file, &["--json"]);
     let listed = lines(&run(&list).succeeded().out);
     assert!(listed.iter().any(|known| known["security_id"] == id));
     assert_eq!(listed[0]["revision"], 0);

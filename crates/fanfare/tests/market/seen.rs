@@ -2,7 +2,7 @@
 //! third-party tools.
 
 use crate::common::gateway::port;
-use crate::common::{Folder, Running, eventually, fanfare, groups, run};
+use crate::common::{Folder, Running, done, eventually, fanfare, groups, run, sending};
 use fanfare_peers::{or_skip, python};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -78,9 +78,7 @@ impl Plant {
             run(&[&make[..], &["-o", &file], more].concat()).succeeded();
         };
         let send = |group: &str, more: &[&str]| {
-            let (address, port) = group.split_once(':').unwrap();
-            let to = ["-a", address, "-p", port, "-s", "100"];
-            run(&[&["fast", "multicast", "-f", &file][..], &to, more].concat()).succeeded();
+            done(sending(&file, group).args(["-s", "100"]).args(more));
         };
         let [a, b] = &self.groups;
         make(&[]);

@@ -7,14 +7,28 @@ from templates import INTEGERS
 
 
 class Pairs(tuple):
-    """An object: its members in order; a name may be repeated."""
+    """An object: its members in order."""
 
 
 def of(message, templates):
     """Returns a message as an object."""
     template, values = message
-    fields = Pairs(members(template.inner, values, templates))
+    fields = level(template.inner, values, templates)
     return Pairs((("template", template.name), ("id", template.id), ("fields", fields)))
+
+
+def level(instructions, values, templates):
+    """Returns the fields of a level. From the second of a name on they have a number behind it, of
+    which none makes the name of another field."""
+    pairs = list(members(instructions, values, templates))
+    names, last, numbered = {name for name, _ in pairs}, {}, []
+    for name, value in pairs:
+        number = last.get(name, 0) + 1
+        while number > 1 and f"{name}#{number}" in names:
+            number += 1
+        last[name] = number
+        numbered.append((f"{name}#{number}" if number > 1 else name, value))
+    return Pairs(numbered)
 
 
 def members(instructions, values, templates):
@@ -47,9 +61,9 @@ def member(one, value, templates):
     if one.type == "byteVector":
         return Pairs((("hex", value.hex()),))
     if one.type == "group":
-        return Pairs(members(one.inner, value, templates))
+        return level(one.inner, value, templates)
     if one.type == "sequence":
-        return [Pairs(members(one.inner, entry, templates)) for entry in value]
+        return [level(one.inner, entry, templates) for entry in value]
     if one.type == "dynamic":
         return of(value, templates)
     return string(value)

@@ -6,7 +6,7 @@
 mod common;
 
 use common::gateway::port;
-use common::{Folder, Running, fanfare, groups, run};
+use common::{Folder, Running, fanfare, groups, run, sending};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -108,10 +108,9 @@ impl Plant {
         run(&[&generate[..], &["-o", &snapshots, "--snapshots"]].concat()).succeeded();
         let losses = ["--second", b, "--loss-a", "0.01", "--loss-b", "0.002"];
         for (file, group, more) in [(&changes, a, &losses[..]), (&snapshots, pictures, &[])] {
-            let (address, port) = group.split_once(':').unwrap();
-            let args = ["fast", "multicast", "-f", file, "-a", address, "-p", port];
-            let args = [&args[..], &["-s", "10000"], more].concat();
-            self.load.push(Running::start(&mut fanfare(&args)));
+            let mut send = sending(file, group);
+            let sender = Running::start(send.args(["-s", "10000"]).args(more));
+            self.load.push(sender);
         }
     }
 }

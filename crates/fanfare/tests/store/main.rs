@@ -7,6 +7,7 @@ mod common;
 use common::{Folder, Said};
 use fanfare_engine::journal::{Durability, Journal, Options, folder_for};
 use fanfare_fix::session::{Entry, Kind, MessageStore};
+use fanfare_peers::fix::framed;
 use fanfare_wire::UtcTimestamp;
 use std::path::{Path, PathBuf};
 
@@ -562,10 +563,7 @@ fn quickfix_j(folder: &Folder, name: &str, messages: &[String]) {
 /// Returns a message of BUY/DESK to SELL with a right frame.
 fn of_desk(seq: u32, msg_type: &str, fields: &str) -> String {
     let head = format!("35={msg_type}|34={seq}|49=BUY|50=DESK|52=20261124-10:00:00|56=SELL|");
-    let body = (head + fields).replace('|', "\x01");
-    let text = format!("8=FIX.4.4\x019={}\x01{body}", body.len());
-    let sum = text.bytes().fold(0, u8::wrapping_add);
-    format!("{text}10={sum:03}\x01")
+    framed("FIX.4.4", &(head + fields)).replace('|', "\x01")
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of both processes, complete and interrupted.
 
 use crate::common::relay::Relay;
-use crate::common::{Folder, Running, fanfare, figure, run};
+use crate::common::{Folder, Running, eventually, fanfare, figure, run};
 use crate::start_acceptor;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -249,15 +249,11 @@ fn a_run_that_loses_one_of_its_processes_says_so_and_ends() {
         ];
         let folder = Folder::new("throughput-lost");
         let run = Running::start(fanfare(&args).env("TMPDIR", folder.path()));
-        let until = Instant::now() + Duration::from_secs(60);
-        let both = loop {
-            let found = children(run.id());
-            if found.len() == 2 {
-                break found;
-            }
-            assert!(Instant::now() < until, "no two processes");
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let mut both = Vec::new();
+        eventually("two processes", || {
+            both = children(run.id());
+            both.len() == 2
+        });
         std::thread::sleep(Duration::from_millis(200));
         let kill = ["-9", &both[victim].to_string()].map(str::to_owned);
         assert!(

@@ -107,6 +107,15 @@ pub struct Options {
 }
 
 impl Options {
+    /// Returns the default options, strict or lenient: see [`strict`](Self::strict).
+    #[must_use]
+    pub fn with_strict(strict: bool) -> Self {
+        Self {
+            strict,
+            ..Self::default()
+        }
+    }
+
     /// Returns the kernel, unless the limit is below the strings that lanes hold, or the oracle is
     /// asked for.
     #[inline(always)]

@@ -5,9 +5,11 @@
 //! "exponent": E}`, strings strings, byte vectors `{"hex": "…"}`, an absent optional field `null`,
 //! groups objects, sequences arrays of objects (without their length), the fields of a static
 //! reference are in place, a dynamic one is `"templateRef": {"template": …, "id": …, "fields": …}`.
-//! A string that is not valid UTF-8, as a lenient decoder lets pass, is `{"raw": "…"}` with its
-//! bytes as hexadecimal digits.
-//! An error is `{"error": CODE, "offset": BYTE, "template": …, "field": PATH, "message": …}`.
+//! Where several fields of a level have one name, as where a template is referenced twice, the
+//! second is `NAME#2`, the third `NAME#3`: see [`Field::member`](crate::program::Field::member). A
+//! string that is not valid UTF-8, as a lenient decoder lets pass, is `{"raw": "…"}` with its bytes
+//! as hexadecimal digits. An error is `{"error": CODE, "offset": BYTE, "template": …, "field":
+//! PATH, "message": …}`.
 
 mod parse;
 mod read;

@@ -1,5 +1,6 @@
 //! Lines of JSON to messages.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::parse::parse;
@@ -30,8 +31,9 @@ impl std::error::Error for LineError {}
 
 /// Reads one line into `message`. A missing member is absent, but a mandatory constant has its
 /// constant. Values are converted to the types of their fields (section 8), and numbers become
-/// decimals with the digits they are written with. If several fields of a level have one name, the
-/// members of that name are theirs in the order of both.
+/// decimals with the digits they are written with. If several fields of a level have one name, each
+/// has the member [`Field::member`]; without it, the members of that name are theirs in the order
+/// of both.
 ///
 /// # Errors
 /// A [`LineError`]. `message` is then incomplete and must not be used.
@@ -129,6 +131,15 @@ fn no_more(object: &Members<'_>) -> Result<(), LineError> {
     Err(input(json.span.start, message))
 }
 
+/// Takes out the member of a field. Lines of earlier versions, and of other programs, have one name
+/// for all fields of that name.
+fn take<'j>(members: &mut Members<'j>, field: &Field) -> Option<Json<'j>> {
+    match field.member() {
+        Cow::Borrowed(name) => members.take(name),
+        Cow::Owned(own) => members.take(&own).or_else(|| members.take(field.name())),
+    }
+}
+
 struct Reader<'a> {
     program: &'a Program,
     line: &'a str,
@@ -139,12 +150,13 @@ impl Reader<'_> {
     fn level(&mut self, ids: &[FieldId], mut members: Members<'_>) -> Result<(), LineError> {
         for &id in ids {
             let field = self.program.field(id);
-            match members.take(field.name()) {
+            match take(&mut members, field) {
                 Some(json) => self.field(field, json)?,
                 None => self.message.constant_or_absent(self.program, field),
             }
         }
-        let known = |name: &str| ids.iter().any(|&id| self.program.field(id).name() == name);
+        let is_of = |field: &Field, name: &str| field.name() == name || field.member() == name;
+        let known = |name: &str| ids.iter().any(|&id| is_of(self.program.field(id), name));
         let Some((name, json)) = members.first() else {
             return Ok(());
         };

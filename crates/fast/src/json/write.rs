@@ -48,7 +48,7 @@ fn fields(fields: Fields<'_>, out: &mut String) {
         if !std::mem::take(&mut first) {
             out.push_str(", ");
         }
-        string(field.name(), out);
+        string(&field.member(), out);
         out.push_str(": ");
         value(content, out);
     }

@@ -5,7 +5,7 @@ mod ops;
 mod slots;
 
 use self::slots::Entry;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hasher as _};
 
@@ -354,6 +354,7 @@ impl<'s> Compiler<'s> {
             children: 0..0,
             op: 0,
             bits: 0,
+            repeat: 0,
         });
         Ok(id)
     }
@@ -381,10 +382,40 @@ impl<'s> Compiler<'s> {
         }
     }
 
+    /// Appends the fields of a level.
     fn append_children(&mut self, children: Vec<FieldId>) -> std::ops::Range<u32> {
+        self.number_repeats(&children);
         let start = self.program.children.len() as u32;
         self.program.children.extend(children);
         start..self.program.children.len() as u32
+    }
+}
+
+impl Compiler<'_> {
+    /// Numbers the fields of a level that have the name of an earlier one: see [`Field::member`].
+    fn number_repeats(&mut self, level: &[FieldId]) {
+        let fields = &self.program.fields;
+        let names = level.iter().map(|id| fields[id.index()].name());
+        let names: HashSet<&str> = names.collect();
+        if names.len() == level.len() {
+            return;
+        }
+        let (mut last, mut repeats) = (HashMap::new(), Vec::new());
+        for &id in level {
+            let name = fields[id.index()].name();
+            let Some(number) = last.get_mut(name) else {
+                last.insert(name, 1_u32);
+                continue;
+            };
+            *number += 1;
+            while names.contains(format!("{name}#{number}").as_str()) {
+                *number += 1;
+            }
+            repeats.push((id, *number));
+        }
+        for (id, number) in repeats {
+            self.program.fields[id.index()].repeat = number;
+        }
     }
 }
 

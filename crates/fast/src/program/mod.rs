@@ -31,6 +31,7 @@ pub(crate) mod lanes;
 mod place;
 pub(crate) mod visit;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -432,6 +433,8 @@ pub struct Field {
     children: Range<u32>,
     op: u32,
     bits: u32,
+    /// The number behind the name in [`member`](Field::member), or 0.
+    repeat: u32,
 }
 
 impl Field {
@@ -445,6 +448,17 @@ impl Field {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name.local
+    }
+
+    /// Returns the name of the field in JSON, which no other field of its level has: the local
+    /// name, with `#2`, `#3` and so on behind it from the second field of that name on. A number
+    /// that makes the name of a field of the level is left out. Allocates for such a name alone.
+    #[must_use]
+    pub fn member(&self) -> Cow<'_, str> {
+        match self.repeat {
+            0 => Cow::Borrowed(self.name()),
+            number => Cow::Owned(format!("{}#{number}", self.name())),
+        }
     }
 
     /// Returns the namespace of the name.

@@ -135,6 +135,76 @@ fn strings_that_are_not_utf8_keep_their_bytes() {
     }
 }
 
+/// No object of a line has a name twice, so that readers that keep one of them lose nothing.
+#[test]
+fn fields_of_one_name_have_members_of_their_own() {
+    let names = "<templates><template name='Leg'><uInt32 name='Px'/><uInt32 name='Px#3'/>\
+         </template><template name='T' id='1'><templateRef name='Leg'/><templateRef name='Leg'/>\
+         <group name='G'><templateRef name='Leg'/></group><templateRef/><templateRef/>\
+         <uInt32 name='Px' presence='optional'/></template></templates>";
+    let program = Program::parse(names).unwrap();
+    let ids = program.template_fields(&program.templates()[1]);
+    let members: Vec<_> = ids.iter().map(|id| program.field(*id).member()).collect();
+    let expected = [
+        "Px",
+        "Px#3",
+        // Px#3 is a name of the templates.
+        "Px#2",
+        "Px#3#2",
+        "G",
+        "templateRef",
+        "templateRef#2",
+        "Px#4",
+    ];
+    assert_eq!(members, expected);
+    let group = program.find("T", "G").unwrap();
+    let members = program.children(group).iter();
+    let members: Vec<_> = members.map(|id| program.field(*id).member()).collect();
+    assert_eq!(members, ["Px", "Px#3"]);
+}
+
+/// Lines of 0.3.0 have the name of the first for all fields of one name.
+#[test]
+fn members_of_one_name_are_read_in_the_order_of_the_fields() {
+    let field = "<uInt32 name='A' presence='optional'/>";
+    let program = common::program(&field.repeat(3));
+    let bytes = "c0 81 82 83 84";
+    common::both_ways(
+        &program,
+        &common::hex(bytes),
+        &[r#"{"A": 1, "A#2": 2, "A#3": 3}"#],
+    );
+    for (fields, expected) in [
+        (r#"{"A": 1, "A": 2, "A": 3}"#, bytes),
+        (r#"{"A": 1, "A": 2}"#, "c0 81 82 83 80"),
+        (r#"{"A": 1, "A#3": 3, "A": 2}"#, bytes),
+        (r#"{"A#2": 2}"#, "c0 81 80 83 80"),
+    ] {
+        assert_eq!(
+            common::encode_all(&program, &[fields]),
+            [expected],
+            "{fields}"
+        );
+    }
+    for (fields, at, text) in [
+        (
+            r#"{"A": 1, "A": 2, "A": 3, "A": 4}"#,
+            50,
+            "duplicate member \"A\"",
+        ),
+        (r#"{"A#2": 2, "A#2": 3}"#, 38, "duplicate member \"A#2\""),
+        (r#"{"A#4": 4}"#, 28, "no field is named \"A#4\""),
+    ] {
+        let line = format!(r#"{{"id": 1, "fields": {fields}}}"#);
+        let error = json::read_line(&program, &line, &mut Message::new()).unwrap_err();
+        assert_eq!(
+            (error.error.offset, &*error.message),
+            (at, text),
+            "{fields}"
+        );
+    }
+}
+
 /// Lines with what is wrong with them, and at which byte.
 #[rustfmt::skip]
 const WRONG: &[(&str, ErrorCode, usize, &str)] = &[

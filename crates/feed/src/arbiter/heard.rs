@@ -26,6 +26,25 @@ pub(super) struct Heard {
     /// number that was new, or one that another line had brought not long before; or if a snapshot
     /// was taken.
     has_met: bool,
+    /// The end of the last run whose last unit it brought, and when it brought that first, by its
+    /// stamp.
+    ended: Option<(u64, u64)>,
+}
+
+impl Heard {
+    /// Notes that the line brings the last unit of a run, which ends at `end`.
+    pub(super) fn note_end(&mut self, end: u64, stamp: u64) {
+        if self.ended.is_none_or(|(known, _)| known != end) {
+            self.ended = Some((end, stamp));
+        }
+    }
+
+    /// Returns when the line first brought the last unit of the run that ends at `end`; `None` if
+    /// the last end that it brought is another one.
+    pub(super) fn ended_at(&self, end: u64) -> Option<u64> {
+        let (known, at) = self.ended?;
+        (known == end).then_some(at)
+    }
 }
 
 /// The next number of the stream at a time. A line that is far behind and has not met the others

@@ -29,13 +29,19 @@ impl Arbiter {
     /// Returns the extended number of `sequence` from `line`; `None` if it is far from all known
     /// numbers.
     pub(super) fn place(&self, line: Line, sequence: u32) -> Option<u64> {
-        let ahead = self.config.max_jump;
-        let own = self.tracks[line.index()].highest();
         if !self.ended.is_empty()
             && let Some(start) = self.place_by_runs(line, sequence)
         {
             return Some(start);
         }
+        self.place_near(line, sequence)
+    }
+
+    /// Returns the extended number of `sequence` from `line` that is near to those known, whatever
+    /// run is over; `None` if it is far from all of them.
+    fn place_near(&self, line: Line, sequence: u32) -> Option<u64> {
+        let ahead = self.config.max_jump;
+        let own = self.tracks[line.index()].highest();
         if let Some(start) = own.and_then(|own| near(own, sequence, REORDER, ahead)) {
             return Some(start);
         }

@@ -8,26 +8,49 @@
 //! Sequence numbers are 32 bits wide and wrap. Internally they are extended to 64 bits: the upper
 //! half rises with each wrap and each reset, so that "before" is always "lower".
 //!
-//! A unit is compared with its own line first: a line that runs seconds behind the other brings
-//! duplicates, while a line that falls behind *itself* (by more than 1,024), or jumps ahead by more
-//! than `max_jump`, is a suspect. A second suspect that agrees with the first makes it a gap, if it
-//! leads ahead by less than 2^24, or otherwise a reset. A suspect is dropped when its line brings
-//! another number.
+//! # The rules
 //!
-//! A line that is new, or that returns after a silence, may be anywhere in the run, and far before
-//! it while another line brings new numbers. Once the others have been silent for
-//! `restart_timeout`, it is believed: two useless units of it that agree make a reset, unless
-//! another line brought the same numbers up to ten times as long ago, among its last 4,096. A line
-//! that goes on where it was, or that has followed the others with such a delay, makes no reset. If
-//! the sequence has restarted meanwhile, it brings the rest of the run before.
+//! [`Arbiter::receive`] asks these questions of a unit, in this order, each for the reason behind
+//! it. Where nothing decides, old data must never pass for new.
 //!
-//! A restart that is not so far back looks like duplicates. It is recognized if the feed announces
-//! it ([`Arbiter::announce`]: SequenceReset messages, as snapshot channels have them at the end of
-//! each cycle), or if it follows a silence of `restart_timeout` on all lines: then two units that
-//! agree, below what their own line has brought and otherwise useless, make a reset. Without
-//! either, repeated numbers are duplicates. If the announcement itself was lost, it is inferred
-//! from the numbers of a line, the length of the run before, and the bytes of the units. A number
-//! that comes again with the same bytes is no restart.
+//! 1. `hear`: Was the line, or were all lines, silent? What returns may be of another run.
+//! 2. `limit`: Is the unit within the limits? Memory is bounded.
+//! 3. `catch_up`: Is its line in a run that was over long ago? The line has missed the end, and is
+//!    in the newest run.
+//! 4. `infer_end`: Do its numbers, its bytes or the usual length of runs show that the run is over?
+//!    All lines may lose an announcement.
+//! 5. `end_again`: Is it the end of its line's run, again at once? Networks double packets.
+//! 6. `known_as`: Did its bytes come in a run? Where each run has other bytes, it is of that one.
+//! 7. `place_in_turn`: But is its number next in turn? Some messages never change.
+//! 8. `place_from`: Is its line in a run that is over? Each line passes the end at its own time.
+//! 9. `place_before_newest`: Is it nearer to the run before the newest one? Reordered packets are
+//!    late.
+//! 10. `place_near`: Is it near the numbers of its line, or of another one? Lines reorder, lose,
+//!     and are apart.
+//! 11. `is_behind`: If it is far, is its line behind? A line that begins may be far behind.
+//! 12. `suspect`: If it is far, does a second unit agree? One garbled number must not derail the
+//!     feed.
+//! 13. `restarts`: Does it go back, after a silence or on a line that is alone? A run may begin
+//!     without an announcement; a second unit has to agree.
+//! 14. `judge_stale`: Is it from before the last reset? That reset was false if nothing else comes.
+//! 15. `arbitrate`: Is it new? The first copy is delivered, or waits for its turn.
+//!
+//! After that, `announce` ends the run if the unit is a SequenceReset.
+//!
+//! The evidence that these use:
+//! - `tracks`: what each line brought of its last 1,024 numbers, so that a line is compared with
+//!   itself first. One that runs seconds behind the others brings duplicates; one that falls behind
+//!   *itself*, or jumps ahead by more than `max_jump`, is a suspect.
+//! - `heard`: whether a line that is new, or returns after a silence, has met the others. Until
+//!   then it may be anywhere in the run, and once the others have been silent for
+//!   `restart_timeout`, it may have another one. Also when it brought the end of its last run.
+//! - `arrivals`: the time, line and digest of the last 4,096 numbers.
+//! - `evidence`: how often runs had other bytes for a number, and lines the same.
+//! - `ended`: the last eight runs that are over. A run ends by the feed's announcement, by two
+//!   units that agree after a silence, or by inference from the numbers of a line, the length of
+//!   the run before and the bytes.
+//!
+//! `docs/adr/0007-numbers-that-begin-again.md` has the reasons at length, and what was tried.
 
 mod bytes;
 mod heard;
@@ -224,14 +247,8 @@ impl Arbiter {
         (self.placed, self.ticket, self.confirmed) = (None, None, None);
         self.hear(line, unit.sequence);
         self.lines[line.index()].received += 1;
-        if unit.count == 0 || unit.count > MAX_COUNT {
-            return self.refuse(line, Refusal::Count);
-        }
-        if unit.bytes.len() > self.config.max_unit_bytes {
-            return self.refuse(line, Refusal::TooLong);
-        }
-        if self.hold.len() > self.config.hold_back {
-            return self.refuse(line, Refusal::Full);
+        if let Some(why) = self.limit(unit) {
+            return self.refuse(line, why);
         }
         if self.next == 0 {
             self.begin(unit.sequence);
@@ -258,17 +275,30 @@ impl Arbiter {
         }
         let own = self.tracks[line.index()].highest();
         let verdict = self.arbitrate(line, span, unit.bytes);
-        let goes_on = match verdict {
-            Verdict::Deliver { .. } | Verdict::Held => true,
+        self.paused &= match verdict {
+            Verdict::Deliver { .. } | Verdict::Held => false,
             // The unit is sent again. On a line that did not go back, it may be of another run.
-            Verdict::Late { .. } => own.is_some_and(|own| span.1 <= own),
-            _ => false,
+            Verdict::Late { .. } => own.is_none_or(|own| own < span.1),
+            _ => true,
         };
-        self.paused &= !goes_on;
         if self.suspect.is_some_and(|suspect| suspect.line == line) {
             self.drop_suspect();
         }
         verdict
+    }
+
+    /// Returns the limit that the unit exceeds.
+    #[inline(always)]
+    fn limit(&self, unit: Unit<'_>) -> Option<Refusal> {
+        if unit.count == 0 || unit.count > MAX_COUNT {
+            Some(Refusal::Count)
+        } else if unit.bytes.len() > self.config.max_unit_bytes {
+            Some(Refusal::TooLong)
+        } else if self.hold.len() > self.config.hold_back {
+            Some(Refusal::Full)
+        } else {
+            None
+        }
     }
 
     /// Sets the time to `now`: gaps that are too old are declared by the next

@@ -118,12 +118,13 @@ impl Arbiter {
     /// Moves lines that have brought all of a run that is over to the next one.
     fn pass_end(&mut self, ended: Ended) {
         let run = ended.begin..ended.next;
-        for track in &mut self.tracks {
+        for (track, heard) in self.tracks.iter_mut().zip(&mut self.heard) {
             if track
                 .highest()
                 .is_some_and(|h| run.contains(&h) && h + 1 >= ended.end)
             {
                 track.begin_at(ended.next);
+                heard.note_end(ended.end, self.stamp);
             }
         }
     }
@@ -204,14 +205,20 @@ impl Arbiter {
             return self.differs(start) && !is_before;
         }
         let (back, beyond) = (own - start, start - self.epoch_start);
-        let repeats = self.tracks[line.index()].has(start) || self.differs(start);
+        let repeats = || self.tracks[line.index()].has(start) || self.differs(start);
+        let begins_again = || beyond < back / 2 && repeats();
+        back > LOST_END && (self.is_nearer_by_length(own, start) || begins_again())
+    }
+
+    /// Returns whether `start` is nearer to the highest number of its line by way of the usual end
+    /// of this feed's runs, and the beginning of the next one, than back to it.
+    fn is_nearer_by_length(&self, own: u64, start: u64) -> bool {
         let end = self.epoch_start + self.run_length;
         // The run has come as far as any line.
         let heads = self.tracks.iter().filter_map(Track::highest);
         let head = heads.filter(|head| *head < end).fold(own, u64::max);
-        let ahead = end.saturating_sub(head + 1) + beyond;
-        let by_length = ahead < back && own < end + self.run_length;
-        back > LOST_END && (by_length || repeats && beyond < back / 2)
+        let ahead = end.saturating_sub(head + 1) + (start - self.epoch_start);
+        ahead < own - start && own < end + self.run_length
     }
 
     /// Returns the place in the run before, for a line in the newest run or at its first unit, if
@@ -247,7 +254,7 @@ impl Arbiter {
     /// Returns the place of `sequence` on this line by the ended runs.
     pub(super) fn place_by_runs(&self, line: Line, sequence: u32) -> Option<u64> {
         let own = self.tracks[line.index()].highest();
-        if let Some(again) = own.and_then(|own| self.end_again(own, sequence)) {
+        if let Some(again) = own.and_then(|own| self.end_again(line, own, sequence)) {
             return Some(again);
         }
         if let Some(known) = self.known_as(line, sequence) {
@@ -259,12 +266,16 @@ impl Arbiter {
     }
 
     /// Returns the place of the current unit if it is the one that ended the run of a line with
-    /// this highest number, again at once.
-    fn end_again(&self, own: u64, sequence: u32) -> Option<u64> {
+    /// this highest number, again at once. A run that is one unit may be followed by another one
+    /// with the same bytes, but not at once, nor on a line that was late and brings the first one.
+    fn end_again(&self, line: Line, own: u64, sequence: u32) -> Option<u64> {
         let left = self.ended.iter().find(|left| left.next == own + 1)?;
         let start = extend(left.end, sequence);
         let is_end = start + u64::from(self.evidence.count) == left.end;
-        (is_end && self.is_of_bytes(start)).then_some(start)
+        let is_later = |at: u64| self.stamp.saturating_sub(at) >= self.config.stale_timeout;
+        let brought = self.heard[line.index()].ended_at(left.end);
+        let is_next = start == left.begin && brought.is_some_and(is_later);
+        (is_end && !is_next && self.is_of_bytes(start)).then_some(start)
     }
 
     /// Returns the place of a unit that arrived as `known` in a run before that of its line, if it
@@ -322,24 +333,31 @@ impl Arbiter {
         };
         let ended = self.ended_run(own);
         let over = ended.map_or(self.epoch_at, |ended| ended.at);
+        let is_long_over = self.now.saturating_sub(over) >= self.config.stale_timeout;
+        // Announced cycles are short: a line that returns is near where it was in many of them.
+        let is_cycle = ended.or(self.newest()).is_some_and(Ended::is_told);
+        let is_backlog = || !is_cycle && self.is_backlog(line, own, sequence, over);
+        if is_long_over && self.may_leave(line, own, sequence) && !is_backlog() {
+            if !self.passes_on(own, sequence) {
+                self.set_met(line, false);
+            }
+            self.tracks[line.index()].catch_up(self.epoch_start);
+        }
+    }
+
+    /// Returns whether a line whose highest number is `own`, in a run that is over, may have left
+    /// that run without having brought its end.
+    fn may_leave(&self, line: Line, own: u64, sequence: u32) -> bool {
+        let ended = self.ended_run(own);
+        let over = ended.map_or(self.epoch_at, |ended| ended.at);
         let has_returned = self.has_returned(line) || self.has_gone_on_since(line, over);
-        let may = match ended {
+        match ended {
             // If bytes distinguish runs, a line may be any distance behind.
             Some(_) => has_returned || !self.do_bytes_tell(),
             None => {
                 let is_over = extend(own, sequence) < self.old_end;
                 has_returned && (is_over || self.is_accompanied(line))
             }
-        };
-        // Announced cycles are short: a line that returns is near where it was in many of them.
-        let is_cycle = ended.or(self.newest()).is_some_and(Ended::is_told);
-        let is_backlog = !is_cycle && self.is_backlog(line, own, sequence, over);
-        let is_long_over = self.now.saturating_sub(over) >= self.config.stale_timeout;
-        if may && is_long_over && !is_backlog {
-            if !self.passes_on(own, sequence) {
-                self.set_met(line, false);
-            }
-            self.tracks[line.index()].catch_up(self.epoch_start);
         }
     }
 
@@ -377,6 +395,7 @@ impl Arbiter {
             && track.highest().is_none_or(|own| own < ended.next)
         {
             track.begin_at(ended.next);
+            self.heard[line.index()].note_end(ended.end, self.stamp);
         }
     }
 

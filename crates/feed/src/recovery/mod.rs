@@ -159,8 +159,8 @@ pub struct Recovery<T> {
     forgotten: u64,
     /// The number after the highest message.
     next: Option<u64>,
-    /// The time of the last reset.
-    reset_at: Option<u64>,
+    /// The time of the last reset, and the number of the next message then.
+    reset_at: Option<(u64, u64)>,
     /// The time at which the last gap was declared, or the first snapshot arrived.
     gap_at: Option<u64>,
     is_silent: bool,
@@ -416,6 +416,31 @@ impl<T: Copy> Recovery<T> {
         snapshot: Snapshot<'_, T>,
         sink: &mut impl Sink<T>,
     ) -> Result<(), Refused> {
+        self.take_snapshot(now, snapshot, false, sink)
+    }
+
+    /// Takes a snapshot as [`Self::snapshot`] does, which the caller knows to be made after the
+    /// last reset. One with LastMsgSeqNumProcessed(369) of a message since then is taken at once.
+    ///
+    /// # Errors
+    ///
+    /// There are more instruments than configured; nothing is done.
+    pub fn snapshot_since_reset(
+        &mut self,
+        now: u64,
+        snapshot: Snapshot<'_, T>,
+        sink: &mut impl Sink<T>,
+    ) -> Result<(), Refused> {
+        self.take_snapshot(now, snapshot, true, sink)
+    }
+
+    fn take_snapshot(
+        &mut self,
+        now: u64,
+        snapshot: Snapshot<'_, T>,
+        is_since_reset: bool,
+        sink: &mut impl Sink<T>,
+    ) -> Result<(), Refused> {
         let id = snapshot.instrument;
         let last = snapshot.last_processed.map(|last| extend(self.next, last));
         let known = self.instrument(id)?;
@@ -444,8 +469,11 @@ impl<T: Copy> Recovery<T> {
             None => of_gap.min(lost_end - 1),
         };
         // Numbers from before a reset may look like those after it.
-        let is_after_reset = self.reset_at.is_some_and(|at| now.saturating_sub(at) < age);
-        if is_after_reset || last.is_some_and(|last| self.is_far_ahead(last)) {
+        let is_of_before = self.reset_at.is_some_and(|(at, next)| {
+            let is_since = is_since_reset && last.is_some_and(|last| last + 1 >= next);
+            !is_since && now.saturating_sub(at) < age
+        });
+        if is_of_before || last.is_some_and(|last| self.is_far_ahead(last)) {
             self.stats.snapshots_unusable += 1;
             return Ok(());
         }
@@ -566,7 +594,7 @@ impl<T: Copy> Recovery<T> {
     /// `now` is the caller's time in nanoseconds.
     pub fn reset(&mut self, now: u64, next: u64, sink: &mut impl Sink<T>) {
         (self.unseen, self.forgotten) = (Missing::new(self.config.most_gaps), 0);
-        (self.unknown_below, self.reset_at) = (next, Some(now));
+        (self.unknown_below, self.reset_at) = (next, Some((now, next)));
         (self.next, self.gap_at) = (Some(next), Some(now));
         for id in 0..self.instruments.len() as u32 {
             if self.instruments[id as usize].state.is_some() {

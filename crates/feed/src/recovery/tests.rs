@@ -250,3 +250,45 @@ fn a_complete_book_without_numbers_needs_no_snapshot_of_messages_that_have_come(
     let stats = world.recovery.stats();
     assert_eq!((stats.snapshots_taken, stats.snapshots_ahead), (3, 2));
 }
+
+#[test]
+fn a_snapshot_that_is_known_to_be_made_after_a_reset_is_taken_at_once() {
+    for numbering in [Numbering::Instrument, Numbering::Channel] {
+        let mut world = World::new(numbering);
+        world.recovery.config.starts_empty = false;
+        world.change(90, 10, "old");
+        let next = (1 << 32) + 5;
+        world.recovery.reset(0, next, &mut world.log);
+        let before = world.recovery.state(0);
+        let mut take = |last_processed, is_since| {
+            let snapshot = Snapshot {
+                instrument: 0,
+                rpt_seq: Some(3),
+                last_processed,
+                items: &[],
+            };
+            let recovery = &mut world.recovery;
+            let taken = match is_since {
+                true => recovery.snapshot_since_reset(1, snapshot, &mut world.log),
+                false => recovery.snapshot(1, snapshot, &mut world.log),
+            };
+            taken.unwrap();
+            let stats = recovery.stats();
+            (stats.snapshots_taken, stats.snapshots_unusable)
+        };
+        assert_eq!(
+            take(Some(4), false),
+            (0, 1),
+            "it may be from before the reset"
+        );
+        assert_eq!(
+            take(Some(3), true),
+            (0, 2),
+            "its message is from before the reset"
+        );
+        assert_eq!(take(None, true), (0, 3), "its message is not known");
+        assert_eq!(take(Some(1 << 20), true), (0, 4), "it is too far ahead");
+        assert_eq!(take(Some(4), true), (1, 4), "{numbering:?}: {before:?}");
+        assert_eq!(world.recovery.state(0), Some(State::Live));
+    }
+}

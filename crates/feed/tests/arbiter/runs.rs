@@ -131,6 +131,42 @@ fn a_repeated_announcement_is_none() {
     assert_eq!(s.arbiter.stats().resets, 1);
 }
 
+/// A run that is one packet has the same bytes each time: a copy of it restarts nothing, and the
+/// next one comes a second later.
+#[test]
+fn a_run_of_one_packet_with_constant_bytes_comes_each_time() {
+    let mut s = Scene::new(1, ArbiterConfig::default());
+    for cycle in 0..20 {
+        s.at(cycle * 1_000 * MS);
+        for line in [Line::A, Line::B, Line::A] {
+            s.packet(line, (7, 1));
+        }
+    }
+    assert_eq!(s.out, [(7, 1); 20]);
+    assert_eq!(s.arbiter.stats().resets, 20);
+    // Sooner, it may be a copy.
+    s.at(19_900 * MS);
+    assert_eq!(s.packet(Line::B, (7, 1)), Verdict::Duplicate);
+}
+
+/// Line B is later than `stale_timeout` and brings each packet twice; then it is alone.
+#[test]
+fn a_run_of_one_packet_with_constant_bytes_comes_once_from_a_late_line() {
+    let mut s = Scene::new(1, ArbiterConfig::default());
+    for cycle in 0..20 {
+        s.at(cycle * 3_000 * MS);
+        if cycle < 10 {
+            s.packet(Line::A, (7, 1));
+        }
+        s.at((cycle * 3_000 + 1_200) * MS);
+        s.packet(Line::B, (7, 1));
+        s.at((cycle * 3_000 + 1_201) * MS);
+        assert_eq!(s.packet(Line::B, (7, 1)), Verdict::Duplicate);
+        assert_eq!(s.out.len(), cycle as usize + 1);
+    }
+    assert_eq!(s.arbiter.stats().resets, 20);
+}
+
 #[test]
 fn numbers_that_come_again_are_a_restart_after_a_silence_alone() {
     for (silence, timeout, restarts) in [(999, 1000, false), (1000, 1000, true), (5000, 0, false)] {

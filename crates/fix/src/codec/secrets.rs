@@ -75,15 +75,19 @@ const fn is_harmless_in_logon(tag: u32) -> bool {
 struct Scan {
     at: usize,
     is_logon: bool,
+    /// Whether the message may have passwords in fields that cannot be read.
+    has_passwords: bool,
     announced: Announced,
 }
 
 impl Scan {
     fn new(message: &[u8]) -> Self {
         let is_logon = message.windows(6).any(|bytes| bytes == b"\x0135=A\x01");
+        let is_of_user = || message.windows(7).any(|bytes| bytes == b"\x0135=BE\x01");
         Self {
             at: 0,
             is_logon,
+            has_passwords: is_logon || is_of_user(),
             announced: Announced::default(),
         }
     }
@@ -100,13 +104,14 @@ impl Scan {
             let Some(equals) = field.iter().position(|&byte| byte == b'=') else {
                 let start = self.at;
                 self.at += separator + 1;
-                // The rest of a data field whose length is wrong.
-                if self.is_logon && separator > 0 {
+                // The rest of a data field of a wrong length, or of a password with a separator.
+                if self.has_passwords && separator > 0 {
                     return Some(start..start + separator);
                 }
                 continue;
             };
-            let tag = parse_tag(field.get(..equals).unwrap_or(field));
+            let text = field.get(..equals).unwrap_or(field);
+            let tag = parse_tag(text);
             let start = self.at + equals + 1;
             let behind = message.get(start..).unwrap_or_default();
             let len = self.announced.len_of(tag, behind);
@@ -114,11 +119,25 @@ impl Scan {
             let value = message.get(start..end).unwrap_or_default();
             self.announced = Announced::by(tag, value);
             self.at = end + 1;
-            if is_secret(tag, self.is_logon) {
+            let is_hidden = match tag {
+                0 => self.has_passwords || is_secret(digits_of(text), false),
+                tag => is_secret(tag, self.is_logon),
+            };
+            if is_hidden {
                 return Some(start..end);
             }
         }
     }
+}
+
+/// Returns the number that the digits of a broken tag make, or 0 if they make none.
+fn digits_of(tag: &[u8]) -> u32 {
+    let digits = tag.iter().filter(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number: u32, digit| {
+        number
+            .saturating_mul(10)
+            .saturating_add(u32::from(digit - b'0'))
+    })
 }
 
 fn renew_check_sum(message: &mut [u8]) {
@@ -159,6 +178,21 @@ mod tests {
         let shown = "8=FIX.4.4|35=BE|553=me|554=***|925=***|96=data|5555=token|";
         assert_eq!(masked(request), shown);
         assert_eq!(masked("35=D|11=1|58=554=x|"), "35=D|11=1|58=554=x|");
+    }
+
+    #[test]
+    fn a_password_whose_tag_is_broken_is_hidden_where_it_is_recognisable() {
+        for tag in ["x554", "554 ", " 554", "0554", "5 54", "+554", "55\u{e9}4"] {
+            let message = |value: &str| format!("8=F|35=D|11=1|{tag}={value}|58=a|");
+            assert_eq!(masked(&message("pw")), message("**"), "{tag}");
+        }
+        assert_eq!(masked("8=F|35=D|x555=a|no|"), "8=F|35=D|x555=a|no|");
+        // These two types are for passwords.
+        for msg_type in ["A", "BE"] {
+            let shown = masked(&format!("8=F|35={msg_type}|5a4=pw|=pw|pw|553=me|"));
+            let expected = format!("8=F|35={msg_type}|5a4=**|=**|**|553=me|");
+            assert_eq!(shown, expected);
+        }
     }
 
     #[test]

@@ -43,8 +43,9 @@ pub(super) struct Rule {
     pub(super) values: u16,
     pub(super) kind: DataType,
     pub(super) section: Section,
-    /// Whether the header or the trailer must have the field.
-    pub(super) required: bool,
+    /// The membership of a field of the header or the trailer. One that belongs to entries of their
+    /// groups alone, such as HopCompID(628), is no member.
+    pub(super) framing: Membership,
     /// Whether the field counts a group in some message.
     pub(super) is_count: bool,
 }
@@ -183,7 +184,7 @@ fn unknown(tag: u32) -> &'static Rule {
             values: 0,
             kind: DataType::Other,
             section,
-            required: false,
+            framing: Membership::Optional,
             is_count: false,
         }
     }
@@ -281,6 +282,11 @@ fn rules(
     groups: &[GroupRules],
 ) -> (Rules, Box<[ValueSet]>) {
     let counts: HashSet<u32> = groups.iter().map(|group| group.tag).collect();
+    let framing = header.groups.iter().chain(&trailer.groups);
+    let framing = framing.filter_map(|(_, number)| groups.get(*number as usize));
+    let of_entries: HashSet<u32> = framing
+        .flat_map(|group| group.all.iter().copied())
+        .collect();
     let mut values = Vec::new();
     let mut numbers = HashMap::new();
     let mut dense = Vec::new();
@@ -295,9 +301,13 @@ fn rules(
                 (Membership::None, _) => Section::Trailer,
                 _ => Section::Header,
             },
-            required: [header, trailer]
-                .iter()
-                .any(|block| block.membership(id) == Membership::Required),
+            framing: match [header, trailer].map(|block| block.membership(id)) {
+                [Membership::None, Membership::None] if of_entries.contains(&tag) => {
+                    Membership::None
+                }
+                own if own.contains(&Membership::Required) => Membership::Required,
+                _ => Membership::Optional,
+            },
             is_count: counts.contains(&tag),
         };
         if tag < DENSE_TAGS {

@@ -509,6 +509,6 @@ mod tests {
             .unwrap();
         assert!(sp2.message(b"D").is_some() && sp2.message(b"A").is_none());
         assert_eq!(sp2.rule(1128).section, compile::Section::Header);
-        assert!(sp2.rule(52).required);
+        assert_eq!(sp2.rule(52).framing, compile::Membership::Required);
     }
 }

@@ -81,7 +81,7 @@ pub enum Cause {
     /// A name or MsgType(35) is declared twice.
     #[error("{what} {name} is declared twice")]
     DuplicateName {
-        /// The kind of the thing with that name.
+        /// The kind of the declaration.
         what: &'static str,
         /// The name.
         name: String,
@@ -89,9 +89,9 @@ pub enum Cause {
     /// A field, component, group or code set is used but not declared.
     #[error("{what} {name} is not declared")]
     Unknown {
-        /// The kind of the thing that is used.
+        /// The kind of the missing declaration.
         what: &'static str,
-        /// The name or number of the thing.
+        /// The name or number that is used.
         name: String,
     },
     /// Groups are nested too deeply.

@@ -130,7 +130,7 @@ pub enum SchemaError {
     /// A limit of dictionaries is exceeded.
     #[error("more than {limit} {what}")]
     TooLarge {
-        /// The things of which there are too many.
+        /// The declarations of which there are too many, in the plural.
         what: &'static str,
         /// The limit.
         limit: usize,

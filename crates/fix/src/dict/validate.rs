@@ -232,8 +232,7 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         }
         let membership = match rule.section {
             Section::Body => self.block.membership(rule.id),
-            _ if rule.required => Membership::Required,
-            _ => Membership::Optional,
+            _ => rule.framing,
         };
         if self.mark(rule.id) && !self.may_repeat(rule) {
             // The entries of a group that comes twice are more than either count says.

@@ -44,6 +44,12 @@ pub struct Config {
     /// begins when the Logout(5) has been transmitted. Before that the session ends when nothing is
     /// transmitted for this time, and after [`Config::LOGOUT_PERIODS`] times this time in any case.
     pub logout_timeout: u64,
+    /// The silence of the counterparty after which it gets a TestRequest(1), in percent of the
+    /// HeartBtInt(108).
+    pub test_request_percent: u32,
+    /// The silence after which the counterparty counts as gone and the connection is closed, in
+    /// percent of the HeartBtInt(108); more than `test_request_percent`.
+    pub gone_percent: u32,
     /// Whether a silent counterparty gets a Logout(5) before the connection is closed
     /// (SendLogoutBeforeDisconnectFromTimeout).
     pub logout_on_silence: bool,
@@ -92,7 +98,10 @@ pub struct Config {
     pub reset_on_logon: bool,
     /// Whether the numbers start at 1 after a logout (ResetOnLogout).
     pub reset_on_logout: bool,
-    /// Whether the numbers start at 1 after every loss of connection (ResetOnDisconnect).
+    /// Whether the numbers start at 1 after every connection on which the session has logged on,
+    /// and for an initiator also after one whose answer refuses its Logon(A) (ResetOnDisconnect).
+    /// Other connections leave them, unless the session has not begun. An acceptor whose process
+    /// died while it was connected starts at 1 with a Logon(A) that has MsgSeqNum(34) 1.
     pub reset_on_disconnect: bool,
     /// Whether NextExpectedMsgSeqNum(789) is sent and used in Logon(A) messages
     /// (EnableNextExpectedMsgSeqNum).
@@ -117,6 +126,13 @@ pub struct Config {
     /// The limits of the part of a resend that is written at once. The next part follows when that
     /// one has been transmitted.
     pub resend_chunk: Limits,
+    /// Whether the application decides on each message that is sent again, in
+    /// [`Session::resend_part`](super::Session::resend_part), which then writes resends. Hosts of
+    /// `fanfare-engine` set it for all their sessions.
+    pub ask_resend: bool,
+    /// The MsgTypes(35) of application messages that are never sent again: a resend has a gap fill
+    /// in their place, and the application is not asked.
+    pub gap_filled_types: Vec<Box<[u8]>>,
     /// The most ResendRequests(2) in a row with the same BeginSeqNo(7); 0 is no limit. One more
     /// logs the counterparty out, as it makes no progress. Of the requests within a second only one
     /// counts, as the answer may still be on its way. A pause of more than a minute begins a new
@@ -163,9 +179,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns a configuration with the usual defaults: HeartBtInt(108) 30 s, logon timeout 10 s,
-    /// logout timeout 2 s, CompIDs and latency (120 s) checked, messages of up to 64 KiB with
-    /// CompIDs of up to 64 bytes.
+    /// Returns a configuration with the usual defaults: HeartBtInt(108) 30 s, a TestRequest(1)
+    /// after 1.2 and an end after 2.4 such intervals of silence, logon timeout 10 s, logout timeout
+    /// 2 s, CompIDs and latency (120 s) checked, messages of up to 64 KiB with CompIDs of up to 64
+    /// bytes.
     pub fn new(id: SessionId) -> Self {
         Self {
             precision: id.version.precision(),
@@ -177,6 +194,8 @@ impl Config {
             heart_bt_int_range: (0, 86_400),
             logon_timeout: 10 * SECOND,
             logout_timeout: 2 * SECOND,
+            test_request_percent: 120,
+            gone_percent: 240,
             logon_fields: Vec::new(),
             admin_hook: None,
             header_fields: Vec::new(),
@@ -207,6 +226,8 @@ impl Config {
                 messages: 16,
                 bytes: 8 << 10,
             },
+            ask_resend: false,
+            gap_filled_types: Vec::new(),
             repeated_resend_limit: 30,
             queue_offline: false,
             max_message: 64 << 10,

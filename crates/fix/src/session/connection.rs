@@ -7,6 +7,7 @@ use super::config::SECOND;
 use super::event::{DisconnectReason, Event, SendError};
 use super::logon::Resets;
 use super::now::Now;
+use super::resend::send_all;
 use super::round_trip::RoundTrip;
 use super::store::{MessageStore, StoreError};
 use super::timers::{NEVER, Timers};
@@ -44,12 +45,14 @@ impl<S: MessageStore> Session<S> {
         self.resets = Resets::default();
         self.behind = 0;
         self.is_cut_short = false;
+        self.resets_at_end = false;
         if !self.is_open(now.utc) {
             return self.end(now, DisconnectReason::OutsideSchedule);
         }
         if self.is_new_session(now.utc) && self.store_reset(now).is_err() {
             return;
         }
+        self.resets_at_end = self.store.next_sender() == 1 && self.store.next_target() == 1;
         self.plan_schedule_check(now);
         if self.role == Role::Initiator {
             self.send_first_logon(now);
@@ -172,14 +175,15 @@ impl<S: MessageStore> Session<S> {
     }
 
     /// Returns the time at which `handle_timeout` has to be called, in nanoseconds of the monotonic
-    /// clock, or `None` if there is nothing to wait for. 0 means at once.
+    /// clock, or `None` if there is nothing to wait for. 0 means at once. With
+    /// `Config::ask_resend`, `resend_part` has to be called as well.
     pub fn poll_timeout(&self) -> Option<u64> {
         let next = match self.state {
             State::Idle | State::Ended => NEVER,
             State::AwaitingLogon | State::AwaitingDecision | State::LoggingOut => {
                 self.timers.next()
             }
-            State::LoggedOn => self.timers.next_logged_on(),
+            State::LoggedOn => self.timers.next_logged_on(&self.config),
         };
         let next = next.min(self.replay_due_at());
         (next != NEVER).then_some(next)
@@ -191,7 +195,8 @@ impl<S: MessageStore> Session<S> {
         self.replay_due_at() == 0
     }
 
-    /// Handles all timers that are due at `now`, if any.
+    /// Handles all timers that are due at `now`, if any, and writes the next part of a resend,
+    /// unless [`resend_part`](Self::resend_part) does.
     pub fn handle_timeout(&mut self, now: Now) {
         self.confirm(now);
         if !self.is_connected() {
@@ -207,8 +212,8 @@ impl<S: MessageStore> Session<S> {
         if now.mono >= self.timers.schedule {
             self.check_schedule(now);
         }
-        if now.mono >= self.replay_due_at() {
-            self.replay_chunk(now);
+        if now.mono >= self.replay_due_at() && !self.is_undecided() {
+            self.replay_chunk(now, &mut send_all);
         }
         if self.state == State::LoggedOn {
             self.check_gap_timeout(now);
@@ -217,14 +222,14 @@ impl<S: MessageStore> Session<S> {
     }
 
     fn check_heartbeat(&mut self, now: Now) {
-        if now.mono >= self.timers.silence() {
+        if now.mono >= self.timers.silence(&self.config) {
             let reason = DisconnectReason::HeartbeatTimeout;
             if self.config.logout_on_silence {
                 self.final_logout(now, b"", reason);
             } else {
                 self.end(now, reason);
             }
-        } else if now.mono >= self.timers.test_request() {
+        } else if now.mono >= self.timers.test_request(&self.config) {
             self.timers.test_open = true;
             self.send_test_request(now, b"TEST");
         } else if now.mono >= self.timers.heartbeat() {
@@ -350,7 +355,9 @@ impl<S: MessageStore> Session<S> {
         self.peer_appl_ver = None;
         self.repeated = Repeated::default();
         self.drop_replay();
-        let reset = self.config.reset_on_disconnect || (was_logout && self.config.reset_on_logout);
+        // Anybody can send a Logon(A) that is refused: it must not discard messages.
+        let parted = self.resets_at_end && self.config.reset_on_disconnect;
+        let reset = parted || (was_logout && self.config.reset_on_logout);
         if reset {
             self.discard_gap();
         }

@@ -222,8 +222,9 @@ pub enum DisconnectReason {
     /// The SendingTime(52) was too far from the clock of this side, or before OrigSendingTime(122).
     #[error("SendingTime accuracy problem")]
     SendingTime,
-    /// Nothing was received for 2.4 times the heartbeat interval.
-    #[error("nothing received in 2.4 heartbeat intervals")]
+    /// Nothing was received for 2.4 heartbeat intervals, or as many as
+    /// [`Config::gone_percent`](super::Config::gone_percent) sets.
+    #[error("nothing received for too many heartbeat intervals")]
     HeartbeatTimeout,
     /// A gap was requested again and again, and was not closed.
     #[error("the missing messages did not arrive")]

@@ -260,6 +260,7 @@ impl<S: MessageStore> Session<S> {
                 return None;
             }
         };
+        self.resets_at_end |= self.role == Role::Initiator;
         // First, as a stranger is not told the numbers.
         if self.role == Role::Acceptor && !self.config.admits(&message) {
             let text = WRONG_CREDENTIALS.as_bytes();
@@ -296,6 +297,7 @@ impl<S: MessageStore> Session<S> {
                 return None;
             }
         };
+        self.resets_at_end = true;
         if header.seq == self.store.next_target() {
             self.consume(now);
         }
@@ -396,7 +398,8 @@ impl<S: MessageStore> Session<S> {
     fn resets_with(&self, logon: &PendingLogon) -> bool {
         match self.role {
             Role::Acceptor => {
-                logon.reset || self.config.reset_on_logon || self.asks_in_answer(logon)
+                let begins = logon.reset || self.config.reset_on_logon;
+                begins || self.asks_in_answer(logon) || self.has_missed_reset(logon)
             }
             Role::Initiator => logon.reset && !self.is_reset_open(),
         }
@@ -409,6 +412,13 @@ impl<S: MessageStore> Session<S> {
         self.role == Role::Acceptor && !logon.reset && self.is_reset_open()
     }
 
+    /// Returns whether the counterparty begins at 1, as both sides do after each connection, while
+    /// the numbers of this side go on: its process died during the last connection.
+    fn has_missed_reset(&self, logon: &PendingLogon) -> bool {
+        let begins_anew = logon.seq == 1 && !logon.poss_dup;
+        self.config.reset_on_disconnect && begins_anew && self.store.next_target() > 1
+    }
+
     fn complete_logon(&mut self, now: Now, logon: PendingLogon) {
         let (resets, asks) = (self.resets_with(&logon), self.asks_in_answer(&logon));
         if resets && self.store_reset(now).is_err() {
@@ -419,6 +429,7 @@ impl<S: MessageStore> Session<S> {
         let last = self.store.next_sender() - 1;
         self.peer_appl_ver = logon.appl_ver;
         self.state = State::LoggedOn;
+        self.resets_at_end = true;
         self.timers.logon = NEVER;
         let heart_bt_int = match self.role {
             Role::Acceptor => logon.heart_bt_int,

@@ -10,6 +10,7 @@
 //! | `handle_timeout`, `poll_timeout` | time in; when to call again |
 //! | `poll_transmit`, `transmitted` | bytes to write, and how many were written |
 //! | `poll_event` | events that came without bytes |
+//! | `resend_part` | the application decides on each message of a resend (`Config::ask_resend`) |
 //! | `send`, `send_shared`, `logout`, … | requests of the application |
 //!
 //! After any call, write what `poll_transmit` returns, and take events until there are none. Call
@@ -61,6 +62,7 @@ mod identity;
 mod ids;
 mod inbound;
 mod incoming_header;
+mod kept_message;
 mod logon;
 mod memory;
 mod now;
@@ -110,6 +112,7 @@ pub use hook::{AdminHook, AdminMessage};
 pub use identity::{ApplVerId, SessionId, SessionIdError, SessionIdFault, SubIds, Version};
 pub use ids::FieldTooLong;
 pub use inbound::{Scratch, Step};
+pub use kept_message::{KeptMessage, Resend};
 pub use memory::{MemoryLimits, MemoryStore};
 pub use now::Now;
 pub use peek::{Peek, peek_logon};
@@ -194,6 +197,10 @@ pub struct Session<S> {
     behind: usize,
     /// See `is_cut_short`.
     is_cut_short: bool,
+    /// Whether the end of this connection resets with `Config::reset_on_disconnect`: the
+    /// counterparty has logged on to an acceptor or answered the Logon(A) of an initiator, or the
+    /// session had not begun, so that a reset loses nothing.
+    resets_at_end: bool,
     /// The length of the message written last.
     written: usize,
     answers: Answers,
@@ -264,6 +271,7 @@ impl<S: MessageStore> Session<S> {
             transmitted: 0,
             behind: 0,
             is_cut_short: false,
+            resets_at_end: false,
             written: 0,
             answers: Answers::default(),
             turned_away: Answers::default(),

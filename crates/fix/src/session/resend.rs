@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
-use fanfare_wire::fields::{SOH, parse_tag};
-
 use super::Session;
-use super::config::{ExtraField, Limits};
+use super::config::{Config, Limits};
 use super::event::{DisconnectReason, Event, SendError};
+use super::inbound::Scratch;
+use super::kept_message::{self, KeptMessage, Parts, Resend};
 use super::now::Now;
 use super::outgoing_header::{Head, OutField};
-use super::store::{Again, Kind, MessageStore, Search, StoreError};
+use super::store::{Again, Kind, MessageStore, Search, StoreError, Stored};
 use super::timers::NEVER;
-use crate::codec::{Announced, Encoder};
+use crate::codec::Encoder;
 use crate::{msg_type, tag};
 
 /// A resend under way. Messages sent meanwhile are kept in the store and follow, in order, after
@@ -28,6 +28,10 @@ pub(super) struct Replay {
     live_from: u64,
     /// The first number of a gap fill that is not yet written.
     fill_from: Option<u64>,
+    /// The last message that was decided on.
+    decided: Option<(u64, Resend)>,
+    /// Whether the first part is to be written before further bytes are handled.
+    begins: bool,
     /// The buffer for headers and gap fills.
     head: Vec<u8>,
     /// The count of application messages sent again, and of numbers filled.
@@ -48,6 +52,8 @@ impl Replay {
             hole: None,
             live_from: next,
             fill_from: None,
+            decided: None,
+            begins: false,
             head: Vec::new(),
             messages: 0,
             filled: 0,
@@ -75,6 +81,8 @@ impl Replay {
     /// Sets the numbers to those of a resend of `begin` to `end` and of what earlier requests still
     /// wait for.
     fn request(&mut self, begin: u64, end: u64) {
+        // What is requested again is decided on again.
+        self.decided = None;
         // What waits has not been sent: nobody can have missed it.
         let (begin, end) = (begin.min(self.live_from), end.min(self.live_from - 1));
         let owed = self.fill_from.take().unwrap_or(self.cursor);
@@ -94,6 +102,12 @@ impl Replay {
         self.hole = holes.max_by_key(|(first, last)| last - first);
         self.cursor = begin.min(owed);
         self.end = end.max(self.end);
+    }
+
+    /// Returns whether the application message with this number is sent again. One that nobody has
+    /// decided on is.
+    fn is_wanted(&self, seq: u64) -> bool {
+        self.decided != Some((seq, Resend::Fill))
     }
 
     /// Returns the last number before the hole, or else the last one requested.
@@ -141,6 +155,14 @@ impl<S: MessageStore> Session<S> {
             }
             None => Box::new(Replay::of_new(next)),
         };
+        if let Err(error) = self.settle(now, &mut replay) {
+            self.replay = Some(replay);
+            self.replay_failed(now, &error);
+            let Some(running) = self.replay.take() else {
+                return;
+            };
+            replay = running;
+        }
         replay.request(begin, end);
         replay.asked = true;
         self.store.retain_from(Some(replay.cursor));
@@ -149,9 +171,135 @@ impl<S: MessageStore> Session<S> {
         // thousands of requests, and other sessions of the thread wait for the end of it. The gap
         // fill of a store that keeps nothing comes at once, as nothing can wait behind it.
         let has_room = self.store.unsent_len() < self.config.resend_chunk.bytes;
-        if !is_running && (has_room || !self.store.keeps()) {
-            self.replay_chunk(now);
+        if is_running || !has_room && self.store.keeps() {
+            return;
         }
+        match &mut self.replay {
+            Some(replay) if self.config.ask_resend && self.store.keeps() => replay.begins = true,
+            _ => self.replay_chunk(now, &mut send_all),
+        }
+    }
+
+    /// Returns whether the first part of a resend is to be written by
+    /// [`resend_part`](Self::resend_part) before further bytes are handled: a Logout(5) among them
+    /// would end the session without it.
+    #[inline]
+    pub fn begins_resend(&self) -> bool {
+        let replay = self.replay.as_ref();
+        replay.is_some_and(|replay| replay.begins) && self.notices.is_empty()
+    }
+
+    /// Writes the next part of a resend where the application decides on its messages: see
+    /// [`Config::ask_resend`]. Does nothing in another session, nor unless a part is due, which is
+    /// when [`is_due_at_once`](Self::is_due_at_once) returns true. A caller of `handle_bytes` calls
+    /// it after each event when [`begins_resend`](Self::begins_resend) returns true.
+    ///
+    /// `decide` is called for the kept application messages in the order of their numbers, once for
+    /// each time that a message is to be sent again, except for those of
+    /// [`Config::gap_filled_types`]. It is not called for messages that waited behind the resend
+    /// and are new to the counterparty. Neighbouring messages that are not sent again, those of the
+    /// session layer among them, become one gap fill, unless another ResendRequest(2) comes in
+    /// between. If `decide` panics, the session stays as it was, and the message is undecided.
+    ///
+    /// ```
+    /// use fanfare_fix::session::*;
+    ///
+    /// /// Orders that are older than this are not sent again, in nanoseconds.
+    /// const STALE: u64 = 5 * SECOND;
+    ///
+    /// fn write_part(session: &mut Session<MemoryStore>, now: Now, scratch: &mut Scratch) {
+    ///     session.resend_part(now, scratch, |kept| {
+    ///         let is_order = matches!(kept.msg_type(), b"D" | b"G");
+    ///         match is_order && kept.age().is_none_or(|age| age > STALE) {
+    ///             true => Resend::Fill,
+    ///             false => Resend::Send,
+    ///         }
+    ///     });
+    /// }
+    /// ```
+    pub fn resend_part(
+        &mut self,
+        now: Now,
+        scratch: &mut Scratch,
+        mut decide: impl FnMut(&mut KeptMessage<'_>) -> Resend,
+    ) {
+        self.confirm(now);
+        if !self.config.ask_resend || now.mono < self.replay_due_at() {
+            return;
+        }
+        scratch.know(&self.config.data_fields);
+        let decoder = &mut scratch.decoder;
+        self.replay_chunk(now, &mut |config: &Config, stored: Stored<'_>| {
+            decide(&mut KeptMessage {
+                id: &config.id,
+                seq: stored.seq,
+                bytes: stored.bytes,
+                now,
+                decoder: &mut *decoder,
+            })
+        });
+    }
+
+    /// Returns whether the next part is one that the application decides on.
+    pub(super) fn is_undecided(&self) -> bool {
+        let replay = self.replay.as_ref();
+        self.config.ask_resend && replay.is_some_and(|replay| !replay.is_live())
+    }
+
+    /// Returns whether any message may be refused.
+    fn has_decisions(&self) -> bool {
+        self.config.ask_resend || !self.config.gap_filled_types.is_empty()
+    }
+
+    /// Writes what is decided and not yet written, so that a further request asks nobody again.
+    fn settle(&mut self, now: Now, replay: &mut Replay) -> Result<(), SendError> {
+        if !self.has_decisions() {
+            return Ok(());
+        }
+        self.fixed.set_time(now.utc, self.config.precision);
+        let (seq, is_sent) = match replay.decided {
+            Some((seq, Resend::Send)) if seq >= replay.cursor => (seq, true),
+            _ => (replay.cursor, false),
+        };
+        if seq > replay.cursor {
+            replay.skip_to(seq);
+        }
+        self.fill_up_to(now, replay, seq)?;
+        match is_sent {
+            true => self.send_again(now, replay),
+            false => Ok(()),
+        }
+    }
+
+    /// Decides on the application message that the requested part has come to, unless that was
+    /// done. Until then the resend is part of the session, so that a panic of `decide` changes
+    /// nothing.
+    fn decide_next(&mut self, decide: &mut impl FnMut(&Config, Stored<'_>) -> Resend) {
+        let Some(replay) = &mut self.replay else {
+            return;
+        };
+        let last = replay.last_of_part();
+        if replay.cursor > last {
+            return;
+        }
+        let Search::Kept(stored) = self.store.search_from(replay.cursor) else {
+            return;
+        };
+        let seq = stored.seq;
+        let is_decided = replay.decided.is_some_and(|(decided, _)| decided == seq);
+        if is_decided || stored.kind != Kind::App || seq > last {
+            return;
+        }
+        let filled = &self.config.gap_filled_types;
+        let is_filled = !filled.is_empty() && {
+            let msg_type = kept_message::msg_type(stored.bytes);
+            filled.iter().any(|filled| **filled == *msg_type)
+        };
+        let decision = match is_filled {
+            true => Resend::Fill,
+            false => decide(&self.config, stored),
+        };
+        replay.decided = Some((seq, decision));
     }
 
     /// Ends a resend under way. New application messages that wait for it or for their rate now
@@ -171,7 +319,9 @@ impl<S: MessageStore> Session<S> {
     #[inline]
     pub(super) fn replay_due_at(&self) -> u64 {
         match &self.replay {
-            Some(replay) if self.is_connected() && self.store.unsent_len() == 0 => {
+            Some(replay)
+                if self.is_connected() && (replay.begins || self.store.unsent_len() == 0) =>
+            {
                 if replay.is_live() && replay.waiting > 0 {
                     self.paced_until()
                 } else {
@@ -183,8 +333,15 @@ impl<S: MessageStore> Session<S> {
     }
 
     /// Writes the next part of a resend.
-    pub(super) fn replay_chunk(&mut self, now: Now) {
+    pub(super) fn replay_chunk(
+        &mut self,
+        now: Now,
+        decide: &mut impl FnMut(&Config, Stored<'_>) -> Resend,
+    ) {
         let mut steps = 0;
+        if let Some(replay) = &mut self.replay {
+            replay.begins = false;
+        }
         loop {
             let is_live = self.replay.as_ref().is_some_and(|replay| replay.is_live());
             let limits = match is_live {
@@ -197,6 +354,9 @@ impl<S: MessageStore> Session<S> {
                 return;
             }
             steps += 1;
+            if self.has_decisions() {
+                self.decide_next(decide);
+            }
             // Out of the session while it works, so that both can be written to.
             let Some(mut replay) = self.replay.take() else {
                 return;
@@ -252,7 +412,11 @@ impl<S: MessageStore> Session<S> {
         }
         self.fixed.set_time(now.utc, self.config.precision);
         match self.store.search_from(replay.cursor) {
-            Search::Kept(stored) if stored.seq <= last && stored.kind == Kind::App => {
+            Search::Kept(stored)
+                if stored.seq <= last
+                    && stored.kind == Kind::App
+                    && replay.is_wanted(stored.seq) =>
+            {
                 let seq = stored.seq;
                 if seq > replay.cursor {
                     replay.fill_from.get_or_insert(replay.cursor);
@@ -261,10 +425,17 @@ impl<S: MessageStore> Session<S> {
                 if replay.fill_from.is_some() {
                     self.fill_up_to(now, replay, seq)?;
                 } else {
-                    self.resend(now, replay)?;
+                    self.send_again(now, replay)?;
                 }
             }
-            Search::Kept(stored) if stored.seq <= last => replay.skip_to(stored.seq + 1),
+            Search::Kept(stored) if stored.seq <= last => {
+                let (seq, is_refused) = (stored.seq, stored.kind == Kind::App);
+                if is_refused {
+                    // One that was never transmitted waits no longer.
+                    self.unsent.transmitted(seq);
+                }
+                replay.skip_to(seq + 1);
+            }
             Search::NoneBelow(next) => replay.skip_to(next.min(last + 1)),
             Search::Kept(_) | Search::Nothing => replay.skip_to(last + 1),
         }
@@ -330,7 +501,7 @@ impl<S: MessageStore> Session<S> {
     /// Sends the kept message at the cursor again, with PossDupFlag(43), its old SendingTime(52) as
     /// OrigSendingTime(122), and a new SendingTime(52). The store transmits the body from where it
     /// is kept.
-    fn resend(&mut self, now: Now, replay: &mut Replay) -> Result<(), SendError> {
+    fn send_again(&mut self, now: Now, replay: &mut Replay) -> Result<(), SendError> {
         let Search::Kept(stored) = self.store.search_from(replay.cursor) else {
             return Err(SendError::Store(StoreError::NotKept));
         };
@@ -395,6 +566,11 @@ impl<S: MessageStore> Session<S> {
     }
 }
 
+/// Sends everything again.
+pub(super) fn send_all(_: &Config, _: Stored<'_>) -> Resend {
+    Resend::Send
+}
+
 /// The header of a message that is sent in place of an earlier one.
 struct Copied<'a> {
     seq: u64,
@@ -403,68 +579,6 @@ struct Copied<'a> {
     /// SendingTime(52).
     orig_time: Option<&'a [u8]>,
     others: &'a [OutField<'a>],
-}
-
-/// A message of the session, taken apart for a resend.
-struct Parts<'a> {
-    msg_type: &'a [u8],
-    sending_time: &'a [u8],
-    /// The header fields that neither the session nor the resend writes itself.
-    others: Vec<OutField<'a>>,
-    /// The fields after the header and before the trailer, and the offset at which they begin.
-    body: &'a [u8],
-    body_at: usize,
-}
-
-impl<'a> Parts<'a> {
-    /// Takes a message apart. `own` are the header fields of the configuration, whose tags may be
-    /// user-defined.
-    fn of(message: &'a [u8], own: &[ExtraField]) -> Self {
-        let is_own = |tag: u32| own.iter().any(|field| field.0 == tag);
-        // The trailer is `10=ddd|`.
-        let end = message.len().saturating_sub(7);
-        let mut rest = message.get(..end).unwrap_or_default();
-        let mut parts = Self {
-            msg_type: b"",
-            sending_time: b"",
-            others: Vec::new(),
-            body: b"",
-            body_at: 0,
-        };
-        let mut announced = Announced::default();
-        while let Some((tag, value, behind)) = split_field(rest, announced) {
-            match tag {
-                tag::MSG_TYPE => parts.msg_type = value,
-                tag::SENDING_TIME => parts.sending_time = value,
-                tag::BEGIN_STRING
-                | tag::BODY_LENGTH
-                | tag::MSG_SEQ_NUM
-                | tag::POSS_DUP_FLAG
-                | tag::SENDER_COMP_ID
-                | tag::TARGET_COMP_ID
-                | tag::ORIG_SENDING_TIME
-                | tag::LAST_MSG_SEQ_NUM_PROCESSED => {}
-                _ if tag::is_header(tag) || is_own(tag) => parts.others.push((tag, value)),
-                _ => break,
-            }
-            announced = Announced::by(tag, value);
-            rest = behind;
-        }
-        parts.others.sort_by_key(|field| field.0);
-        parts.body = rest;
-        parts.body_at = end - rest.len();
-        parts
-    }
-}
-
-/// Returns the tag and the value of the first field, and the bytes after it.
-fn split_field(bytes: &[u8], announced: Announced) -> Option<(u32, &[u8], &[u8])> {
-    let equals = bytes.iter().position(|&byte| byte == b'=')?;
-    let tag = parse_tag(bytes.get(..equals)?);
-    let rest = bytes.get(equals + 1..)?;
-    let separator = || rest.iter().position(|&byte| byte == SOH);
-    let len = announced.len_of(tag, rest).or_else(separator)?;
-    Some((tag, rest.get(..len)?, rest.get(len + 1..)?))
 }
 
 #[cfg(test)]

@@ -321,10 +321,9 @@ mod tests {
             let was = schedule.is_open(moment);
             moment = schedule.next_change(moment);
             if schedule.is_open(moment) != was {
-                let mut text = [0; 32];
-                let len = moment.write(fanfare_wire::Precision::Seconds, &mut text);
-                let text = String::from_utf8_lossy(&text[..len]).into_owned();
-                all.push(format!("{}{}", if was { "-" } else { "+" }, &text[6..]));
+                let text = moment.text(fanfare_wire::Precision::Seconds);
+                let sign = if was { "-" } else { "+" };
+                all.push(format!("{sign}{}", &text.as_str()[6..]));
             }
         }
         all

@@ -1,6 +1,6 @@
 //! The times at which a session has to be called.
 
-use super::config::SECOND;
+use super::config::{Config, SECOND};
 
 /// A time that never comes.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -62,22 +62,26 @@ impl Timers {
         self.last_sent.saturating_add(self.interval)
     }
 
-    /// Returns when a TestRequest(1) is due, after 1.2 intervals of silence.
-    pub(super) fn test_request(&self) -> u64 {
-        if self.interval == 0 || self.test_open {
-            return NEVER;
+    /// Returns when a TestRequest(1) is due: see [`Config::test_request_percent`].
+    pub(super) fn test_request(&self, config: &Config) -> u64 {
+        match self.test_open {
+            true => NEVER,
+            false => self.silent_for(config.test_request_percent),
         }
-        self.heard
-            .saturating_add(self.interval.saturating_mul(6) / 5)
     }
 
-    /// Returns when the counterparty counts as gone, after 2.4 intervals of silence.
-    pub(super) fn silence(&self) -> u64 {
+    /// Returns when the counterparty counts as gone: see [`Config::gone_percent`].
+    pub(super) fn silence(&self, config: &Config) -> u64 {
+        self.silent_for(config.gone_percent)
+    }
+
+    /// Returns when the counterparty will have been silent for this part of the interval.
+    fn silent_for(&self, percent: u32) -> u64 {
         if self.interval == 0 {
             return NEVER;
         }
-        self.heard
-            .saturating_add(self.interval.saturating_mul(12) / 5)
+        let silence = self.interval.saturating_mul(percent.into()) / 100;
+        self.heard.saturating_add(silence)
     }
 
     /// Returns the earliest of the deadlines that apply in any state.
@@ -86,10 +90,36 @@ impl Timers {
     }
 
     /// Returns the earliest of the deadlines while logged on.
-    pub(super) fn next_logged_on(&self) -> u64 {
+    pub(super) fn next_logged_on(&self, config: &Config) -> u64 {
         self.next()
             .min(self.heartbeat())
-            .min(self.test_request())
-            .min(self.silence())
+            .min(self.test_request(config))
+            .min(self.silence(config))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::{SessionId, Version};
+
+    #[test]
+    fn silence_counts_in_parts_of_the_interval() {
+        let mut config = Config::new(SessionId::new(Version::Fix44, "A", "B"));
+        let mut timers = Timers {
+            interval: 10 * SECOND,
+            heard: SECOND,
+            last_sent: SECOND,
+            ..Timers::IDLE
+        };
+        assert_eq!(timers.test_request(&config), 13 * SECOND);
+        assert_eq!(timers.silence(&config), 25 * SECOND);
+        (config.test_request_percent, config.gone_percent) = (50, 75);
+        assert_eq!(timers.next_logged_on(&config), 6 * SECOND);
+        timers.test_open = true;
+        assert_eq!(timers.test_request(&config), NEVER);
+        assert_eq!(timers.next_logged_on(&config), 8 * SECOND + SECOND / 2);
+        timers.interval = 0;
+        assert_eq!(timers.next_logged_on(&config), NEVER);
     }
 }

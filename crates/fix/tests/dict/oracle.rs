@@ -248,7 +248,13 @@ impl Oracle<'_> {
         if known.is_none() {
             return strict.then_some(Reason::InvalidTagNumber);
         }
-        let belongs = part != Part::Body || lines.iter().any(|line| line.tag == tag);
+        let belongs = match part {
+            Part::Body => lines.iter().any(|line| line.tag == tag),
+            _ => {
+                let framing = || self.header.iter().chain(&self.trailer);
+                framing().any(|line| line.tag == tag) || !framing().any(|line| nests(line, tag))
+            }
+        };
         (!belongs && strict).then_some(Reason::TagNotDefinedForMessage)
     }
 
@@ -338,4 +344,10 @@ fn missing_in_groups(lines: &[Line], node: &Node) -> Option<i64> {
         }
     }
     None
+}
+
+/// Returns whether the entries of the group that a line counts may have this field.
+fn nests(line: &Line, tag: u32) -> bool {
+    let mut members = line.group.iter().flatten();
+    members.any(|member| member.tag == tag || nests(member, tag))
 }

@@ -399,3 +399,53 @@ fn the_text_ends_in_the_tag() {
     assert_eq!(violation.reason.text(), "Invalid tag number");
     assert_eq!(violation.to_string(), "Invalid tag number (999)");
 }
+
+#[test]
+fn hops_belong_to_their_group_alone() {
+    for version in [
+        Version::Fix43,
+        Version::Fix44,
+        Version::Fix50,
+        Version::Fix50Sp1,
+        Version::Fix50Sp2,
+    ] {
+        let with = |hops: &str| {
+            let fields = format!("35=D|{HEAD}{hops}{}", body(version));
+            found(version, Switches::default(), &fields)
+        };
+        let all = "628=A|629=20261121-09:30:00|630=7|";
+        assert_eq!(with(&format!("627=2|{all}628=B|")), "", "{version:?}");
+        assert_eq!(with(&format!("627=1|{all}50=DESK|")), "", "{version:?}");
+        for (hops, tag) in [
+            ("628=A|", 628),
+            ("629=20261121-09:30:00|", 629),
+            ("630=7|", 630),
+            ("627=1|628=A|50=DESK|630=7|", 630),
+            ("630=7|627=1|628=A|", 630),
+        ] {
+            let said = with(hops);
+            let is_it = said.starts_with("2 ") && said.contains(&tag.to_string());
+            assert!(is_it, "{version:?} {hops}: {said}");
+            let lenient = Switches {
+                allow_unknown_fields: true,
+                ..Switches::default()
+            };
+            let fields = format!("35=D|{HEAD}{hops}{}", body(version));
+            assert_eq!(found(version, lenient, &fields), "", "{version:?} {hops}");
+        }
+    }
+}
+
+/// As QuickFIX has it: venues ask for RawData(96) without RawDataLength(95).
+#[test]
+fn data_without_its_length_ends_at_the_separator() {
+    for version in [Version::Fix42, Version::Fix44, Version::Fix50Sp2] {
+        assert_eq!(order(version, "355=abc|"), "", "{version:?}");
+        assert_eq!(order(version, "354=3|355=a|b|"), "", "{version:?}");
+        let order = order(version, "355=a|9999=b|");
+        assert!(order.starts_with("0 "), "{version:?}: {order}");
+    }
+    let logon = format!("35=A|{HEAD}98=0|108=30|96=secret|");
+    let found = found(Version::Fix44, Switches::default(), &logon);
+    assert_eq!(found, "");
+}

@@ -236,9 +236,12 @@ fn a_stranger_is_not_told_the_numbers() {
     assert_eq!(events, ["Disconnect(WrongCredentials)"]);
     let said = one.transmit(usize::MAX);
     assert!(
-        said.contains("|58=Username or Password is wrong|"),
+        said.contains("|35=5|34=1|") && said.contains("|58=Username or Password is wrong|"),
         "{said}"
     );
+    // The Logout counts, as it does for the counterparty. The Logon does not: anybody can send it.
+    let store = one.session.store();
+    assert_eq!((store.next_sender(), store.next_target()), (2, 5));
 }
 
 #[test]

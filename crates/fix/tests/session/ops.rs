@@ -226,9 +226,7 @@ impl Driver {
             _ => "35=D|11=X".to_owned(),
         };
         let (msg_type, rest) = body.split_once('|').unwrap_or((&body, ""));
-        let mut time = [0; 32];
-        let len = self.now.utc.write(Precision::Millis, &mut time);
-        let time = String::from_utf8_lossy(&time[..len]).into_owned();
+        let time = self.now.utc.text(Precision::Millis);
         let mut text = format!("{msg_type}|34={seq}|49=PEER|52={time}|56=US");
         for (bit, field) in [
             (1, "|43=Y"),

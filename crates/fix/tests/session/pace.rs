@@ -119,9 +119,7 @@ impl<S: MessageStore> One<S> {
     }
 
     fn receive_as(&mut self, msg_type: &str, seq: u64, fields: &str) -> Vec<String> {
-        let mut time = [0; UtcTimestamp::MAX_LEN];
-        let len = self.now.utc.write(Precision::Seconds, &mut time);
-        let time = std::str::from_utf8(&time[..len]).unwrap();
+        let time = self.now.utc.text(Precision::Seconds);
         let text = format!("35={msg_type}|34={seq}|49=PEER|52={time}|56=US|{fields}");
         let bytes = framed(self.version.begin_string(), &text);
         let (mut at, mut events) = (0, Vec::new());

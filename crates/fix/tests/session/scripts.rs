@@ -342,9 +342,8 @@ impl Runner {
     /// A time some seconds from now.
     fn time(&self, offset: i64) -> String {
         let utc = self.now.utc.nanos() + offset * SECOND as i64;
-        let mut text = [0; 32];
-        let len = UtcTimestamp::from_nanos(utc).write(self.version.precision(), &mut text);
-        String::from_utf8_lossy(&text[..len]).into_owned()
+        let time = UtcTimestamp::from_nanos(utc);
+        time.text(self.version.precision()).to_string()
     }
 
     fn receive(&mut self, bytes: &[u8]) {

@@ -26,8 +26,8 @@ pub enum ConfigError {
 }
 
 /// The rule of keys about market events.
-pub(crate) const NEEDS_MARKET: &str = "needs a source of market events: a feed with `mapping` or \
-    `dbn`, an edge or `[replay]`";
+pub(crate) const NEEDS_MARKET: &str = "needs a source of market events: a feed with `mapping`, \
+    `dbn` or `fix`, an edge or `[replay]`";
 
 /// Checks that the value of a key is in its range.
 pub(crate) fn range(

@@ -108,6 +108,7 @@ impl Config {
             dds,
             feeds: _,
             files,
+            sessions,
             message_log,
             capture,
             edges,
@@ -125,7 +126,8 @@ impl Config {
             users_file: _,
             lists: _,
         } = self;
-        let feeds_are_same = self.feeds_with_mappings_of(other) == other.feeds;
+        let feeds_are_same = self.feeds_with_mappings_of(other) == other.feeds
+            && (files, sessions) == (&other.files, &other.sessions);
         let keys = [
             ("workers", *workers == other.workers),
             ("threads", *threads == other.threads),
@@ -136,7 +138,7 @@ impl Config {
             ("fan_out", *fan_out == other.fan_out),
             ("mode", *mode == other.mode),
             ("dds", *dds == other.dds),
-            ("feed", feeds_are_same && *files == other.files),
+            ("feed", feeds_are_same),
             ("message_log", *message_log == other.message_log),
             ("capture", *capture == other.capture),
             ("edge", *edges == other.edges),
@@ -340,7 +342,9 @@ mod tests {
         };
         let (old, new) = (feed("builtin:spectra", ""), feed("builtin:fix", ""));
         assert_eq!(changed(&old, &new), [[""; 0]; 2]);
-        let other = feed("builtin:fix", "lenient_templates = true\n");
-        assert_eq!(changed(&old, &other), [vec![], vec!["feed"]]);
+        for key in ["lenient", "lenient_templates"] {
+            let other = feed("builtin:fix", &format!("{key} = true\n"));
+            assert_eq!(changed(&old, &other), [vec![], vec!["feed"]]);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::early::Early;
 use super::interest::Interest;
-use super::records::{ERROR, SYSTEM, each, instrument, is_for_record};
+use super::records::{ERROR, SYSTEM, each, instrument};
 use super::task::{Task, awaited};
 use super::threads::Owner;
 use super::wire::Wire;
@@ -16,7 +16,7 @@ use fanfare_engine::tcp::Stream;
 use fanfare_fix::session::Now;
 use fanfare_market::InstrumentId;
 use fanfare_market::dbn::live::{
-    ErrorCode, LiveSchemas, SystemCode, Tag, error, metadata, system, with_ts_out,
+    ErrorCode, LiveSchemas, SystemCode, Tag, error, is_for_record, metadata, system, with_ts_out,
 };
 use fanfare_market::instruments::Instrument;
 use fanfare_wire::text::Escaped;

@@ -1,9 +1,9 @@
 //! `[dbn]`: a port for clients of DBN's live protocol.
 
 use crate::config::error::{ConfigError, NEEDS_MARKET, range, within};
+use crate::ports::config::networks;
 use fanfare_engine::host::Network;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The default port of clients.
@@ -58,12 +58,6 @@ impl Default for DbnConfig {
             stall_timeout_s: 60,
         }
     }
-}
-
-fn networks<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<Network>, D::Error> {
-    let list = Vec::<String>::deserialize(list)?;
-    let networks = list.iter().map(|text| text.parse());
-    networks.collect::<Result<_, _>>().map_err(D::Error::custom)
 }
 
 impl DbnConfig {

@@ -383,10 +383,7 @@ mod tests {
             };
             let instrument = Instrument {
                 instrument,
-                definition: Definition {
-                    name,
-                    ..Definition::default()
-                },
+                definition: Definition::named(name),
                 revision: 1,
                 status: 0,
             };

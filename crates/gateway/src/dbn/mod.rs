@@ -35,7 +35,6 @@ use crate::notice::audit::{Audit, DbnPeer};
 use crate::notice::{Notice, Notices};
 use crate::users::dbn_seat::Bell;
 use crate::users::roster::Roster;
-use crate::users::throttle::Throttle;
 use crate::users::{CurrentUsers, UserBook};
 use client::{Client, End, FAREWELL, Phase, Times};
 use config::DbnConfig;
@@ -44,6 +43,7 @@ use fanfare_engine::clock::Clock;
 use fanfare_engine::poll::{Interest, Poller, Token};
 use fanfare_engine::slots::Slots;
 use fanfare_engine::tcp::{BindError, Listener};
+use fanfare_engine::throttle::Throttle;
 use fanfare_fix::session::{Now, SECOND};
 use fanfare_history::Run;
 use fanfare_market::Delivery;
@@ -248,7 +248,7 @@ impl DbnAgent {
                 batch.notice(SystemCode::Unset, &text, times.utc);
             }
             Delivery::Restart => restarts.note(),
-            Delivery::Watermark(time) => encoder.watermark(time, batch),
+            Delivery::Watermark(mark) => encoder.watermark(mark, batch),
         });
         let named = events.take_added();
         if !named.is_empty() {

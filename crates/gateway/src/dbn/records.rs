@@ -1,6 +1,6 @@
 //! Records in bytes: their bounds and their instruments.
 
-use fanfare_market::dbn::live::{NO_RECORD, length};
+use fanfare_market::dbn::live::{is_for_record, length};
 
 /// Returns the records in bytes that contain whole ones.
 pub(super) fn each(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -16,16 +16,10 @@ pub(super) const ERROR: u8 = 0x15;
 /// The `rtype` of notices.
 pub(super) const SYSTEM: u8 = 0x17;
 
-/// Returns whether a record is a notice or an error, which belongs to no instrument.
+/// Returns whether a record is a notice or an error that belongs to no instrument: not one in the
+/// place of a record.
 pub(super) fn is_notice(record: &[u8]) -> bool {
-    matches!(record.get(1), Some(&(ERROR | SYSTEM)))
-}
-
-/// Returns whether a notice is in the place of a record of market data. There may be as many of
-/// them as of those.
-pub(super) fn is_for_record(record: &[u8]) -> bool {
-    let text = record.get(16..).unwrap_or_default();
-    record.get(1) == Some(&SYSTEM) && text.starts_with(NO_RECORD.as_bytes())
+    matches!(record.get(1), Some(&(ERROR | SYSTEM))) && !is_for_record(record)
 }
 
 /// Returns the instrument in a record's header.
@@ -38,7 +32,8 @@ pub(super) fn instrument(record: &[u8]) -> u32 {
 mod tests {
     use super::*;
     use fanfare_engine::clock::Clock;
-    use fanfare_market::dbn::live::{ErrorCode, SystemCode, error, system};
+    use fanfare_market::InstrumentId;
+    use fanfare_market::dbn::live::{ErrorCode, SystemCode, error, no_record, system};
 
     #[test]
     fn notices_are_of_no_instrument_though_their_number_is_that_of_the_first() {
@@ -53,5 +48,19 @@ mod tests {
                 .all(|own| is_notice(own) && instrument(own) == 0)
         );
         assert!(!is_notice(&[14, 0xa0]));
+    }
+
+    #[test]
+    fn a_notice_in_the_place_of_a_record_is_of_its_instrument_whatever_its_text() {
+        for (source, text) in [(0, "text"), (1, ""), (u16::MAX, "text")] {
+            let mut bytes = Vec::new();
+            no_record((source, InstrumentId(7)), text, 1, &mut bytes);
+            assert!(is_for_record(&bytes) && !is_notice(&bytes));
+            assert_eq!((each(&bytes).count(), instrument(&bytes)), (1, 7));
+            // A text of others is no sign of it.
+            bytes.clear();
+            system(SystemCode::Unset, "no record: text", 1, &mut bytes);
+            assert!(!is_for_record(&bytes) && is_notice(&bytes));
+        }
     }
 }

@@ -77,7 +77,8 @@ struct Shared {
     bound: AtomicU64,
     /// Whether the bound is the end of the past.
     is_last: AtomicBool,
-    /// The time up to which intervals have ended before the bound.
+    /// The time up to which the live stream has ended its intervals since the last event before the
+    /// bound: see [`Encoder::ended`].
     ended: AtomicU64,
     /// The number of the event that is read next.
     position: AtomicU64,
@@ -182,7 +183,7 @@ impl Replay {
 
     /// Returns the next result of the thread, which starts if there is a `place` for it. `next` is
     /// the number of the event that the agent reads next, and `ended` the time up to which its
-    /// intervals have ended. `now` is a monotonic time in nanoseconds.
+    /// intervals have ended since the one before. `now` is a monotonic time in nanoseconds.
     pub(super) fn step(
         &mut self,
         place: Option<Arc<()>>,
@@ -376,14 +377,14 @@ impl Player {
                     batch.notice(SystemCode::Unset, &text, encoder.time());
                 }
                 Delivery::Restart => restarts.note(),
-                Delivery::Watermark(time) => encoder.watermark(time, &mut batch),
+                Delivery::Watermark(mark) => encoder.watermark(mark, &mut batch),
             })?;
             let position = reader.next_number();
             let is_over = is_last && position >= bound;
             if is_over {
                 // The live stream has no records of the intervals that have ended in it.
                 let ended = self.shared.ended.load(Ordering::Relaxed);
-                encoder.watermark(ended, &mut batch);
+                encoder.end_intervals(ended, &mut batch);
             }
             self.chosen.take(&mut batch, reader.directory());
             self.send()?;
@@ -509,7 +510,7 @@ pub(super) mod tests {
     use fanfare_history::{Run, Writer, WriterConfig};
     use fanfare_market::dbn::live::SymbolType;
     use fanfare_market::event::entry;
-    use fanfare_market::{BookConfig, Flags, Price};
+    use fanfare_market::{BookConfig, Flags, Price, Watermark};
     use fanfare_peers::Scratch;
     use std::path::PathBuf;
 
@@ -567,7 +568,7 @@ pub(super) mod tests {
         let bytes = test_log::instrument(instrument, named(symbol));
         writer.instrument(&bytes).unwrap();
         if let Some(time) = watermark {
-            writer.watermark(time);
+            writer.watermark(Watermark::unknown(time));
         }
     }
 
@@ -616,7 +617,7 @@ pub(super) mod tests {
                         }
                     }
                 }
-                writer.watermark(20 * SECOND);
+                writer.watermark(Watermark::unknown(20 * SECOND));
                 let last = Event {
                     ts_recv: 20 * SECOND,
                     ..event(Kind::Status, 0)

@@ -63,14 +63,8 @@ mod tests {
         let books = vec![BookConfig::by_order(100, 100).unwrap()];
         let mut encoder = Encoder::new(books, DbnConfig::new(Schemas::MIXED)).unwrap();
         let (mut table, mut batch) = (Instruments::new(1), Batch::default());
-        let name = Name {
-            symbol: b"A",
-            ..Name::default()
-        };
-        let definition = Definition {
-            name,
-            ..Definition::default()
-        };
+        let name = Name::of_symbol(b"A");
+        let definition = Definition::named(name);
         table.define(&definition).unwrap();
         encoder.want(LiveSchema::Mbp1.alone(), &table);
         let order = |id, price| Event {

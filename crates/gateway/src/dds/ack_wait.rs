@@ -14,6 +14,10 @@ const SLICE: Duration = Duration::from_millis(50);
 /// The time that a stop waits for subscribers.
 const FAREWELL: Duration = Duration::from_millis(400);
 
+/// The longest turn of a thread whose writes all wait as long as they may, in slices: 30 s. A
+/// thread that comes to no next turn within a minute counts as stuck.
+const TURN_SLICES: u32 = 600;
+
 /// The time of vain writes in a row after which a topic is stalled, in nanoseconds.
 const STALLED: u64 = 10_000_000_000;
 
@@ -105,6 +109,13 @@ impl AckWait {
             vain: HashMap::new(),
             until: None,
         }
+    }
+
+    /// Returns how many samples of each of `rings` rings a turn writes: `most`, or fewer if so many
+    /// could wait for more than half a minute, and at least one.
+    pub(crate) fn samples_of_turn(&self, most: usize, rings: usize) -> usize {
+        let waits = (TURN_SLICES / self.slices) as usize;
+        most.min(waits / rings.max(1)).max(1)
     }
 
     /// Writes a sample. Sends a notice when its topic stalls, and when it no longer does. Allocates
@@ -383,6 +394,23 @@ mod tests {
             assert_eq!(written, (Written::InVain, 2));
         }
         assert!(told(&received).is_empty());
+    }
+
+    #[test]
+    fn a_turn_in_which_every_write_waits_ends_within_half_a_minute() {
+        for (wait_ms, rings, samples) in [
+            (0, 1, 256),
+            (100, 1, 256),
+            (100, 3, 100),
+            (1_000, 1, 30),
+            (1_000, 4, 7),
+            (10_000, 1, 3),
+            (10_000, 4, 1),
+        ] {
+            let (wait, _) = wait(wait_ms, &Stop::new());
+            let found = wait.samples_of_turn(256, rings);
+            assert_eq!(found, samples, "{wait_ms} ms, {rings} rings");
+        }
     }
 
     #[test]

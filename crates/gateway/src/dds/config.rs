@@ -100,7 +100,7 @@ impl DdsEnd {
     }
 
     /// Returns whether both use the same participant.
-    pub(crate) fn shares_domain(&self, other: &Self) -> bool {
+    fn shares_domain(&self, other: &Self) -> bool {
         self.participant() == other.participant()
     }
 

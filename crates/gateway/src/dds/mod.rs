@@ -25,6 +25,7 @@ pub(crate) mod publish;
 pub(crate) mod sample;
 pub(crate) mod subscribe;
 pub(crate) mod topic_reader;
+pub(crate) mod warnings;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 

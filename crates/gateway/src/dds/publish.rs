@@ -141,13 +141,15 @@ impl Agent for DdsPublisher {
 }
 
 impl DdsPublisher {
-    /// Reads up to `TURN` records of each ring.
+    /// Reads up to `TURN` records of each ring, fewer if writes may wait for long.
     fn turn(&mut self, now: Now) -> Result<usize, Error> {
         let mut work = 0;
         let before = self.outlets.counts.published.value();
+        let patience = &self.outlets.patience;
+        let most = patience.samples_of_turn(TURN, self.rings.len());
         for Ring { reader, next, hole } in &mut self.rings {
             let mut failed = None;
-            let batch = reader.read(TURN, |record| {
+            let batch = reader.read(most, |record| {
                 let (mark, bytes) = Mark::split(record.kind, record.bytes);
                 if let (Some(mark), Some(stages)) = (mark, &mut self.stages) {
                     stages.take(mark, now.mono);

@@ -21,7 +21,8 @@ const ENVELOPE: usize = 64;
 pub const FIX_MESSAGE: &str = "Fanfare::FixMessage";
 
 /// Returns the type of all topics with FIX messages.
-pub(crate) fn sample_type() -> StructType {
+#[must_use]
+pub fn sample_type() -> StructType {
     StructType::new(FIX_MESSAGE)
         .key("Symbol", Kind::String(None))
         .member("MsgType", Kind::String(None))
@@ -177,7 +178,7 @@ impl Inspector {
         let Ok(message) = self.decoder.decode(self.frame.get(range).unwrap_or(&[])) else {
             return false;
         };
-        let alien = |tag: &u32| *tag == 0 || is_framing(*tag);
+        let alien = |tag: &u32| *tag == 0 || is_of_session(*tag);
         // Three fields precede it, and one follows.
         let inner = message.tags().get(3..message.len().saturating_sub(1));
         message.body() == body.fields() && !inner.unwrap_or_default().iter().any(alien)
@@ -205,7 +206,7 @@ impl Inspector {
 }
 
 /// Returns whether a field frames a message, or identifies its session or number.
-const fn is_framing(field: u32) -> bool {
+const fn is_of_session(field: u32) -> bool {
     matches!(
         field,
         tag::BEGIN_STRING

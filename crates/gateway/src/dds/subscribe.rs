@@ -346,6 +346,10 @@ impl SampleHandler {
             let origins = &known.origins;
             is_new && !is_filled && !origins.is_replayed(stamp.origin, written, mono)
         });
+        let of_feed = of_feed.map(|hole| Hole {
+            feed: channels::hash_of(identity.channel),
+            ..hole
+        });
         let nanos = self.now.utc.nanos();
         let holes = [
             of_feed,

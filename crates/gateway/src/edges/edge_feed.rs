@@ -450,14 +450,8 @@ mod tests {
     /// Returns the writer of a gateway that has written one snapshot and no steps.
     fn gateway(settings: &EdgeSettings) -> Writer {
         let mut table = Instruments::new(1);
-        let name = Name {
-            symbol: b"A",
-            ..Name::default()
-        };
-        let definition = Definition {
-            name,
-            ..Definition::default()
-        };
+        let name = Name::of_symbol(b"A");
+        let definition = Definition::named(name);
         let (defined, mut bytes) = (table.define(&definition).unwrap(), Vec::new());
         table.get(defined.instrument).unwrap().write(&mut bytes);
         let picture = PictureSample {

@@ -13,4 +13,4 @@ pub(crate) mod config;
 pub(crate) mod edge_feed;
 pub(crate) mod publish;
 pub(crate) mod relay;
-mod sample;
+pub(crate) mod sample;

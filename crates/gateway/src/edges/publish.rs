@@ -256,7 +256,8 @@ fn write(writer: &Writer, bytes: &[u8], patience: &mut AckWait) -> Result<Option
 impl EdgesPublisher {
     fn turn(&mut self) -> Result<usize, DdsError> {
         let (mut failed, topics) = (None, &mut self.topics);
-        let batch = self.ring.read(TURN, |record| {
+        let most = topics.patience.samples_of_turn(TURN, 1);
+        let batch = self.ring.read(most, |record| {
             if failed.is_none() {
                 failed = topics.take(&record).err();
             }

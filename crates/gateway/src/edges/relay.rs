@@ -6,7 +6,7 @@ use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
 use fanfare_feed::recovery::State;
 use fanfare_fix::session::Now;
-use fanfare_market::relay::{Pictures, Step};
+use fanfare_market::relay::{Pictures, Relayed, Step};
 use fanfare_market::state::{has_book, to_event};
 use fanfare_market::{Event, Flags, Follower, InstrumentId, Instruments, Kind, LastValues, Market};
 use std::sync::Arc;
@@ -202,6 +202,7 @@ impl Relay {
             return;
         };
         instrument.write(&mut self.room);
+        Relayed::mark(&mut self.room, follower.restarts());
         let definition = u32::try_from(self.room.len()).unwrap_or(u32::MAX);
         let market = follower.market();
         let code = market.state(id).map_or(0, |state| to_event(state).id);
@@ -286,8 +287,13 @@ pub(super) fn book_kind(book: &crate::market::config::FeedBook) -> BookKind {
 mod tests {
     use super::*;
     use crate::market::config::FeedBook;
+    use fanfare_engine::counters::Counters;
+    use fanfare_fast::Program;
+    use fanfare_feed::channel;
     use fanfare_feed::recovery::{Numbering, RecoveryConfig};
-    use fanfare_market::{BookConfig, MarketConfig};
+    use fanfare_market::instruments::Name;
+    use fanfare_market::{BookConfig, FollowerConfig, Mapping, MarketConfig};
+    use fanfare_wire::UtcTimestamp;
 
     #[test]
     fn books_with_other_rules_are_of_another_kind() {
@@ -331,6 +337,63 @@ mod tests {
             assert_eq!(shown(&market, id), Shown::Book);
             market.silence(true, &mut |_| {});
             assert_eq!(shown(&market, id), Shown::Book);
+        }
+    }
+
+    const TEMPLATES: &str = r#"<templates><template name="Changes" id="1">
+        <uInt32 name="MsgSeqNum" id="34"/>
+        <sequence name="Entries"><length name="NoMDEntries" id="268"/>
+        <uInt32 name="Action" id="279"/><string name="EntryType" id="269"/>
+        <string name="Symbol" id="55"/><decimal name="Price" id="270"/>
+        <uInt32 name="Size" id="271"/><uInt32 name="Level" id="1023"/>
+        </sequence></template></templates>"#;
+
+    const MAPPING: &str = r#"
+[[message]]
+template = "Changes"
+does = "changes"
+number = 34
+entries = 268
+instrument = { symbol = 55 }
+entry = { type = 269, action = 279, price = 270, size = 271 }
+event = [{ kind = "level", level = 1023 }]
+"#;
+
+    #[test]
+    fn a_snapshot_shows_the_restarts_of_its_channel_also_without_a_book() {
+        let program = Arc::new(Program::parse(TEMPLATES).unwrap());
+        let mapping = Mapping::parse("mapping", MAPPING).unwrap();
+        let config = FollowerConfig::new(MarketConfig {
+            book: BookConfig::by_price(5).unwrap(),
+            recovery: RecoveryConfig::new(Numbering::Channel),
+            has_natural_refresh: false,
+            source: 1,
+        });
+        let mut table = Instruments::new(1);
+        let id = table.see(&Name::of_symbol(b"A")).unwrap();
+        let mapper = mapping.for_templates(&program, 1).unwrap();
+        let mut follower = Follower::new(config, mapper, table).with_steps();
+        let counts = RelayCounts::new(&Counters::new(), "");
+        let ends = Relay::new(1, 1, Waker::detached().unwrap(), counts);
+        let (mut relay, mut end) = ends.unwrap();
+        let reset = channel::Event::Reset {
+            expected: 1,
+            next: 1,
+            announced: true,
+        };
+        let now = Now {
+            mono: 1,
+            utc: UtcTimestamp::from_nanos(1),
+        };
+        for restarts in 0..2_u32 {
+            relay.put_picture(now, &follower, id);
+            let mut shown = Vec::new();
+            let batch = end.ring.read(2, |record| {
+                shown.push((record.kind, record.bytes[HEAD + 12..HEAD + 16].to_vec()));
+            });
+            assert_eq!((batch.read, batch.lost), (1, 0));
+            assert_eq!(shown, [(PICTURE, (restarts + 1).to_le_bytes().to_vec())]);
+            follower.channel(0, &reset, &mut |_| {});
         }
     }
 }

@@ -81,7 +81,7 @@ fn octets() -> Kind {
 }
 
 /// Returns the type of the steps.
-pub(super) fn steps_type() -> StructType {
+pub(crate) fn steps_type() -> StructType {
     let step = StructType::new("Fanfare::MarketStep")
         .member("Received", Kind::UInt64)
         .member("Number", Kind::UInt32)
@@ -104,7 +104,7 @@ pub(super) fn steps_type() -> StructType {
 }
 
 /// Returns the type of the snapshots.
-pub(super) fn pictures_type() -> StructType {
+pub(crate) fn pictures_type() -> StructType {
     StructType::new("Fanfare::MarketPicture")
         .key("Channel", Kind::String(None))
         .key("Origin", Kind::UInt64)

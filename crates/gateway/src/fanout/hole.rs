@@ -17,7 +17,7 @@ const HEADLINE: &str = "Messages missing";
 pub(crate) const HOLE: u32 = 1 << 31;
 
 /// The length of the record of a hole.
-pub(crate) const RECORD: usize = 41;
+pub(crate) const RECORD: usize = 49;
 
 /// The reason why messages are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +100,9 @@ pub(crate) struct Hole {
     /// `SlowConsumer` the gateway's count of the messages for this session.
     pub(crate) first: u64,
     pub(crate) last: u64,
+    /// The feed that the numbers are of, as the hash of its name, or 0 if they are of none. It
+    /// stays in the process.
+    pub(crate) feed: u64,
     /// The times at which the first and the last were missed, in nanoseconds since 1970.
     pub(crate) from: i64,
     pub(crate) to: i64,
@@ -113,19 +116,20 @@ impl Hole {
             count,
             first: 0,
             last: 0,
+            feed: 0,
             from: nanos,
             to: nanos,
         }
     }
 
     /// Extends the hole by messages that are missing after it for the same reason, with none
-    /// delivered in between. It has no numbers any more if theirs are not above its own: they may
-    /// be of another feed, or have none.
+    /// delivered in between. It has no numbers any more if theirs are of another feed, are not
+    /// above its own, as behind a restart, or are unknown.
     pub(crate) fn grow(&mut self, behind: &Self) {
         let known = self.count > 0 && behind.count > 0;
         let sum = self.count.saturating_add(behind.count);
         self.count = if known { sum } else { 0 };
-        let ascends = self.first > 0 && behind.first > self.last;
+        let ascends = self.first > 0 && behind.first > self.last && self.feed == behind.feed;
         (self.first, self.last) = if ascends {
             (self.first, behind.last)
         } else {
@@ -145,7 +149,7 @@ impl Hole {
     /// Writes the record of the ring into `room`.
     pub(crate) fn write(&self, room: &mut [u8]) {
         let why = Missing::ALL.iter().position(|why| *why == self.why);
-        let numbers = [self.count, self.first, self.last].map(u64::to_le_bytes);
+        let numbers = [self.count, self.first, self.last, self.feed].map(u64::to_le_bytes);
         let times = [self.from, self.to].map(i64::to_le_bytes);
         if let Some((first, rest)) = room.split_first_mut() {
             *first = why.unwrap_or(0) as u8;
@@ -165,6 +169,7 @@ impl Hole {
             count: next()?,
             first: next()?,
             last: next()?,
+            feed: next()?,
             from: next()?.cast_signed(),
             to: next()?.cast_signed(),
         })
@@ -194,10 +199,8 @@ impl Hole {
             write!(to, " first={} last={}", self.first, self.last)?;
         }
         for (name, nanos) in [("from", self.from), ("to", self.to)] {
-            let mut text = [0; 27];
-            let len = UtcTimestamp::from_nanos(nanos).write(Precision::Micros, &mut text);
-            let text = text.get(..len).unwrap_or_default();
-            write!(to, " {name}={}", str::from_utf8(text).unwrap_or_default())?;
+            let time = UtcTimestamp::from_nanos(nanos).text(Precision::Micros);
+            write!(to, " {name}={time}")?;
         }
         Ok(())
     }
@@ -273,7 +276,10 @@ mod tests {
     #[test]
     fn what_is_written_to_the_ring_is_read_back() {
         for why in Missing::ALL {
-            let hole = hole(why, 7, u64::MAX, -5);
+            let hole = Hole {
+                feed: 3,
+                ..hole(why, 7, u64::MAX, -5)
+            };
             let mut room = [0; RECORD];
             hole.write(&mut room);
             assert_eq!(Hole::read(&room), Some(hole));
@@ -302,9 +308,8 @@ mod tests {
         let mut body = vec![0; 1024];
         let mut encoder = Encoder::new(&mut body, begin.begin_string().as_bytes(), NEWS);
         encoder.str(49, "A").str(56, "B").u64(34, 2);
-        let mut time = [0; 27];
-        let len = UtcTimestamp::from_nanos(0).write(begin.precision(), &mut time);
-        encoder.field(52, &time[..len]);
+        let time = UtcTimestamp::from_nanos(0).text(begin.precision());
+        encoder.str(52, time.as_str());
         hole(Missing::FeedGap, 1, 2, 3).body(begin, &mut encoder);
         let range = encoder.finish().unwrap();
         assert!(range.len() > 80, "{version:?}");
@@ -374,15 +379,20 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_do_not_ascend_are_no_range() {
-        let first = hole(Missing::WorkersBehind, 10, 20, 1);
-        let unnumbered = Hole::new(Missing::WorkersBehind, 1, 2);
-        let before = hole(Missing::WorkersBehind, 3, 4, 2);
+    fn numbers_that_do_not_ascend_or_are_of_several_feeds_are_no_range() {
+        let first = hole(Missing::FeedGap, 10, 20, 1);
+        let unnumbered = Hole::new(Missing::FeedGap, 1, 2);
+        let before = hole(Missing::FeedGap, 3, 4, 2);
+        let of_other = Hole {
+            feed: 2,
+            ..hole(Missing::FeedGap, 500, 501, 2)
+        };
         for (one, behind) in [
             (first, unnumbered),
             (unnumbered, first),
             (first, before),
             (first, first),
+            (first, of_other),
         ] {
             let mut both = one;
             both.grow(&behind);

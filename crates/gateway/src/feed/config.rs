@@ -1,6 +1,7 @@
 //! The `[feed]` table of the configuration.
 
 use super::lines::{FeedLine, OneOrMany, by_name, check_lines, field_or_none};
+use super::session::config::{SessionFeed, SessionSource};
 use crate::config::error::{ConfigError, range, within};
 use crate::dds::endpoint::{DdsQos, DdsTransport, LEASE_MS, Participant, check, dds_endpoint};
 use crate::dds::entry::MAX_CHANNEL;
@@ -12,6 +13,7 @@ use fanfare_dds::distribute::Distribution;
 use fanfare_dds::fast::TypeOptions;
 use fanfare_dds::types::is_scoped_name;
 use fanfare_engine::feed::{LineConfig, ReceiverConfig};
+use fanfare_fast::Options;
 use fanfare_feed::channel::Unnumbered;
 use fanfare_feed::{Header, Preamble, SequenceField, Start};
 use fanfare_fix::dict::Version;
@@ -30,9 +32,18 @@ pub struct Feed {
     /// A file of DBN instead of FAST lines, with `channel` as the only other key. Such a feed is
     /// one of [`Config::files`](crate::Config::files).
     pub dbn: Option<FileSource>,
+    /// A FIX session in which market data is requested, instead of FAST lines, with `channel`,
+    /// `mapping` and `book` as the only other keys. Such a feed is one of
+    /// [`Config::sessions`](crate::Config::sessions).
+    pub fix: Option<SessionSource>,
     /// A template file, or `builtin:simple`, `builtin:complex` or `builtin:spectra`.
     #[serde(default)]
     pub templates: String,
+    /// Whether deviations from the specification are accepted that exchanges are known to send, as
+    /// [`Options::strict`] lists them, in the packets of all lines and in the responses of a
+    /// replay. Includes [`lenient_templates`](Self::lenient_templates).
+    #[serde(default)]
+    pub lenient: bool,
     /// Whether templates may have attributes, elements and text that the schema of FAST does not
     /// allow. These are ignored, and a notice has the first of them and the number of the others.
     #[serde(default)]
@@ -150,9 +161,7 @@ pub(crate) fn take_files(feeds: &mut Vec<Feed>) -> Result<Vec<FileFeed>, ConfigE
     let all = feeds.extract_if(.., |feed| feed.dbn.is_some());
     let files = all.map(|mut feed| {
         let (dbn, channel) = (feed.dbn.take(), feed.channel.take());
-        let nothing = MapDeserializer::new(std::iter::empty::<(&str, &str)>());
-        let blank: Result<Feed, ValueError> = Feed::deserialize(nothing);
-        let is_alone = blank.is_ok_and(|blank| blank == feed);
+        let is_alone = is_blank(&feed);
         let file = dbn.filter(|_| is_alone);
         let rule = "must be the only key of its feed, except for `channel`";
         let file = file.ok_or_else(|| ConfigError::Range {
@@ -165,12 +174,47 @@ pub(crate) fn take_files(feeds: &mut Vec<Feed>) -> Result<Vec<FileFeed>, ConfigE
     files.collect()
 }
 
+/// Takes out the feeds that are FIX sessions.
+///
+/// # Errors
+/// Returns an error if one of them has a key that only lines have.
+pub(crate) fn take_sessions(feeds: &mut Vec<Feed>) -> Result<Vec<SessionFeed>, ConfigError> {
+    let all = feeds.extract_if(.., |feed| feed.fix.is_some());
+    let sessions = all.map(|mut feed| {
+        let (fix, channel) = (feed.fix.take(), feed.channel.take());
+        let (mapping, book) = (feed.mapping.take(), feed.book.take());
+        let is_alone = is_blank(&feed);
+        let source = fix.filter(|_| is_alone);
+        let rule = "goes with `channel`, `mapping` and `[feed.book]` alone";
+        let source = source.ok_or_else(|| ConfigError::Range {
+            key: "feed.fix".to_owned(),
+            value: "…".to_owned(),
+            rule: rule.to_owned(),
+        })?;
+        Ok(SessionFeed::new(channel, mapping, book, source))
+    });
+    sessions.collect()
+}
+
+/// Returns whether a feed has no key.
+fn is_blank(feed: &Feed) -> bool {
+    let nothing = MapDeserializer::new(std::iter::empty::<(&str, &str)>());
+    let blank: Result<Feed, ValueError> = Feed::deserialize(nothing);
+    blank.is_ok_and(|blank| blank == *feed)
+}
+
 /// Checks the feeds of a configuration.
-pub(crate) fn check_all(feeds: &[Feed], files: &[FileFeed]) -> Result<(), ConfigError> {
+pub(crate) fn check_all(
+    feeds: &[Feed],
+    files: &[FileFeed],
+    sessions: &[SessionFeed],
+) -> Result<(), ConfigError> {
     feeds.iter().try_for_each(Feed::check)?;
     files.iter().try_for_each(FileFeed::check)?;
+    sessions.iter().try_for_each(SessionFeed::check)?;
     let mut channels: Vec<String> = feeds.iter().map(Feed::channel).collect();
     channels.extend(files.iter().map(|file| file.channel.clone()));
+    channels.extend(sessions.iter().map(|session| session.channel.clone()));
     for (i, channel) in channels.iter().enumerate() {
         let is_first = !channels.iter().take(i).any(|other| other == channel);
         range(
@@ -224,6 +268,16 @@ impl Feed {
         })
     }
 
+    /// Returns the options of every decoder of the feed.
+    pub(crate) fn decoding(&self) -> Options {
+        Options::with_strict(!self.lenient)
+    }
+
+    /// Returns whether templates may have what the schema of FAST does not have.
+    pub(crate) const fn has_lenient_templates(&self) -> bool {
+        self.lenient || self.lenient_templates
+    }
+
     /// Returns the configuration of its receiver.
     pub(crate) fn receiver(&self) -> ReceiverConfig {
         let mut config = self.receive(&self.lines, self.interface);
@@ -269,7 +323,8 @@ impl Feed {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let rule = "is missing: a feed needs `templates` and `lines`, or a file as `dbn`";
+        let rule = "is missing: a feed needs `templates` and `lines`, a file as `dbn`, or a \
+            session as `fix`";
         range("feed.templates", "", !self.templates.is_empty(), rule)?;
         check_lines("feed.lines", &self.lines)?;
         within("feed.gap_timeout_ms", self.gap_timeout_ms, 1..=60_000)?;

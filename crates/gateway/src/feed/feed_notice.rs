@@ -27,6 +27,14 @@ pub enum FeedNotice {
     },
     /// The exchange's session on the feed has changed.
     Exchange(ExchangeState),
+    /// A packet of the feed's lines could not be decoded, or its rest. Such packets are counted,
+    /// and at most ten have a notice in 10 s.
+    Packet {
+        /// The name of the feed.
+        channel: Arc<str>,
+        /// The line, and the fault with its place in the packet.
+        what: String,
+    },
     /// Something happened to the market of a feed.
     Market {
         /// The name of the feed. It is shared, so that a notice allocates nothing for it.
@@ -51,6 +59,13 @@ pub enum MarketNotice {
     LeftOut(String),
     /// The feed has nearly as many instruments as it may have: the numbers, and what to do.
     Room(String),
+    /// Something happened to the FIX session of the feed.
+    Session {
+        /// The event.
+        what: String,
+        /// Whether it is other than a logon.
+        is_trouble: bool,
+    },
     /// The file of the feed was read to its end, is damaged, or has no event for the next hour.
     File(String),
     /// The number of gateways that publish the feed has changed.
@@ -113,6 +128,7 @@ impl fmt::Display for FeedNotice {
                 "feed: {dictionary}: the dictionary is of {found}, the messages are of {version}"
             ),
             Self::Market { channel, what } => write!(f, "feed {channel}: {what}"),
+            Self::Packet { channel, what } => write!(f, "feed {channel}: {what}"),
             Self::Exchange(state) => match state {
                 ExchangeState::LoggedOn => f.write_str("feed: the exchange has logged on"),
                 ExchangeState::LoggedOut(text) if text.is_empty() => {
@@ -135,7 +151,8 @@ impl fmt::Display for MarketNotice {
             | Self::Picture(what)
             | Self::LeftOut(what)
             | Self::Room(what)
-            | Self::File(what) => return f.write_str(what),
+            | Self::File(what)
+            | Self::Session { what, .. } => return f.write_str(what),
             Self::Plants(0) => return f.write_str("no gateway publishes it"),
             Self::Plants(1) => return f.write_str("1 gateway publishes it"),
             Self::Plants(count) => return write!(f, "{count} gateways publish it"),
@@ -213,6 +230,10 @@ impl FeedNotice {
                 what: MarketNotice::States(counts),
                 ..
             } => counts.recovering + counts.stale > 0,
+            Self::Market {
+                what: MarketNotice::Session { is_trouble, .. },
+                ..
+            } => *is_trouble,
             Self::Market {
                 what: MarketNotice::Plants(count),
                 ..

@@ -1,5 +1,6 @@
 //! All feeds of a gateway, as one agent.
 
+use super::session::SessionMarket;
 use super::source::FeedSource;
 use super::watermarks::Watermarks;
 use crate::edges::edge_feed::EdgeFeed;
@@ -19,6 +20,8 @@ pub(crate) struct Feeds {
     pub(crate) edges: Vec<EdgeFeed>,
     /// The feeds that are files.
     pub(crate) files: Vec<FileMarket>,
+    /// The feeds that are FIX sessions.
+    pub(crate) sessions: Vec<SessionMarket>,
     /// The log that replaces them.
     pub(crate) replay: Option<ReplaySource>,
     /// The ring of market events, if one of them is a market.
@@ -42,6 +45,9 @@ impl Feeds {
         for edge in &mut self.edges {
             edge.introduce(ring);
         }
+        for session in &mut self.sessions {
+            session.introduce(ring);
+        }
         if let Some(replay) = &mut self.replay {
             replay.introduce(ring);
         }
@@ -57,6 +63,7 @@ impl Feeds {
         let feeds = feeds.map(Market::Feed);
         let markets = feeds.chain(self.edges.iter_mut().map(Market::Edge));
         let markets = markets.chain(self.files.iter_mut().map(Market::File));
+        let markets = markets.chain(self.sessions.iter_mut().map(Market::Session));
         let markets = markets.chain(self.replay.iter_mut().map(Market::Replay));
         if ring.is_asked() {
             let mut is_showing = false;
@@ -92,6 +99,7 @@ enum Market<'a> {
     Feed(&'a mut MarketFeed),
     Edge(&'a mut EdgeFeed),
     File(&'a mut FileMarket),
+    Session(&'a mut SessionMarket),
     Replay(&'a mut ReplaySource),
 }
 
@@ -101,6 +109,7 @@ impl Market<'_> {
             Self::Feed(feed) => feed.outlet().show_all(),
             Self::Edge(edge) => edge.outlet().show_all(),
             Self::File(file) => file.show_all(),
+            Self::Session(session) => session.outlet().show_all(),
             Self::Replay(replay) => replay.show_all(),
         }
     }
@@ -110,6 +119,7 @@ impl Market<'_> {
             Self::Feed(feed) => feed.outlet().is_showing(),
             Self::Edge(edge) => edge.outlet().is_showing(),
             Self::File(file) => file.is_showing(),
+            Self::Session(session) => session.outlet().is_showing(),
             Self::Replay(replay) => replay.is_showing(),
         }
     }
@@ -119,6 +129,7 @@ impl Market<'_> {
             Self::Feed(feed) => feed.show(now, ring),
             Self::Edge(edge) => edge.show(now, ring),
             Self::File(file) => file.show(now, ring),
+            Self::Session(session) => session.show(now, ring),
             Self::Replay(replay) => replay.show(ring),
         }
     }
@@ -141,6 +152,9 @@ impl Agent for Feeds {
             for file in &mut self.files {
                 work += file.turn(now, events);
             }
+            for session in &mut self.sessions {
+                work += session.turn(now, events);
+            }
             if let Some(replay) = &mut self.replay {
                 work += replay.turn(now, events);
             }
@@ -148,7 +162,8 @@ impl Agent for Feeds {
         work += self.show(now);
         if let Some(events) = &mut self.events {
             if let Some(watermarks) = &mut self.watermarks {
-                let is_behind = self.feeds.iter().any(FeedSource::is_behind);
+                let is_behind = self.feeds.iter().any(FeedSource::is_behind)
+                    || self.sessions.iter().any(SessionMarket::is_behind);
                 watermarks.turn(now, is_behind, events);
             }
             events.wake();
@@ -162,6 +177,9 @@ impl Agent for Feeds {
         }
         for edge in &mut self.edges {
             edge.close(self.events.as_mut());
+        }
+        for session in &mut self.sessions {
+            session.close(self.events.as_mut());
         }
         // The log reads the ring until its thread ends, which is later.
         if let Some(events) = &mut self.events {
@@ -207,6 +225,7 @@ mod tests {
             feeds: Vec::new(),
             edges: Vec::new(),
             files: Vec::new(),
+            sessions: Vec::new(),
             replay: None,
             events: Some(ring),
             waker,

@@ -6,6 +6,7 @@ use super::feed_notice::FeedNotice;
 use crate::market;
 use crate::notice::{self, Notice, Notices};
 use fanfare_dds::fast::{Mapping, TemplateType};
+use fanfare_dds::types::StructType;
 use fanfare_engine::feed::OpenError;
 use fanfare_engine::regular;
 use fanfare_engine::settings::read_dictionary;
@@ -48,6 +49,23 @@ pub(crate) fn mapping(topics: &FeedTopics, program: Arc<Program>) -> Result<Mapp
     }
 }
 
+/// Reads the templates of a feed, and returns the topics that it publishes with their types.
+pub(crate) fn topics(
+    feed: &Feed,
+    publish: &FeedTopics,
+) -> Result<Vec<(String, Arc<StructType>)>, FeedError> {
+    let (notices, _) = notice::channel();
+    let mapping = mapping(publish, Arc::new(templates(feed, &notices)?))?;
+    let distribution = publish.distribution();
+    let carried = mapping.types().filter(|t| distribution.carries(t));
+    let named = |t: &TemplateType| {
+        let names = distribution.topics(t).into_iter();
+        let sample = Arc::clone(&t.sample);
+        names.map(move |name| (name, Arc::clone(&sample)))
+    };
+    Ok(carried.flat_map(named).collect())
+}
+
 /// Reads templates from a file, or returns those that are built in.
 pub(crate) fn templates(feed: &Feed, notices: &Notices) -> Result<Program, FeedError> {
     let name = &feed.templates;
@@ -63,7 +81,7 @@ pub(crate) fn templates(feed: &Feed, notices: &Notices) -> Result<Program, FeedE
             &of_file
         }
     };
-    if !feed.lenient_templates {
+    if !feed.has_lenient_templates() {
         return Program::parse(text).map_err(cannot);
     }
     let (program, deviations) = Program::parse_lenient(text).map_err(cannot)?;

@@ -11,6 +11,7 @@ pub(crate) mod fix;
 pub(crate) mod lines;
 pub(crate) mod meters;
 pub(crate) mod publish;
+pub(crate) mod session;
 mod source;
 mod watermarks;
 
@@ -18,10 +19,11 @@ use crate::market::error::MarketError;
 use fanfare_dds::Error as DdsError;
 use fanfare_dds::fast::MappingError;
 use fanfare_engine::feed::OpenError;
+use fanfare_engine::tls::TlsError;
 use fanfare_fast::TemplateError;
 use fanfare_fix::dict::LoadError;
 pub(crate) use feeds::Feeds;
-pub(crate) use files::{check, mapping, templates};
+pub(crate) use files::{check, mapping, templates, topics};
 pub(crate) use fix::Tally;
 pub(crate) use source::{FeedSource, Outlets};
 use std::io;
@@ -57,6 +59,12 @@ pub enum FeedError {
     /// DDS could not be joined, or two topics of the feed have the same name.
     #[error(transparent)]
     Dds(#[from] DdsError),
+    /// A FIX session cannot be opened, or a host of it has no address.
+    #[error("session `{0}`")]
+    Session(String, #[source] io::Error),
+    /// The certificates of a FIX session cannot be used.
+    #[error("`feed.fix.tls`")]
+    Tls(#[from] TlsError),
     /// The feed cannot become a market.
     #[error("market of the feed")]
     Market(#[from] MarketError),

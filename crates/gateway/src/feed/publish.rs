@@ -186,7 +186,8 @@ impl TopicsPublisher {
         let mut failed = None;
         let (topics, stages) = (&mut self.topics, &mut self.stages);
         let before = topics.counts.samples.value();
-        let batch = self.ring.read(TURN, |mut record| {
+        let most = topics.patience.samples_of_turn(TURN, 1);
+        let batch = self.ring.read(most, |mut record| {
             let (mark, bytes) = Mark::split(record.kind, record.bytes);
             (record.kind, record.bytes) = (record.kind & !MARKED, bytes);
             if let (Some(mark), Some(stages)) = (mark, stages.as_mut()) {

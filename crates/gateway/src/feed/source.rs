@@ -3,11 +3,12 @@
 use super::FeedError;
 use super::config::Feed;
 use super::fan::Fan;
+use super::feed_notice::FeedNotice;
 use super::files::dictionaries;
 use super::meters::{LineMeters, Use};
 use super::publish::SampleRing;
 use crate::counts::FeedCounts;
-use crate::dds::channels::Identity;
+use crate::dds::channels::{self, Identity};
 use crate::fanout::hole::{Hole, Missing};
 use crate::fanout::source_rings::SourceRings;
 use crate::fanout::stamp::Stamp;
@@ -16,13 +17,13 @@ use crate::gateway::plan::Plan;
 use crate::history::RawInlets;
 use crate::market::MarketFeed;
 use crate::market::ring::EventRing;
-use crate::notice::Notice;
+use crate::notice::{Limit, Notice, Notices};
 use crate::stages::SourceStages;
 use fanfare_engine::agent::AgentError;
 use fanfare_engine::feed::Receiver;
 use fanfare_fast::{Decoder, Program};
 use fanfare_feed::Gap;
-use fanfare_feed::channel::{Delivered, Event, Fault};
+use fanfare_feed::channel::{BadPacket, Delivered, Event, Fault};
 use fanfare_fix::session::Now;
 use fanfare_history::Source;
 use std::convert::Infallible;
@@ -40,6 +41,7 @@ pub(crate) struct FeedSource {
     market: Option<MarketFeed>,
     stages: Option<SourceStages>,
     meters: LineMeters,
+    packets: PacketNotices,
     /// The size of a part of the ring, in bytes.
     part: usize,
     /// Whether the last turn had to wait for the workers.
@@ -62,10 +64,21 @@ pub(crate) struct Outlets {
 struct FeedHandler {
     fan: Fan,
     channel: Vec<u8>,
+    /// The hash of `channel`.
+    name: u64,
     source_rings: SourceRings,
     to_topics: Option<SampleRing>,
     utc_nanos: i64,
     counts: FeedCounts,
+    /// The first packet that could not be decoded since the last notice.
+    bad_packet: Option<BadPacket>,
+}
+
+/// The notices of packets that could not be decoded.
+struct PacketNotices {
+    channel: Arc<str>,
+    notices: Notices,
+    limit: Limit,
 }
 
 impl FeedSource {
@@ -79,7 +92,8 @@ impl FeedSource {
     ) -> Result<Self, FeedError> {
         let own = dictionaries(feed, plan.notices)?;
         let fan = Fan::new(feed, &program, own, outlets.versions, plan);
-        let receiver = Receiver::open(feed.receiver(), Decoder::new(program))?;
+        let decoder = Decoder::with_options(program, feed.decoding());
+        let receiver = Receiver::open(feed.receiver(), decoder)?;
         if let Some(small) = receiver.small_buffer() {
             plan.notices.send(Notice::SmallBuffer(small));
         }
@@ -87,14 +101,21 @@ impl FeedSource {
         let counters = plan.counters;
         Ok(Self {
             meters: LineMeters::new(counters, &channel, Use::Changes, feed.lines.len()),
+            packets: PacketNotices {
+                channel: channel.as_str().into(),
+                notices: plan.notices.clone(),
+                limit: Limit::default(),
+            },
             receiver,
             handler: FeedHandler {
                 counts: FeedCounts::new(counters, &channel),
+                name: channels::hash_of(channel.as_bytes()),
                 channel: channel.into_bytes(),
                 fan,
                 source_rings: outlets.source_rings,
                 to_topics: outlets.to_topics,
                 utc_nanos: 0,
+                bad_packet: None,
             },
             stages: plan.stages.feed(&feed.channel(), market.is_some()),
             market,
@@ -120,8 +141,9 @@ impl FeedHandler {
             Event::Bad(bad) if matches!(bad.fault, Fault::Refused(_)) => {
                 self.counts.unusable.increment(1);
             }
-            Event::Bad(_) => {
+            Event::Bad(bad) => {
                 self.counts.bad_packets.increment(1);
+                self.bad_packet.get_or_insert(*bad);
                 self.fan
                     .miss(&Hole::new(Missing::Undecodable, 0, self.utc_nanos));
             }
@@ -169,8 +191,27 @@ impl FeedHandler {
         self.fan.miss(&Hole {
             first: gap.first.into(),
             last: gap.last().into(),
+            feed: self.name,
             ..Hole::new(Missing::FeedGap, gap.count.into(), self.utc_nanos)
         });
+    }
+}
+
+impl PacketNotices {
+    /// Sends a notice of the first packet since the last one that could not be decoded.
+    fn tell(&mut self, handler: &mut FeedHandler) {
+        let Some(bad) = handler.bad_packet.take() else {
+            return;
+        };
+        if !self.limit.lets(handler.utc_nanos) {
+            return;
+        }
+        let number = bad.number.map(|number| format!(", number {number}"));
+        let number = number.unwrap_or_default();
+        self.notices.send(Notice::Feed(FeedNotice::Packet {
+            channel: Arc::clone(&self.channel),
+            what: format!("packet of line {}{number}: {}", bad.line, bad.fault),
+        }));
     }
 }
 
@@ -204,6 +245,7 @@ impl FeedSource {
     ) -> Result<usize, AgentError> {
         if self.meters.look(now, &self.receiver) {
             self.count();
+            self.packets.tell(&mut self.handler);
         }
         // While the workers are behind, the kernel holds the datagrams, and counts those it drops.
         // The bodies of several versions need more of the ring. More than half of it is never
@@ -276,6 +318,7 @@ impl FeedSource {
     /// written to the rings.
     pub(super) fn close(&mut self, now: Now, mut events: Option<&mut EventRing>) {
         self.end_waits(now, events.as_deref_mut());
+        self.packets.tell(&mut self.handler);
         self.meters.set(now, &self.receiver, true);
         self.count();
         let counts = &self.handler.counts;

@@ -90,7 +90,7 @@ mod tests {
             };
             watermarks.turn(now, is_behind, &mut ring);
             reader.read(8, |delivery| match delivery {
-                Delivery::Watermark(time) => last = time,
+                Delivery::Watermark(mark) => last = mark.time,
                 other => panic!("{other:?}"),
             });
             let due = watermarks.next_timer() / MS + 90_000;

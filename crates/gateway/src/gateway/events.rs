@@ -1,6 +1,7 @@
 //! The ring of market events, with its readers and the agents of its log.
 
-use super::{Builder, dbn_clients};
+use super::Builder;
+use super::descriptors::dbn_clients;
 use crate::counts::DbnCounts;
 use crate::dbn::config::DbnConfig;
 use crate::dbn::{self, DbnAgent};

@@ -7,6 +7,7 @@ use crate::edges::relay::Relay;
 use crate::fanout::rings::Rings;
 use crate::feed::config::Feed;
 use crate::feed::publish::{SampleRing, TopicsPublisher};
+use crate::feed::session::{self, SessionMarket};
 use crate::feed::{self, FeedError, FeedSource, Feeds, Outlets, Watermarks};
 use crate::gateway::plan::Plan;
 use crate::gateway::start_error::StartError;
@@ -73,7 +74,6 @@ impl Builder<'_> {
             sources.push(source);
         }
         let edges = self.edges(&known, &waker, plan)?;
-        let files = self.files(&books, &waker, plan)?;
         let replay = match self.config.replay.as_ref().zip(replay) {
             Some((settings, part)) => Some(ReplaySource::open(settings, part, &waker, plan)?),
             None => None,
@@ -86,7 +86,8 @@ impl Builder<'_> {
             watermarks: has_watermarks.then(|| Watermarks::new(!edges.is_empty())),
             feeds: sources,
             edges,
-            files,
+            files: self.files(&books, &waker, plan)?,
+            sessions: self.sessions(&known, &waker, alone, plan)?,
             replay,
             events: ring,
             waker,
@@ -114,6 +115,24 @@ impl Builder<'_> {
             edges.push(EdgeFeed::open(edge, start, waker, plan)?);
         }
         Ok(edges)
+    }
+
+    /// Opens the feeds that are FIX sessions. Their agents are added to `alone`.
+    fn sessions(
+        &self,
+        known: &KnownInstruments,
+        waker: &Waker,
+        alone: &mut Vec<Box<dyn Agent>>,
+        plan: Plan<'_>,
+    ) -> Result<Vec<SessionMarket>, StartError> {
+        let mut sessions = Vec::new();
+        for (feed, place) in self.config.sessions.iter().zip(&self.numbering.sessions) {
+            let ring = (self.config.ring_bytes, waker);
+            let (market, agent) = session::open(feed, *place, known, ring, plan)?;
+            alone.push(agent);
+            sessions.push(market);
+        }
+        Ok(sessions)
     }
 
     /// Opens the feeds that are files.

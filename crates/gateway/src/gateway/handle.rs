@@ -2,8 +2,8 @@
 
 use crate::config::Config;
 use crate::feed::FeedError;
+use crate::gateway::descriptors::spare;
 use crate::gateway::reloaded::Reloaded;
-use crate::gateway::spare;
 use crate::gateway::start_error::StartError;
 use crate::history::Rolling;
 use crate::market::mappings::{Mappings, NewMapping};

@@ -19,11 +19,13 @@ pub(crate) struct Numbering {
     pub(crate) edges: Vec<Place>,
     /// The places of the feeds that are files.
     pub(crate) files: Vec<Place>,
+    /// The places of the feeds that are FIX sessions.
+    pub(crate) sessions: Vec<Place>,
 }
 
 impl Numbering {
     /// Numbers the feeds of a configuration: first those that it receives, then edges, then files,
-    /// of which the beginnings are read.
+    /// of which the beginnings are read, then FIX sessions.
     ///
     /// # Errors
     /// Returns an error if a book is not possible, a file cannot be read, or no numbers are left.
@@ -46,11 +48,16 @@ impl Numbering {
             let most = file.source.most_instruments;
             files.push(all.add(file.channel.clone(), most, book)?);
         }
+        let mut sessions = Vec::new();
+        for session in &config.sessions {
+            sessions.push(all.add_feed(session.channel.clone(), &session.book)?);
+        }
         Ok(Self {
             infos: all.infos,
             feeds,
             edges,
             files,
+            sessions,
         })
     }
 }

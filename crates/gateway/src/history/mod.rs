@@ -40,7 +40,7 @@ pub(crate) use inlet::{RawInlet, RawInlets};
 use keeper::KeeperAgent;
 pub(crate) use known::KnownInstruments;
 pub(crate) use raw::RawLog;
-use rescue::{Found, rescue};
+use rescue::{Found, check_owner, rescue};
 pub(crate) use rolling::{RollOrder, Rolling};
 use std::io;
 use std::path::PathBuf;
@@ -97,6 +97,7 @@ impl OpenLog {
         plan: LogPlan<'_>,
         ring: &mut EventRing,
     ) -> Result<(LogThreads, KnownInstruments), StartError> {
+        ring.own(self.writer.id());
         let LogPlan {
             config,
             history,
@@ -126,6 +127,7 @@ impl OpenLog {
         let open = Arc::new(());
         let log = LogEnd {
             folder: history.folder.clone(),
+            id: self.writer.id(),
             written: self.writer.committed(),
             writer: Arc::downgrade(&open),
         };
@@ -181,6 +183,10 @@ pub(crate) fn open(
     // A new log has nothing to be rescued.
     let ring_file = ring_file.map_or_else(|| lock_ring(history), Ok);
     let ring_file = ring_file.map_err(StartError::History)?;
+    if history.ring.is_some() {
+        // By default the name is that of the folder, whose former log is gone.
+        check_owner(ring_file.path(), &writer).map_err(StartError::History)?;
+    }
     let mut lacks: Vec<String> = found.lacks.into_iter().collect();
     // What a kill left half-written is in the ring.
     if opened.torn > 0 && !found.is_killed {
@@ -215,4 +221,40 @@ fn check_ring(history: &History) -> Result<(), StartError> {
         false => Err(io::Error::other("it holds something else, and is kept")),
     });
     outcome.map_err(|error| StartError::RingFile(path.clone(), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_peers::Scratch;
+
+    #[test]
+    fn a_log_does_not_begin_with_a_named_ring_of_another_one() {
+        let folder = Scratch::new("history-rings");
+        let named = |log: &str| {
+            let (log, ring) = (folder.join(log), folder.join("ring"));
+            let text = format!("folder = {log:?}\nring = {ring:?}");
+            let history = Some(toml::from_str(&text).unwrap());
+            let config = Config {
+                history,
+                ..Config::default()
+            };
+            open(&config, Vec::new(), 1)
+        };
+        let mut log = named("one").unwrap().unwrap();
+        let waker = Waker::detached().unwrap();
+        let ring = EventRing::in_file(&mut log.ring_file, 1, 1, waker, 1).unwrap();
+        ring.own(log.writer.id());
+        // A kill: the file stays.
+        drop((ring, log));
+        // At the second attempt, the other log is there.
+        for _ in 0..2 {
+            let Err(StartError::History(why)) = named("two") else {
+                panic!("it is taken");
+            };
+            let why = why.to_string();
+            assert!(why.contains("events of another log than"), "{why}");
+        }
+        assert!(named("one").is_ok());
+    }
 }

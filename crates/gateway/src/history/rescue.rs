@@ -3,6 +3,7 @@
 use super::missing::Missing;
 use super::writer::append;
 use crate::market::ring::{self, Record};
+use fanfare_engine::ring::Rescued;
 use fanfare_history::{Claim, LogError, Writer};
 use std::io;
 use std::path::Path;
@@ -14,6 +15,25 @@ pub(super) struct Found {
     pub(super) is_killed: bool,
     /// What the log lacks, in the words of a notice.
     pub(super) lacks: Option<String>,
+}
+
+/// Checks that the file of a ring does not have the events of another log, whose next start needs
+/// them. Versions up to 0.3.0 do not record whose they are.
+pub(super) fn check_owner(ring_file: &Path, writer: &Writer) -> Result<(), LogError> {
+    let io_error = |error| LogError::Io {
+        path: ring_file.to_owned(),
+        error,
+    };
+    let owner = fanfare_engine::ring::owner(ring_file).map_err(io_error)?;
+    if owner == 0 || owner == writer.id() {
+        return Ok(());
+    }
+    let why = format!(
+        "the ring has events of another log than {}: set `ring` of `[history]` to the file of this \
+         one, or remove it if no log needs it",
+        writer.folder().display()
+    );
+    Err(io_error(io::Error::other(why)))
 }
 
 /// Appends the events that the log in a folder lacks from the ring of the run before, and those
@@ -32,14 +52,15 @@ pub(super) fn rescue(
         path: ring_file.to_owned(),
         error,
     };
+    check_owner(ring_file, writer)?;
     let left = Claim::left(folder)?;
     let has_crashed = left.as_ref().is_some_and(|left| !left.is_of_this_boot());
-    let next = match has_crashed {
-        true => 0,
+    let (next, why) = match has_crashed {
+        true => (0, "the machine has crashed"),
         false => end_of(ring_file).map_err(io_error)?,
     };
     if next < writer.next() {
-        let lacks = left.map_or(Ok(None), |left| pass_over(&left, writer))?;
+        let lacks = left.map_or(Ok(None), |left| pass_over(&left, why, writer))?;
         return Ok(Found {
             is_killed: false,
             lacks,
@@ -66,16 +87,24 @@ pub(super) fn rescue(
 }
 
 /// Returns the number after the last event that was written to a ring's file, 0 if the file does
-/// not show it, as one of an earlier version.
-fn end_of(ring_file: &Path) -> io::Result<u64> {
+/// not show it, as one of an earlier version, and why the numbers from there on count as used where
+/// the log goes beyond it.
+fn end_of(ring_file: &Path) -> io::Result<(u64, &'static str)> {
     let mut end = 0;
-    let (_, noted) = ring::rescue(ring_file, |record, _| {
+    let (found, noted) = ring::rescue(ring_file, |record, _| {
         if let Record::Events([.., last], _) = record {
             end = ring::number(last).saturating_add(1);
         }
     })?;
     // A kill may have come between the last event and the note.
-    Ok(end.max(noted))
+    let next = end.max(noted);
+    let why = match next == 0 && found != Rescued::Nothing {
+        true => {
+            "the ring of the run before is of version 0.2.0 or earlier and does not show its end"
+        }
+        false => "the ring of the run before was lost",
+    };
+    Ok((next, why))
 }
 
 /// A log that takes rescued records up to the first error.
@@ -107,18 +136,14 @@ impl<'a> Taker<'a> {
     }
 }
 
-/// Skips all numbers that clients may have seen, as the ring was lost. Returns what the log lacks,
-/// if anything.
-fn pass_over(left: &Claim, writer: &mut Writer) -> Result<Option<String>, LogError> {
+/// Skips all numbers that clients may have seen, for this reason. Returns what the log lacks, if
+/// anything.
+fn pass_over(left: &Claim, why: &str, writer: &mut Writer) -> Result<Option<String>, LogError> {
     if left.below() <= writer.next() {
         return Ok(None);
     }
     let (first, last) = (writer.next(), left.below() - 1);
     writer.lost(first, last)?;
-    let why = match left.is_of_this_boot() {
-        true => "the ring of the run before was lost",
-        false => "the machine has crashed",
-    };
     Ok(Some(format!(
         "lacks its end, as {why}: events {first} to {last} are missing as far as there were any, \
          and numbers go on behind them"
@@ -270,7 +295,10 @@ mod tests {
         left.ring.put_shown();
         // Earlier versions leave the word of the next number zero.
         left.change_ring(|bytes| bytes[NOTE].fill(0));
-        left.passes_over(1, "as the ring of the run before was lost");
+        left.passes_over(
+            1,
+            "as the ring of the run before is of version 0.2.0 or earlier",
+        );
         assert!(left.start().1 > MANY);
     }
 
@@ -293,6 +321,29 @@ mod tests {
         });
         left.crash();
         left.passes_over(1, "as the machine has crashed");
+    }
+
+    #[test]
+    fn the_ring_of_another_log_is_refused_and_kept() {
+        let mut left = Left::new("rescue-owner");
+        left.put(9);
+        let path = left.folder.join("ring");
+        let start = |own: bool| {
+            let config = WriterConfig::default();
+            let opened = Writer::open_with(&left.folder, config, Vec::new(), 2, |writer| {
+                left.ring.own(writer.id() ^ u64::from(!own));
+                rescue(&left.folder, &path, writer).map(drop)
+            });
+            opened.map(|(_, opened)| opened.next)
+        };
+        let why = start(false).unwrap_err().to_string();
+        assert!(why.contains("events of another log than"), "{why}");
+        assert_eq!(
+            fanfare_engine::ring::rescue(&path, |_, _| {}).unwrap().1,
+            10
+        );
+        // It is not appended to the log, and the right one is.
+        assert_eq!(start(true).unwrap(), 10);
     }
 
     #[test]

@@ -36,6 +36,11 @@ pub(super) struct LogParts {
 /// The most records of one turn, which are committed together.
 const TURN: usize = 512;
 
+/// The most bytes of the ring that further turns without an event keep for a rescue, although the
+/// log has read them, because a watermark in front of them waits for its event. The smallest ring
+/// has 16 times as many, which the log may be behind.
+const KEPT: u64 = 1 << 14;
+
 /// The most events of one record.
 const MOST: u64 = ring::MOST as u64;
 
@@ -107,19 +112,24 @@ impl LogAgent {
         // Records that could not be written before come first.
         writer.commit()?;
         self.stored = self.seen;
+        let start = self.ring.position();
         let (mut failed, mut seen) = (None, 0);
+        let (mut is_new_run, mut is_marked) = (false, false);
         let (stages, missing) = (&mut self.stages, &mut self.missing);
         let mut read = self.ring.read(TURN, |record, continues| {
             if let (Record::Events(_, Some(mark)), Some(stages)) = (&record, stages.as_mut()) {
                 stages.take(*mark, now.mono);
             }
+            is_new_run |= matches!(record, Record::Restart(_));
+            is_marked |= matches!(record, Record::Watermark(_));
             match append(writer, record, continues, missing) {
                 Ok(events) => seen += events as u64,
                 Err(error) => failed = Some(error),
             }
         });
         self.seen += seen;
-        self.is_behind |= self.ring.take_overtaken();
+        let is_overtaken = self.ring.take_overtaken();
+        self.is_behind |= is_overtaken;
         if let Some(error) = failed {
             // The numbers show which events are lost. Instruments have no numbers, so all are
             // requested again.
@@ -137,9 +147,16 @@ impl LogAgent {
         if read > 0 {
             writer.commit()?;
             self.stored = self.seen;
-            self.ring.release();
-            self.released = self.ring.position();
             self.counts.commits.increment(1);
+            let position = self.ring.position();
+            // A watermark takes the place of those of earlier turns.
+            let kept = if is_marked { start } else { self.released };
+            // A restart that is rescued again is one more.
+            let is_kept = writer.has_watermark()
+                && !(is_new_run || is_overtaken)
+                && (is_marked || position - kept <= KEPT);
+            self.released = if is_kept { kept } else { position };
+            self.ring.release(self.released);
         }
         claimed?;
         self.roll.turn(now, writer)?;
@@ -226,7 +243,7 @@ pub(super) fn append(
         }
         Record::Instrument(bytes) => writer.instrument(bytes)?,
         Record::Restart(time) => writer.restart(time)?,
-        Record::Watermark(time) => writer.watermark(time),
+        Record::Watermark(mark) => writer.watermark(mark),
     }
     Ok(0)
 }

@@ -10,6 +10,8 @@ mod form;
 mod options;
 #[cfg(feature = "kafka")]
 pub(crate) mod producer;
+#[cfg(feature = "kafka")]
+mod read_back;
 #[cfg(any(test, feature = "kafka"))]
 pub(crate) mod sink;
 #[cfg(test)]
@@ -38,6 +40,8 @@ use std::sync::{Arc, Weak};
 )]
 pub(crate) struct LogEnd {
     pub(crate) folder: PathBuf,
+    /// The number that tells it from others, except copies of its folder.
+    pub(crate) id: u64,
     /// The number after the last event.
     pub(crate) written: Arc<AtomicU64>,
     /// Alive until the log is closed.
@@ -60,7 +64,7 @@ pub(crate) fn sinks(
             notices: notices.clone(),
         };
         let counts = crate::counts::KafkaCounts::new(counters, &own.topic);
-        let topic = producer::KafkaTopic::new(own.clone());
+        let topic = producer::KafkaTopic::new(own.clone(), log.id);
         Box::new(sink::KafkaSink::new(own.clone(), source, topic, counts)) as Box<dyn Agent>
     };
     config.kafka.iter().map(sink).collect()

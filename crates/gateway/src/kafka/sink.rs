@@ -15,7 +15,7 @@ use fanfare_market::book::{BookConfig, ConfigError};
 use std::mem;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The most messages of the feeds that are read in a turn.
 const TURN: usize = 512;
@@ -28,6 +28,8 @@ const PATIENCE: u64 = 1_000_000_000;
 const PACE: u64 = 5_000_000;
 /// The longest single wait for the end of the log.
 const LOOK: Duration = Duration::from_millis(2);
+/// The time for which the rest of the log is sent at a stop.
+const DRAIN: Duration = Duration::from_secs(10);
 
 /// The reason why the sink must restart.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +50,11 @@ enum SinkError {
          topic"
     )]
     Other { last: u64 },
+    #[error(
+        "the topic belongs to the log with the ID {found:016x}, and this log has {own:016x} (its \
+         file `id`); name another topic"
+    )]
+    Foreign { found: u64, own: u64 },
 }
 
 /// The source of a sink.
@@ -70,6 +77,8 @@ pub(crate) struct KafkaSink<T> {
     unsent: u64,
     /// Whether this run has begun an empty topic, and has not confirmed a message of it.
     has_begun: bool,
+    /// Whether this run has found its position, so that the topic has had what is before `unsent`.
+    is_placed: bool,
     /// The last number of a topic that was refused because the log ended before it. Events up to
     /// this number that the log has later are not those of the topic, unless it ends before.
     refused: Option<u64>,
@@ -79,6 +88,8 @@ pub(crate) struct KafkaSink<T> {
     next: u64,
     /// Whether the notice that the topic is written is still to be sent.
     is_silent: bool,
+    /// The time for which the rest of the log is sent at a stop.
+    pub(super) drain: Duration,
     counts: KafkaCounts,
 }
 
@@ -133,10 +144,12 @@ impl<T: Topic> KafkaSink<T> {
             retry: Retry::new(PATIENCE),
             unsent,
             has_begun: false,
+            is_placed: false,
             refused: None,
             unsure: None,
             next: 0,
             is_silent: true,
+            drain: DRAIN,
             counts,
         }
     }
@@ -148,35 +161,27 @@ impl<T: Topic> KafkaSink<T> {
 
     /// Connects, and finds the position in the log.
     fn connect(&mut self) -> Result<Running, SinkError> {
+        let log = Log::open(&self.source.log.folder)?;
+        // A plant whose log the topic has goes on if this one is refused.
+        let looked = self.topic.look()?;
+        self.check(&log, looked)?;
         let held = self.topic.open()?;
+        if held != looked {
+            self.check(&log, held)?;
+        }
+        self.counts.blocked.set(0);
         // A transaction is whole in the topic, or not at all.
         let sent = self.unsure.take().filter(|unsure| held.end() >= unsure.end);
         if let Some(sent) = sent {
             self.count(&sent);
         }
-        match (held.last, self.refused) {
-            (Some(last), Some(refused)) if last >= refused => {
-                return Err(SinkError::Other { last });
-            }
-            // It was made again, or emptied.
-            _ => self.refused = None,
-        }
-        if held.is_emptied {
-            let from = match self.config.begin {
-                KafkaBegin::First => "again from the start",
-                KafkaBegin::Now => "on from the first event that it has not had",
-            };
-            self.tell(format!(
-                "retention has emptied the topic: it is written {from}"
-            ));
-        }
-        let log = Log::open(&self.source.log.folder)?;
+        let held = self.placed(held);
         let (reader, gone) = self.reader(&log, held)?;
         if !self.goes_on(held) {
             let next = reader.next_number();
-            self.unsent = held.last.map_or(next, |last| next.max(last + 1));
+            self.unsent = held.last.map_or(next, |last| last + 1);
         }
-        self.has_begun = held.last.is_none();
+        (self.has_begun, self.is_placed) = (held.last.is_none(), true);
         // The last event that the topic has is read again, so that a restart after it is not
         // missed.
         let books_at = held.last.unwrap_or_else(|| reader.next_number() - 1);
@@ -209,12 +214,78 @@ impl<T: Topic> KafkaSink<T> {
         Ok(running)
     }
 
+    /// Checks that the topic has the events of this log: by the log's ID, if the topic's last
+    /// message has one, and by the time of the last event, which also tells apart copies of a log.
+    fn check(&mut self, log: &Log, held: Held) -> Result<(), SinkError> {
+        // Else it was made again, or emptied.
+        let refused = self.refused.filter(|refused| held.last >= Some(*refused));
+        self.refused = refused;
+        let Some(last) = held.last else {
+            return Ok(());
+        };
+        if refused.is_some() {
+            return Err(SinkError::Other { last });
+        }
+        let own = self.source.log.id;
+        if let Some(found) = held.log
+            && found != own
+        {
+            return Err(SinkError::Foreign { found, own });
+        }
+        let mut reader = match log.reader(Start::Number(last)) {
+            Ok(reader) => reader,
+            // The log no longer shows it.
+            Err(LogError::Gone { .. }) => return Ok(()),
+            Err(LogError::NotYet { next, .. }) => {
+                let end = next.saturating_sub(1);
+                return Err(SinkError::Ahead { last, end });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut is_other = false;
+        while reader.next_number() <= last {
+            let read = reader.read(1, |delivery| {
+                if let Delivery::Event(event, _) = delivery {
+                    is_other |= held.is_of_another(event.number, time(event));
+                }
+            })?;
+            if read == 0 {
+                let end = reader.next_number().saturating_sub(1);
+                return Err(SinkError::Ahead { last, end });
+            }
+        }
+        match is_other {
+            true => Err(SinkError::Other { last }),
+            false => Ok(()),
+        }
+    }
+
     /// Returns the books of a run of the plant, and the numbers of the first instruments of its
     /// feeds, if the log names them.
     fn books_of(&self, run: Option<&Run>) -> (Vec<BookConfig>, Vec<u32>) {
         match run {
             Some(run) if !run.feeds.is_empty() => (run.books(), run.bases()),
             _ => (self.source.books.clone(), Vec::new()),
+        }
+    }
+
+    /// Returns the contents of the topic, with the last event that this run has confirmed if
+    /// retention has emptied the topic since.
+    fn placed(&self, held: Held) -> Held {
+        if !held.is_emptied {
+            return held;
+        }
+        let is_known = self.is_placed && !self.has_begun && self.unsent > 1;
+        let from = match is_known || self.config.begin == KafkaBegin::Now {
+            true => "on from the first event that it has not had",
+            false => "again from the start",
+        };
+        self.tell(format!(
+            "retention has emptied the topic: it is written {from}"
+        ));
+        Held {
+            last: is_known.then(|| self.unsent - 1),
+            ..held
         }
     }
 
@@ -238,12 +309,6 @@ impl<T: Topic> KafkaSink<T> {
             Err(LogError::Gone { wanted, first, .. }) => {
                 let lacking = wanted + u64::from(held.last.is_some());
                 Ok((log.reader(Start::Number(first))?, Some(lacking..first)))
-            }
-            Err(LogError::NotYet { wanted, next }) if held.last.is_some() => {
-                Err(SinkError::Ahead {
-                    last: wanted,
-                    end: next - 1,
-                })
             }
             Err(error) => Err(error.into()),
         }
@@ -288,19 +353,44 @@ impl<T: Topic> KafkaSink<T> {
         let is_due = now.saturating_sub(running.since) >= self.config.commit_ms * 1_000_000;
         let pending = running.pending.messages;
         if pending > 0 && (is_due || pending >= MOST || is_end && read == 0) {
-            let sent = running.pending.take();
-            if let Err(error) = self.topic.commit() {
-                self.unsure = Some(sent);
-                return Err(error.into());
-            }
-            self.has_begun = false;
-            self.count(&sent);
+            self.commit(&mut running)?;
         }
         if running.pending.messages == 0 {
             self.unsent = running.seen + 1;
         }
         self.running = Some(running);
         Ok(read)
+    }
+
+    /// Commits the transaction.
+    fn commit(&mut self, running: &mut Running) -> Result<(), SinkError> {
+        let sent = running.pending.take();
+        if let Err(error) = self.topic.commit() {
+            self.unsure = Some(sent);
+            return Err(error.into());
+        }
+        self.has_begun = false;
+        self.count(&sent);
+        Ok(())
+    }
+
+    /// Commits the transaction at a stop, and leaves the rest of the log to the next start.
+    fn leave(&mut self) -> Result<usize, SinkError> {
+        let Some(mut running) = self.running.take() else {
+            return Ok(0);
+        };
+        if running.pending.messages > 0 {
+            self.commit(&mut running)?;
+        }
+        let written = self.source.log.written.load(Ordering::Acquire);
+        let left = written.saturating_sub(running.seen + 1);
+        if left > 0 {
+            self.tell(format!(
+                "is stopped {left} events before the end of the log: the next start goes on there"
+            ));
+        }
+        self.unsent = running.seen + 1;
+        Ok(0)
     }
 
     /// Counts a transaction that is in the topic.
@@ -334,8 +424,7 @@ fn putter<'a, T: Topic>(
 }
 
 impl Running {
-    /// Reads events into the transaction. Fails if the topic's last event is another one in the
-    /// log.
+    /// Reads events into the transaction.
     fn read<T: Topic>(&mut self, topic: &mut T) -> Result<usize, SinkError> {
         let Self {
             reader,
@@ -346,20 +435,16 @@ impl Running {
             ..
         } = self;
         let last = held.last.unwrap_or(0);
-        let mut done = Ok(());
+        let mut done: Result<(), TopicError> = Ok(());
         let read = reader.read(TURN, |delivery| {
             if done.is_err() {
                 return;
             }
             done = match delivery {
-                Delivery::Event(event, _) if held.is_of_another(event.number, time(event)) => {
-                    Err(SinkError::Other { last })
-                }
                 Delivery::Event(event, table) => {
                     *seen = event.number;
                     let is_new = event.number > last;
-                    let put = form.event(event, table, is_new, &mut putter(topic, pending));
-                    put.map_err(SinkError::from)
+                    form.event(event, table, is_new, &mut putter(topic, pending))
                 }
                 Delivery::Lost { last: until, .. } if until <= last => {
                     *seen = until;
@@ -369,17 +454,13 @@ impl Running {
                     *seen = until;
                     let first = first.max(last + 1);
                     pending.gone += until - first + 1;
-                    let put = form.lost(first, until, &mut putter(topic, pending));
-                    put.map_err(SinkError::from)
+                    form.lost(first, until, &mut putter(topic, pending))
                 }
                 Delivery::Restart if *seen == last && held.restarts > 0 => {
                     held.restarts -= 1;
                     Ok(())
                 }
-                Delivery::Restart => {
-                    let put = form.restart(*seen, &mut putter(topic, pending));
-                    put.map_err(SinkError::from)
-                }
+                Delivery::Restart => form.restart(*seen, &mut putter(topic, pending)),
                 Delivery::End(_) | Delivery::Watermark(_) => Ok(()),
             };
         })?;
@@ -411,11 +492,17 @@ impl<T: Topic + Send> Agent for KafkaSink<T> {
         Ok(read)
     }
 
-    /// Sends the rest of the log, if the topic accepts it.
+    /// Sends the rest of the log, if the topic accepts it in time. The next start goes on behind
+    /// what was sent.
     fn on_close(&mut self, now: Now) {
+        let begun = Instant::now();
         while self.running.is_some() {
             let is_end = self.source.log.writer.strong_count() == 0;
-            match self.turn(now.mono, is_end) {
+            let outcome = match begun.elapsed() < self.drain {
+                true => self.turn(now.mono, is_end),
+                false => self.leave(),
+            };
+            match outcome {
                 Ok(0) if is_end => break,
                 Ok(0) => std::thread::sleep(LOOK),
                 Ok(_) => {}
@@ -439,6 +526,11 @@ impl<T: Topic> KafkaSink<T> {
         if let SinkError::Ahead { last, .. } = error {
             self.refused = Some(*last);
         }
+        let age = match error {
+            SinkError::Topic(TopicError::Blocked(open)) => open.age.as_secs(),
+            _ => 0,
+        };
+        self.counts.blocked.set(age);
         if self.retry.failed(now) {
             self.is_silent = true;
             self.tell(error.to_string());

@@ -1,9 +1,11 @@
 //! Tests of the sink with an in-process topic that fails wherever it can.
 
+mod other_logs;
+
 use super::LogEnd;
 use super::config::{Kafka, KafkaBegin, KafkaFormat};
 use super::sink::{KafkaSink, Source};
-use super::topic::{Held, Message, Topic, TopicError, What};
+use super::topic::{Held, Message, OpenTransaction, Topic, TopicError, What};
 use crate::counts::KafkaCounts;
 use crate::notice;
 use crate::test_log::{feed, instrument, named};
@@ -21,6 +23,10 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+/// The ID of the log.
+const LOG: u64 = 0xa7;
 
 /// The contents of a broker while producers start and end.
 #[derive(Default)]
@@ -28,6 +34,16 @@ struct Broker {
     messages: Vec<(u64, What, Vec<u8>)>,
     /// The time of the last event, in milliseconds.
     time: Option<u64>,
+    /// The ID of the log in the last message.
+    log: Option<u64>,
+    /// Whether retention has removed messages.
+    is_emptied: bool,
+    /// How often a producer has ended the others of its name.
+    opened: u64,
+    /// What another producer of the name commits before it is ended, with the ID of its log.
+    between: Option<(u64, u64)>,
+    /// The transaction that holds up the topic.
+    blocked: Option<OpenTransaction>,
     /// The calls until the next one that fails.
     fails: Vec<u8>,
 }
@@ -46,7 +62,7 @@ impl Fake {
         match broker.fails.last_mut() {
             Some(0) => {
                 broker.fails.pop();
-                Err(TopicError("away".to_owned()))
+                Err(TopicError::Failed("away".to_owned()))
             }
             Some(calls) => {
                 *calls -= 1;
@@ -57,18 +73,39 @@ impl Fake {
     }
 }
 
+impl Broker {
+    /// Returns its contents.
+    fn held(&self) -> Held {
+        let last = self.messages.iter().map(|message| message.0).max();
+        let of_last = self.messages.iter().filter(|own| Some(own.0) == last);
+        Held {
+            last,
+            time: self.time,
+            log: self.log,
+            restarts: of_last.filter(|own| own.1 == What::Restart).count() as u64,
+            is_emptied: self.is_emptied && last.is_none(),
+        }
+    }
+}
+
 impl Topic for Fake {
+    fn look(&mut self) -> Result<Held, TopicError> {
+        self.may_fail()?;
+        Ok(self.broker.lock().unwrap().held())
+    }
+
     fn open(&mut self) -> Result<Held, TopicError> {
         self.may_fail()?;
-        let broker = self.broker.lock().unwrap();
-        let last = broker.messages.iter().map(|message| message.0).max();
-        let of_last = broker.messages.iter().filter(|own| Some(own.0) == last);
-        Ok(Held {
-            last,
-            time: broker.time,
-            restarts: of_last.filter(|own| own.1 == What::Restart).count() as u64,
-            is_emptied: false,
-        })
+        let mut broker = self.broker.lock().unwrap();
+        if let Some(open) = broker.blocked.clone() {
+            return Err(open.into());
+        }
+        broker.opened += 1;
+        if let Some((number, log)) = broker.between.take() {
+            broker.messages.push((number, What::Event, Vec::new()));
+            broker.log = Some(log);
+        }
+        Ok(broker.held())
     }
 
     fn begin(&mut self) -> Result<(), TopicError> {
@@ -221,6 +258,7 @@ fn sink(
     let source = Source {
         log: LogEnd {
             folder: folder.to_path_buf(),
+            id: LOG,
             written: Arc::clone(written),
             writer: Weak::new(),
         },
@@ -326,8 +364,8 @@ fn missing_events_are_counted_once_however_often_they_are_sent() {
     let topic = Fake::default();
     write(&folder, (1..10).chain(20..30), 1);
     let (mut sink, _told, counters) = sink(config(), &folder, &topic, &Arc::default());
-    // Three transactions cannot be committed, after 22 calls: the two that begin, and 20 messages.
-    topic.broker.lock().unwrap().fails = vec![22; 3];
+    // Three transactions cannot be committed, after 23 calls: those that begin, and 20 messages.
+    topic.broker.lock().unwrap().fails = vec![23; 3];
     for turn in 1..20 {
         sink.do_work(at(turn)).unwrap();
     }
@@ -344,7 +382,7 @@ fn messages_are_counted_if_the_answer_to_their_commit_is_lost() {
     write(&folder, (1..10).chain(20..30), 1);
     let (mut sink, _told, counters) = sink(config(), &folder, &topic, &Arc::default());
     // The call after these commits the transaction of 20 messages, and fails nevertheless.
-    topic.broker.lock().unwrap().fails = vec![23];
+    topic.broker.lock().unwrap().fails = vec![24];
     for turn in 1..9 {
         sink.do_work(at(turn)).unwrap();
     }
@@ -448,12 +486,12 @@ fn what_retention_removes_before_the_first_commit_is_said_in_the_topic() {
     write(&folder, 10..20, 2);
     let (mut sink, _told, counters) = sink(config(), &folder, &topic, &Arc::default());
     // The topic is opened, and its first transaction cannot begin.
-    topic.broker.lock().unwrap().fails = vec![1];
+    topic.broker.lock().unwrap().fails = vec![2];
     sink.do_work(at(1)).unwrap();
     let segments = Log::open(&folder).unwrap().segments().unwrap();
     std::fs::remove_file(&segments[0].path).unwrap();
     // The notice fails as well.
-    topic.broker.lock().unwrap().fails = vec![1];
+    topic.broker.lock().unwrap().fails = vec![2];
     for turn in 3..9 {
         sink.do_work(at(turn)).unwrap();
     }
@@ -584,83 +622,97 @@ fn the_lag_grows_while_the_broker_is_away() {
 }
 
 #[test]
-fn a_topic_of_another_log_is_left_alone() {
-    let folder = Scratch::new("other");
+fn a_transaction_that_holds_up_the_topic_is_counted_until_it_ends() {
+    let folder = Scratch::new("blocked");
     let topic = Fake::default();
-    topic
-        .broker
-        .lock()
-        .unwrap()
-        .messages
-        .push((500, What::Event, Vec::new()));
     write(&folder, 1..10, 1);
-    let told = run(&folder, &topic, 3, true);
-    assert!(
-        told[0].contains("the topic has event 500, but the log ends with event 9"),
-        "{told:?}"
-    );
-    assert_eq!(numbers(&topic, What::Event), [500]);
+    let (mut sink, told, counters) = sink(config(), &folder, &topic, &Arc::default());
+    let open = OpenTransaction {
+        broker: "kafka:9092".to_owned(),
+        topic: "events".to_owned(),
+        partition: 2,
+        offset: 501,
+        age: Duration::from_secs(40),
+    };
+    topic.broker.lock().unwrap().blocked = Some(open.clone());
+    let age = || value(&counters, "events_kafka_blocked_s");
+    sink.do_work(at(1)).unwrap();
+    assert_eq!(age(), 40);
+    let line = told.iter().next().unwrap().to_string();
+    assert!(line.contains(&open.to_string()), "{line}");
+    topic.broker.lock().unwrap().blocked = None;
+    for turn in 3..6 {
+        sink.do_work(at(turn)).unwrap();
+    }
+    assert_eq!(age(), 0);
+    assert!(numbers(&topic, What::Event).into_iter().eq(1..10));
 }
 
 #[test]
-fn a_topic_that_the_log_has_overtaken_is_still_that_of_another_log() {
-    let folder = Scratch::new("overtaken");
+fn a_topic_that_retention_empties_goes_on_in_a_run_and_begins_again_in_the_next() {
+    let folder = Scratch::new("emptied");
     let topic = Fake::default();
-    let other = (500, What::Event, Vec::new());
-    topic.broker.lock().unwrap().messages.push(other);
     write(&folder, 1..10, 1);
-    let (mut sink, told, _) = sink(config(), &folder, &topic, &Arc::default());
-    sink.do_work(at(1)).unwrap();
-    write(&folder, 10..600, 2);
-    for turn in 3..9 {
-        sink.do_work(at(turn)).unwrap();
+    let empty = || {
+        let mut broker = topic.broker.lock().unwrap();
+        broker.messages.clear();
+        broker.is_emptied = true;
+    };
+    let (mut own, told, _) = sink(config(), &folder, &topic, &Arc::default());
+    for turn in 1..4 {
+        own.do_work(at(turn)).unwrap();
     }
-    assert_eq!(numbers(&topic, What::Event), [500]);
-    let told: Vec<String> = told.iter().map(|notice| notice.to_string()).collect();
-    assert!(
-        told.iter().all(|line| line.contains("another log")),
-        "{told:?}"
-    );
-}
-
-#[test]
-fn a_topic_that_was_refused_and_is_made_again_is_written() {
-    let folder = Scratch::new("again");
-    let topic = Fake::default();
-    let other = (500, What::Event, Vec::new());
-    topic.broker.lock().unwrap().messages.push(other);
-    write(&folder, 1..10, 1);
-    let (mut sink, _told, _) = sink(config(), &folder, &topic, &Arc::default());
-    sink.do_work(at(1)).unwrap();
-    topic.broker.lock().unwrap().messages.clear();
-    write(&folder, 10..501, 2);
-    for turn in 3..9 {
-        sink.do_work(at(turn)).unwrap();
-    }
-    assert!(numbers(&topic, What::Event).into_iter().eq(1..501));
-    // A new connection finds it as it was when it was refused.
+    assert!(numbers(&topic, What::Event).into_iter().eq(1..10));
+    empty();
+    write(&folder, 10..20, 2);
     topic.broker.lock().unwrap().fails = vec![0];
-    write(&folder, 501..510, 3);
-    for turn in 9..19 {
-        sink.do_work(at(turn)).unwrap();
+    for turn in 4..12 {
+        own.do_work(at(turn)).unwrap();
     }
-    assert!(numbers(&topic, What::Event).into_iter().eq(1..510));
+    let told: Vec<String> = told.iter().map(|notice| notice.to_string()).collect();
+    assert!(numbers(&topic, What::Event).into_iter().eq(10..20));
+    assert_eq!(numbers(&topic, What::Restart), [9], "{told:?}");
+    let says = |line: &String| line.contains("from the first event that it has not had");
+    assert!(told.iter().any(says), "{told:?}");
+    drop(own);
+    empty();
+    let told = run(&folder, &topic, 5, true);
+    assert!(told[0].contains("again from the start"), "{told:?}");
+    assert!(numbers(&topic, What::Event).into_iter().eq(1..20));
 }
 
 #[test]
-fn a_topic_whose_last_event_has_another_time_is_that_of_another_log() {
-    let folder = Scratch::new("time");
+fn a_stop_at_the_end_of_the_log_leaves_nothing_to_tell() {
+    let folder = Scratch::new("stop-at-end");
+    let topic = Fake::default();
     write(&folder, 1..10, 1);
-    // The events of the log are of the first millisecond of 1970.
-    for (time, is_written) in [(Some(7), false), (Some(0), true), (None, true)] {
-        let topic = Fake::default();
-        let last = (5, What::Event, Vec::new());
-        topic.broker.lock().unwrap().messages.push(last);
-        topic.broker.lock().unwrap().time = time;
-        let told = run(&folder, &topic, 5, true);
-        let events = numbers(&topic, What::Event);
-        assert_eq!(events.len(), if is_written { 5 } else { 1 }, "{told:?}");
-        let is_refused = told[0].contains("event 5 is not the log's");
-        assert_ne!(is_refused, is_written, "{told:?}");
-    }
+    let written = Arc::new(AtomicU64::new(10));
+    let (mut sink, told, _) = sink(config(), &folder, &topic, &written);
+    sink.drain = Duration::ZERO;
+    sink.do_work(at(1)).unwrap();
+    sink.on_close(at(1));
+    assert!(numbers(&topic, What::Event).into_iter().eq(1..10));
+    let told: Vec<String> = told.iter().map(|notice| notice.to_string()).collect();
+    let is_told = told.iter().any(|line| line.contains("stopped"));
+    assert!(!is_told, "{told:?}");
+}
+
+#[test]
+fn a_stop_far_before_the_end_of_the_log_leaves_the_rest_to_the_next_start() {
+    let folder = Scratch::new("late-stop");
+    let topic = Fake::default();
+    write(&folder, 1..3_000, 1);
+    let written = Arc::new(AtomicU64::new(3_000));
+    let (mut sink, told, _) = sink(config(), &folder, &topic, &written);
+    sink.drain = Duration::ZERO;
+    sink.do_work(at(1)).unwrap();
+    sink.on_close(at(1));
+    let sent = numbers(&topic, What::Event);
+    assert!(sent.len() < 2_999 && !sent.is_empty(), "{}", sent.len());
+    assert!(sent.iter().copied().eq(1..=sent.len() as u64));
+    let left = format!("stopped {} events before the end", 2_999 - sent.len());
+    let told: Vec<String> = told.iter().map(|notice| notice.to_string()).collect();
+    assert!(told.iter().any(|line| line.contains(&left)), "{told:?}");
+    run(&folder, &topic, 20, true);
+    assert!(numbers(&topic, What::Event).into_iter().eq(1..3_000));
 }

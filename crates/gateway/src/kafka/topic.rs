@@ -1,5 +1,7 @@
 //! The topic as seen by the sink, so that tests need no broker.
 
+use std::time::Duration;
+
 /// A message for a topic.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Message<'a> {
@@ -51,6 +53,8 @@ pub(crate) struct Held {
     pub(crate) last: Option<u64>,
     /// The milliseconds since 1970 at which its event arrived, if the topic shows them.
     pub(crate) time: Option<u64>,
+    /// The ID of the log that it is from, which versions up to 0.3.0 do not write.
+    pub(crate) log: Option<u64>,
     /// The number of restart messages with that number.
     pub(crate) restarts: u64,
     /// Whether messages existed, and retention has removed all of them.
@@ -95,13 +99,75 @@ impl End {
 
 /// The reason why a topic cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct TopicError(pub(super) String);
+pub(crate) enum TopicError {
+    #[error("{0}")]
+    Failed(String),
+    #[error(transparent)]
+    Blocked(#[from] OpenTransaction),
+}
+
+/// A transaction of another producer, behind which the end of a partition cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OpenTransaction {
+    /// The broker for the commands of an operator: `HOST:PORT`.
+    pub(crate) broker: String,
+    pub(crate) topic: String,
+    pub(crate) partition: i32,
+    /// The offset of its first message.
+    pub(crate) offset: i64,
+    /// The time for which it has been seen.
+    pub(crate) age: Duration,
+}
+
+impl OpenTransaction {
+    /// The longest time for which brokers let a producer keep a transaction open, unless their
+    /// `transaction.max.timeout.ms` is set.
+    const LONGEST: Duration = Duration::from_secs(900);
+}
+
+impl std::error::Error for OpenTransaction {}
+
+impl std::fmt::Display for OpenTransaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            broker,
+            topic,
+            partition,
+            offset,
+            age,
+        } = self;
+        let age_s = age.as_secs();
+        write!(
+            f,
+            "nothing can be written: partition {partition} has an open transaction of another \
+             producer from offset {offset} on, behind which its end cannot be read, seen for \
+             {age_s} s: "
+        )?;
+        let of = format!("--topic {topic} --partition {partition}");
+        let tool = format!("kafka-transactions.sh --bootstrap-server {broker}");
+        match *age < Self::LONGEST {
+            true => write!(
+                f,
+                "it ends with its producer, or is one that a crash of a broker has left, which \
+                 `{tool} find-hanging {of}` lists after 15 minutes"
+            ),
+            false => write!(
+                f,
+                "no producer may have one for so long by default, so a crash of a broker has left \
+                 it: `{tool} abort {of} --start-offset {offset}` ends it"
+            ),
+        }
+    }
+}
 
 /// A topic and its only producer.
 pub(crate) trait Topic {
-    /// Connects, ends what another producer of the name has begun, and returns the contents of the
-    /// topic.
+    /// Connects, and returns the committed contents of the topic. Other producers of the name are
+    /// left alone.
+    fn look(&mut self) -> Result<Held, TopicError>;
+
+    /// Ends what other producers of the name have begun, after which they write nothing, and
+    /// returns the contents of the topic.
     fn open(&mut self) -> Result<Held, TopicError>;
 
     /// Begins a transaction.
@@ -114,6 +180,32 @@ pub(crate) trait Topic {
     /// be the case.
     fn commit(&mut self) -> Result<(), TopicError>;
 
-    /// Disconnects, and aborts an open transaction.
+    /// Disconnects, and leaves an open transaction to be aborted.
     fn close(&mut self);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_that_no_producer_can_have_is_told_with_the_command_that_ends_it() {
+        let mut open = OpenTransaction {
+            broker: "kafka:9092".to_owned(),
+            topic: "market".to_owned(),
+            partition: 2,
+            offset: 501,
+            age: Duration::from_secs(899),
+        };
+        let tool = "kafka-transactions.sh --bootstrap-server kafka:9092";
+        let find = format!("`{tool} find-hanging --topic market --partition 2`");
+        let abort = format!("`{tool} abort --topic market --partition 2 --start-offset 501`");
+        let text = open.to_string();
+        assert!(text.contains("from offset 501 on"), "{text}");
+        assert!(text.contains("for 899 s"), "{text}");
+        assert!(text.contains(&find) && !text.contains("abort"), "{text}");
+        open.age = Duration::from_secs(900);
+        let text = open.to_string();
+        assert!(text.contains(&abort), "{text}");
+    }
 }

@@ -25,6 +25,9 @@ pub enum MarketError {
     /// A mapping or a table of instruments is invalid, or a mapping does not fit the templates.
     #[error(transparent)]
     Text(#[from] TextError),
+    /// A mapping for a FIX session maps no FIX message.
+    #[error("mapping `{0}` has no FIX message: a FIX session needs `msg-type`")]
+    NoMessages(String),
     /// A book exceeds its limits.
     #[error("`feed.book`: {0}")]
     Book(#[from] ConfigError),

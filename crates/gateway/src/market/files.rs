@@ -1,13 +1,13 @@
 //! The components of a feed's market: mapping, instruments, replay.
 
-use super::config::{FeedReplay, ReplayKind};
+use super::config::{FeedBook, FeedReplay, ReplayKind};
 use super::error::MarketError;
 use crate::feed::config::Feed;
 use crate::history::KnownInstruments;
 use fanfare_engine::feed::OpenError;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::regular;
-use fanfare_engine::replay::{Replayer, Service};
+use fanfare_engine::replay::{FastReplay, Replayer, Service};
 use fanfare_fast::Program;
 use fanfare_feed::SequenceField;
 use fanfare_fix::dict::{Dictionary, Version};
@@ -38,15 +38,38 @@ pub(super) fn follower(
     let config = book.follower(source, feed.replay.as_ref())?;
     let mut table = Instruments::new(book.most_instruments as usize);
     known.define(&feed.channel(), &mut table);
-    if let Some(file) = &book.instruments {
-        let text = text("instruments", file, MOST_INSTRUMENTS)?;
-        table.read_file(&file.display().to_string(), &text)?;
-    }
+    read_instruments(&book, &mut table)?;
     let follower = Follower::new(config, mapper, table);
     Ok(match fix {
         Some(fix) => follower.with_fix(fix),
         None => follower,
     })
+}
+
+/// Reads the instruments that are known in advance, if there is a file of them.
+pub(crate) fn read_instruments(
+    book: &FeedBook,
+    table: &mut Instruments,
+) -> Result<(), MarketError> {
+    if let Some(file) = &book.instruments {
+        let text = text("instruments", file, MOST_INSTRUMENTS)?;
+        table.read_file(&file.display().to_string(), &text)?;
+    }
+    Ok(())
+}
+
+/// Compiles the mapping of a feed that is a FIX session, for messages of this version.
+pub(crate) fn session_mapper(
+    name: &str,
+    version: Version,
+    source: u16,
+) -> Result<FixMapper, MarketError> {
+    let mapper = named(name)?.for_fix(&Dictionary::built_in(version), source)?;
+    let has_messages = mapper.msg_types().next().is_some();
+    match has_messages {
+        true => Ok(mapper),
+        false => Err(MarketError::NoMessages(name.to_owned())),
+    }
 }
 
 /// Compiles the mapping of a feed.
@@ -72,6 +95,11 @@ pub(super) fn mapping(feed: &Feed, program: &Program) -> Result<Mapping, MarketE
         Some(name) => name,
         None => Mapping::name_for(program),
     };
+    named(name)
+}
+
+/// Reads a mapping file, or returns the mapping of this name that is built in.
+fn named(name: &str) -> Result<Mapping, MarketError> {
     if name.starts_with("builtin:") {
         return Mapping::built_in(name).ok_or_else(|| MarketError::NoBuiltin(name.to_owned()));
     }
@@ -112,7 +140,7 @@ pub(super) fn replayer(
     program: &Arc<Program>,
     waker: &Waker,
 ) -> Result<Replayer, MarketError> {
-    let source = replay.source(password(replay)?);
+    let source = replay.source(password(replay.password_file.as_deref())?);
     let service = service(feed, replay, program);
     Replayer::start(source, service, Some(waker.clone())).map_err(MarketError::Replay)
 }
@@ -121,25 +149,17 @@ pub(super) fn replayer(
 fn service(feed: &Feed, replay: &FeedReplay, program: &Arc<Program>) -> Service {
     match replay.service {
         ReplayKind::Fix => Service::Fix,
-        ReplayKind::Fast => match Service::fast(Arc::clone(program)) {
-            Service::Fast {
-                program,
-                header,
-                longest,
-                ..
-            } => Service::Fast {
-                program,
-                header,
-                longest,
-                number: feed.sequence.clone().unwrap_or(SequenceField::Auto),
-            },
-            Service::Fix => Service::Fix,
-        },
+        ReplayKind::Fast => Service::Fast(FastReplay {
+            options: feed.decoding(),
+            number: feed.sequence.clone().unwrap_or(SequenceField::Auto),
+            ..FastReplay::new(Arc::clone(program))
+        }),
     }
 }
 
-fn password(replay: &FeedReplay) -> Result<Option<String>, MarketError> {
-    let Some(file) = &replay.password_file else {
+/// Reads the first line of a password file, if there is one.
+pub(crate) fn password(file: Option<&Path>) -> Result<Option<String>, MarketError> {
+    let Some(file) = file else {
         return Ok(None);
     };
     let what = "password";
@@ -175,7 +195,7 @@ pub(crate) fn check(feed: &Feed, program: &Arc<Program>) -> Result<(), MarketErr
     }
     match &feed.replay {
         Some(replay) => {
-            password(replay)?;
+            password(replay.password_file.as_deref())?;
             let service = service(feed, replay, program);
             service.check().map_err(MarketError::Replay)
         }
@@ -192,18 +212,13 @@ mod tests {
     #[test]
     fn a_file_without_a_password_is_refused() {
         let file = Scratch::new("replay.password");
-        let text = format!(
-            "address = \"127.0.0.1:1\"\nsender = \"US\"\ntarget = \"EX\"\npassword_file = \"{}\"\n",
-            file.display()
-        );
-        let replay = &toml::from_str(&text).unwrap();
         for (content, expected) in [("secret\r\nmore\n", "secret"), (" a b", " a b")] {
             file.write(content);
-            assert_eq!(password(replay).unwrap().as_deref(), Some(expected));
+            assert_eq!(password(Some(&*file)).unwrap().as_deref(), Some(expected));
         }
         for content in ["", "\nsecret\n", "secret\x0134=9"] {
             file.write(content);
-            let error = password(replay).unwrap_err();
+            let error = password(Some(&*file)).unwrap_err();
             let why = error.source().unwrap().to_string();
             assert_eq!(why, "its first line is empty or has a SOH", "{content:?}");
         }

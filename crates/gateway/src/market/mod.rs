@@ -29,7 +29,7 @@ use fanfare_fix::codec::Decoder as FixDecoder;
 use fanfare_fix::session::Now;
 use fanfare_history::Source;
 use fanfare_market::{Event, Follower};
-pub(crate) use files::check;
+pub(crate) use files::{check, password, read_instruments, session_mapper};
 use mappings::{InForce, Mappings, Slot};
 use outlet::{MarketOutlet, SHOWN};
 use place::Place;
@@ -115,7 +115,7 @@ impl MarketFeed {
             follower = follower.with_steps();
         }
         let open = |lines| {
-            let decoder = Decoder::new(Arc::clone(program));
+            let decoder = Decoder::with_options(Arc::clone(program), feed.decoding());
             Ok::<_, MarketError>(Receiver::open(feed.snapshot_receiver(lines), decoder)?)
         };
         let snapshots = feed.snapshot.iter().map(open);

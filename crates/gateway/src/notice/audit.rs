@@ -28,8 +28,8 @@ pub(crate) struct Request<'a> {
     pub(crate) msg_type: &'a [u8],
     /// The ID of the request: MDReqID(262), SecurityReqID(320), ….
     pub(crate) id: &'a [u8],
-    /// A short description of the request.
-    pub(crate) what: &'a str,
+    /// The fields of the request after its header, without secrets.
+    pub(crate) what: &'a [u8],
     /// The reason for the refusal, or `None` if the request was granted.
     pub(crate) refused: Option<&'a str>,
 }
@@ -103,7 +103,7 @@ impl Audit {
                 .with("user", request.user)
                 .with("msg_type", text(request.msg_type))
                 .with("id", text(request.id))
-                .with("what", Escaped::text(request.what))
+                .with("what", text(request.what))
                 .with(
                     "outcome",
                     if request.refused.is_some() {
@@ -198,7 +198,7 @@ mod tests {
             user: "desk",
             msg_type: b"V",
             id: &[b'\n', 0x1b, 0xff, b'"'],
-            what: &"x\n".repeat(5000),
+            what: "x\n".repeat(5000).as_bytes(),
             refused: Some("3: permission"),
         });
         audit.operator("control", "sessions logout DESK1", "1 session");

@@ -131,6 +131,14 @@ pub enum Notice {
         /// The number of other such topics without a notice, since the last one.
         untold: u64,
     },
+    /// The DDS library warns of something that is no error of a call, such as an announcement or a
+    /// sample of another program that is not readable, and is dropped.
+    DdsWarning {
+        /// The text of the library, of which parts may be another program's.
+        what: String,
+        /// The number of other warnings without a notice, since the last one.
+        untold: u64,
+    },
     /// A topic of DDS is written again: every subscriber has acknowledged everything, or is gone.
     DdsResumed {
         /// The topic.
@@ -471,6 +479,7 @@ impl Notice {
             Self::Dds { .. }
             | Self::DdsClosed { .. }
             | Self::DdsStalled { .. }
+            | Self::DdsWarning { .. }
             | Self::DdsResumed { .. }
             | Self::Unpublished { .. } => "dds",
             Self::FeedTopics { .. } => "feed_topics",
@@ -571,6 +580,7 @@ impl fmt::Display for Notice {
             Self::Dds { topic, what } => write!(f, "DDS topic {topic}: {what}"),
             Self::DdsClosed { why } => write!(f, "{why}; the other topics go on"),
             Self::DdsStalled { topic, untold } => write_stalled(f, topic, *untold),
+            Self::DdsWarning { what, untold } => write_warning(f, what, *untold),
             Self::DdsResumed { topic } => write!(f, "DDS topic {topic}: is written again"),
         }
     }
@@ -613,6 +623,11 @@ fn write_panic(
         write!(f, "{session} is logged out: ")?;
     }
     write!(f, "panic: {}", Escaped::text(message))
+}
+
+fn write_warning(f: &mut fmt::Formatter<'_>, what: &str, untold: u64) -> fmt::Result {
+    write!(f, "Cyclone DDS: {what}")?;
+    write_untold(f, untold)
 }
 
 fn write_stalled(f: &mut fmt::Formatter<'_>, topic: &str, untold: u64) -> fmt::Result {

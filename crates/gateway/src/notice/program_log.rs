@@ -139,6 +139,7 @@ impl Notice {
             Self::Dds { .. }
             | Self::DdsClosed { .. }
             | Self::DdsStalled { .. }
+            | Self::DdsWarning { .. }
             | Self::DdsResumed { .. }
             | Self::FeedTopics { .. }
             | Self::Unpublished { .. } => "dds",

@@ -126,13 +126,13 @@ const FEED_SHAPE: Shape = Object(&[
     of("channel", Text, "The name of the feed."),
     of(
         "kind",
-        OneOf(&["lines", "edge", "file", "replay"]),
-        "The source: lines, another gateway, a file of DBN, or a log.",
+        OneOf(&["lines", "edge", "file", "session", "replay"]),
+        "The source: lines, another gateway, a file of DBN, a FIX session, or a log.",
     ),
     of(
         "messages",
         MAYBE_COUNT,
-        "Messages decoded, each once; null unless the source is lines.",
+        "Messages decoded, each once; null unless the source is lines or a FIX session.",
     ),
     of("events", Count, "Market events."),
     of("gaps", Count, "Sequence numbers that were on no line."),
@@ -157,11 +157,34 @@ const FEED_SHAPE: Shape = Object(&[
     UNHEARD,
     ALL,
     of(
+        "lenient",
+        Maybe(&Flag),
+        "Whether deviations from FAST are accepted; null unless the source is lines.",
+    ),
+    of(
         "silence_ms",
         MAYBE_COUNT,
-        "Milliseconds since the last datagram of any line.",
+        "Milliseconds since the last datagram of any line, or message of the FIX session.",
     ),
     of("lines", List(&LINE), "The lines of the feed."),
+    of("session", SESSION, "The FIX session that is the source.").optional(),
+]);
+
+const SESSION: Shape = Object(&[
+    of("logged_on", Flag, "Whether the session is logged on."),
+    of("logons", Count, "Logons of the session."),
+    of(
+        "ended",
+        Count,
+        "Ends of the session, of those that were logged on.",
+    ),
+    of("requests", Count, "Requests that were sent."),
+    of("refused", Count, "Requests that the counterparty refused."),
+    of(
+        "losses",
+        Count,
+        "Losses of messages within the session, after which all is requested anew.",
+    ),
 ]);
 
 const LINE: Shape = Object(&[

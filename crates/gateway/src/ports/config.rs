@@ -103,7 +103,8 @@ pub(crate) fn consumers<'de, D: Deserializer<'de>>(table: D) -> Result<PortConfi
     Ok(PortTable::deserialize(table)?.over(PortConfig::on_port(CONSUMERS)))
 }
 
-fn networks<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<Network>, D::Error> {
+/// Reads networks from their texts.
+pub(crate) fn networks<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<Network>, D::Error> {
     let list = Vec::<String>::deserialize(list)?;
     let networks = list.iter().map(|text| text.parse());
     networks.collect::<Result<_, _>>().map_err(D::Error::custom)

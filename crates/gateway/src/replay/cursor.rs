@@ -5,7 +5,7 @@ use super::config::Speed;
 use super::pace::Pace;
 use super::piece::{Mark, Piece, Step};
 use crate::market::ring::EventRing;
-use fanfare_market::Event;
+use fanfare_market::{Event, Watermark};
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 /// The time to wait for an outlet that does not read, in nanoseconds. After it the replay
@@ -51,7 +51,7 @@ pub(super) enum Next<'a> {
     /// The plant that wrote the log was restarted at this time. With 0, the replay begins again.
     Restart(u64),
     /// A watermark of the log.
-    Watermark(u64),
+    Watermark(Watermark),
     /// The next message is due in this many nanoseconds, more than an hour. It comes once for each
     /// such pause.
     Pause(u64),
@@ -137,7 +137,7 @@ impl Cursor {
                 Next::Instrument(bytes.unwrap_or(&[]))
             }
             Mark::Restart(start) => Next::Restart(start),
-            Mark::Watermark(time) => Next::Watermark(time),
+            Mark::Watermark(mark) => Next::Watermark(mark),
             Mark::Again => Next::Restart(0),
         })
     }

@@ -443,7 +443,8 @@ impl Player {
         restarted: &mut bool,
     ) -> Result<usize, LogError> {
         let (piece, clock) = (&mut self.piece, &mut self.clock);
-        let mut watermark = None;
+        // One to which the clock was set back, and the last one.
+        let mut marks = [None; 2];
         let read = reader.read_with(
             1,
             |instrument| piece.instrument(instrument),
@@ -457,13 +458,14 @@ impl Player {
                 }
                 Delivery::End(_) => *continues = false,
                 Delivery::Restart => *restarted = true,
-                Delivery::Watermark(time) => watermark = Some(time),
+                Delivery::Watermark(mark) => marks = [marks[1], Some(mark)],
                 // The next number shows it.
                 Delivery::Lost { .. } => {}
             },
         )?;
-        // It precedes the events.
-        piece.marks.extend(watermark.map(Mark::Watermark));
+        // They precede the events.
+        let marks = marks.into_iter().flatten();
+        piece.marks.extend(marks.map(Mark::Watermark));
         Ok(read)
     }
 

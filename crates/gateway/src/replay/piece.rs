@@ -1,6 +1,6 @@
 //! The pieces that a reading thread hands to the thread of the feeds.
 
-use fanfare_market::Event;
+use fanfare_market::{Event, Watermark};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// The most messages of a piece, and the most pieces that are queued.
@@ -25,7 +25,7 @@ pub(super) enum Mark {
     /// The plant that wrote the log was restarted at this time, and books are unknown.
     Restart(u64),
     /// A watermark of the log.
-    Watermark(u64),
+    Watermark(Watermark),
     /// The replay begins again, and so do its times.
     Again,
 }

@@ -82,7 +82,7 @@ impl ReplaySource {
             let what = match self.cursor.next(now.mono) {
                 None => break,
                 Some(Next::Message(events, continues)) => {
-                    let times = events.iter().map(time_of);
+                    let times = events.iter().filter_map(Event::arrival);
                     self.latest = times.fold(self.latest, u64::max);
                     self.outlet.pass_numbered(events, continues, ring);
                     None
@@ -99,8 +99,8 @@ impl ReplaySource {
                     });
                     None
                 }
-                Some(Next::Watermark(time)) => {
-                    ring.put_watermark(time);
+                Some(Next::Watermark(mark)) => {
+                    ring.pass_watermark(mark);
                     None
                 }
                 Some(Next::Pause(nanos)) => {
@@ -173,13 +173,6 @@ impl ReplaySource {
         let counts = &self.outlet.counts;
         counts.instruments.set(self.directory.len() as u64);
     }
-}
-
-/// Returns the time by which an event belongs to an interval, or 0 without one.
-fn time_of(event: &Event) -> u64 {
-    let mut times = [event.ts_recv, event.ts_event].into_iter();
-    let known = times.find(|time| !matches!(*time, 0 | Event::NO_TIME));
-    known.unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -272,7 +265,7 @@ mod tests {
             source.turn(clock.read(), &mut ring);
             reader.read(usize::MAX, |delivery| match delivery {
                 Delivery::Event(event, _) => seen.push(event.number),
-                Delivery::Watermark(time) => seen.push(time),
+                Delivery::Watermark(mark) => seen.push(mark.time),
                 _ => {}
             });
             std::thread::yield_now();

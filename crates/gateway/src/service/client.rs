@@ -82,6 +82,10 @@ pub(crate) struct Client {
     by_request: HashMap<Box<[u8]>, u32>,
     /// Whether the session has requested market data since it logged on, granted or refused.
     pub(crate) has_asked: bool,
+    /// Whether a subscription was conflated since then.
+    pub(crate) has_conflated: bool,
+    /// Whether the kernel is kept from taking what it cannot send.
+    pub(crate) has_limit: bool,
     /// The number of instruments of all its subscriptions, of which one without any counts as one.
     pub(crate) parts: usize,
     /// TradSesReqID(335) of the requests for the status of the trading session that go on, with the
@@ -260,6 +264,8 @@ impl Client {
             lapsed: 0,
             by_request: HashMap::new(),
             has_asked: false,
+            has_conflated: false,
+            has_limit: false,
             parts: 0,
             session_requests: Vec::new(),
             outbox: Vec::with_capacity(OUTBOX),

@@ -1,56 +1,40 @@
 //! The delivery of a turn's messages to the connections by the contract of each subscription, and
 //! of snapshots to sessions that are behind.
 
+mod late;
+
 use super::bodies::{Bodies, BodyId};
-use super::class::{Part, trades_after};
-use super::classes::{NOWHERE, Place};
+use super::class::Part;
+use super::classes::Place;
 use super::client::{self, Client, Of, Out, Untold};
 use super::contract::Contract;
 use super::request::{NONE_MATCHES, reason};
 use super::share::Share;
-use super::{Core, Turn, messages};
+use super::{Core, Turn};
 use crate::fanout::batch::{ENVELOPE, Outgoing, Times, end_of};
-use crate::fanout::hole::{Hole, Missing, NEWS};
 use crate::notice::PeerEnd;
 use fanfare_engine::host::{Peer, Peers};
-use fanfare_fix::codec::{FieldWriter, SendingTime};
+use fanfare_fix::codec::SendingTime;
 use fanfare_market::instruments::Directory;
-use fanfare_market::{Event, InstrumentId};
+use late::{Late, Next};
 
 /// The most bytes queued for a session at which its conflated subscriptions are still sent updates,
 /// because queued updates become stale.
 const CONFLATED_ROOM: usize = 1 << 14;
 
-/// The most trades of one message to a session that was behind.
-const TRADES: usize = 64;
-
-/// A part of a session that is behind, and its place in a class.
-#[derive(Clone, Copy)]
-struct Late {
-    session: u32,
-    part: Part,
-    place: Place,
-}
-
-/// The next message of a part that is behind.
-enum Next {
-    /// What it has to be sent before the snapshot.
-    Held(Held),
-    /// The trading status or the announcement of skipped messages, and the snapshot.
-    Snapshot(Option<BodyId>, BodyId),
-}
-
-/// A message with trades that a subscription holds, or with the number of those that it does not.
-pub(super) struct Held {
-    pub(super) body: BodyId,
-    /// The number of trades, or 0 for those that exceeded the capacity.
-    pub(super) trades: usize,
-}
-
 /// The sender of messages to the sessions.
 pub(super) struct Sender {
     outgoing: Outgoing,
     limit: usize,
+}
+
+/// A session that catches up.
+struct CatchUp<'a, 'p> {
+    core: &'a mut Core,
+    peer: &'a mut Peer<'p>,
+    session: u32,
+    directory: &'a Directory,
+    time: &'a SendingTime,
 }
 
 impl Sender {
@@ -183,12 +167,20 @@ impl Sender {
                 return true;
             };
             let time = times.with(peer.config().precision);
+            let mut on = CatchUp {
+                core: &mut *core,
+                peer: &mut peer,
+                session,
+                directory,
+                time: &time,
+            };
             // What is sent now would overtake a resend.
-            while share.messages > 0 && !peer.is_resending() && peer.queued() <= self.limit / 2 {
-                let sent = peer.make_room().map_err(end_of).and_then(|()| {
-                    self.catch_up_one(core, &mut peer, session, directory, &time, &mut share)
-                });
-                match sent {
+            while share.messages > 0
+                && !on.peer.is_resending()
+                && on.peer.queued() <= self.limit / 2
+            {
+                let room = on.peer.make_room().map_err(end_of);
+                match room.and_then(|()| self.catch_up_one(&mut on, &mut share)) {
                     Ok(0) => break,
                     Ok(count) => {
                         share.messages -= 1;
@@ -218,39 +210,37 @@ impl Sender {
     /// left.
     fn catch_up_one(
         &mut self,
-        core: &mut Core,
-        peer: &mut Peer<'_>,
-        session: u32,
-        directory: &Directory,
-        time: &SendingTime,
+        on: &mut CatchUp<'_, '_>,
         share: &mut Share,
     ) -> Result<usize, PeerEnd> {
-        match core.next_untold(session, directory, share) {
+        let session = on.session;
+        match on.core.next_untold(session, on.directory, share) {
             Some((why @ (Untold::TooMany(number) | Untold::NoneFound(number)), _)) => {
-                core.refuse(peer, session, number, why);
+                on.core.refuse(on.peer, session, number, why);
                 return Ok(1);
             }
             Some((_, body)) => {
                 let ids = body.as_slice();
-                return self.send_all(&core.bodies, peer, ids, b"", time);
+                return self.send_all(&on.core.bodies, on.peer, ids, b"", on.time);
             }
-            None if core.has_untold(session) => return Ok(0),
+            None if on.core.has_untold(session) => return Ok(0),
             None => {}
         }
-        let lists_first = core.client(session).is_some_and(|own| !own.has_listed);
+        let client = on.core.client(session);
+        let lists_first = client.is_some_and(|client| !client.has_listed);
         for is_of_list in [lists_first, !lists_first] {
             let sent = match is_of_list {
-                true => self.catch_up_list(core, peer, session, directory, time, share)?,
-                false => self.catch_up_next(core, peer, session, directory, time)?,
+                true => self.catch_up_list(on, share)?,
+                false => self.catch_up_next(on)?,
             };
             if sent > 0 {
-                if let Some(client) = core.client_mut(session) {
+                if let Some(client) = on.core.client_mut(session) {
                     client.has_listed = is_of_list;
                 }
                 return Ok(sent);
             }
             // A snapshot that waits for room would wait for the end of the list.
-            if !is_of_list && core.list_waits(session) {
+            if !is_of_list && on.core.list_waits(session) {
                 return Ok(0);
             }
         }
@@ -261,16 +251,12 @@ impl Sender {
     /// it must wait.
     fn catch_up_list(
         &mut self,
-        core: &mut Core,
-        peer: &mut Peer<'_>,
-        session: u32,
-        directory: &Directory,
-        time: &SendingTime,
+        on: &mut CatchUp<'_, '_>,
         share: &mut Share,
     ) -> Result<usize, PeerEnd> {
-        while let Some(page) = core.page(session, directory, share) {
+        while let Some(page) = on.core.page(on.session, on.directory, share) {
             if let Some(body) = page {
-                return self.send_all(&core.bodies, peer, &[body], b"", time);
+                return self.send_all(&on.core.bodies, on.peer, &[body], b"", on.time);
             }
         }
         Ok(0)
@@ -278,30 +264,24 @@ impl Sender {
 
     /// Sends the next message of a session's first part that is behind. Returns the number of
     /// messages, or 0 if there is none, or if it must wait.
-    fn catch_up_next(
-        &mut self,
-        core: &mut Core,
-        peer: &mut Peer<'_>,
-        session: u32,
-        directory: &Directory,
-        time: &SendingTime,
-    ) -> Result<usize, PeerEnd> {
+    fn catch_up_next(&mut self, on: &mut CatchUp<'_, '_>) -> Result<usize, PeerEnd> {
+        let session = on.session;
         loop {
-            let client = core.client_mut(session);
+            let client = on.core.client_mut(session);
             let Some(part) = client.and_then(|client| client.behind.pop_front()) else {
                 return Ok(0);
             };
-            let is_conflated = core.has_conflated(session, part);
-            if is_conflated && peer.queued() > CONFLATED_ROOM / 2 {
-                core.put_off(session, part);
+            let is_conflated = on.core.has_conflated(session, part);
+            if is_conflated && on.peer.queued() > CONFLATED_ROOM / 2 {
+                on.core.put_off(session, part);
                 return Ok(0);
             }
-            let Some(late) = core.unqueue(session, part) else {
+            let Some(late) = on.core.unqueue(session, part) else {
                 continue;
             };
-            let sent = self.catch_up_part(core, peer, late, directory, time)?;
+            let sent = self.catch_up_part(on, late)?;
             if sent == 0 {
-                core.requeue(late);
+                on.core.requeue(late);
             }
             return Ok(sent);
         }
@@ -337,21 +317,14 @@ impl Sender {
     /// Sends the next message of a part that is behind: its queued trades, or the snapshot after
     /// the trading status or the announcement of skipped messages. Returns the number of messages,
     /// or 0 if they must wait.
-    fn catch_up_part(
-        &mut self,
-        core: &mut Core,
-        peer: &mut Peer<'_>,
-        late: Late,
-        directory: &Directory,
-        time: &SendingTime,
-    ) -> Result<usize, PeerEnd> {
+    fn catch_up_part(&mut self, on: &mut CatchUp<'_, '_>, late: Late) -> Result<usize, PeerEnd> {
         let Late { session, part, .. } = late;
-        let nanos = peer.now().utc.nanos();
-        let Some(next) = core.next_of_part(late, nanos, directory) else {
-            core.refuse_part(peer, session, part);
+        let nanos = on.peer.now().utc.nanos();
+        let Some(next) = on.core.next_of_part(late, nanos, on.directory) else {
+            on.core.refuse_part(on.peer, session, part);
             return Ok(1);
         };
-        let client = core.client(session);
+        let client = on.core.client(session);
         let Some(own) = client.and_then(|client| client.get(part.subscription)) else {
             return Ok(0);
         };
@@ -360,14 +333,14 @@ impl Sender {
             Next::Snapshot(None, picture) => &[*picture],
             Next::Snapshot(Some(before), picture) => &[*before, *picture],
         };
-        let sent = self.send_all(&core.bodies, peer, ids, &own.lead, time)?;
+        let sent = self.send_all(&on.core.bodies, on.peer, ids, &own.lead, on.time)?;
         match next {
             _ if sent < ids.len() => return Ok(0),
             Next::Held(held) => {
-                core.sent_held(session, part, &held);
-                core.requeue(late);
+                on.core.sent_held(session, part, &held);
+                on.core.requeue(late);
             }
-            Next::Snapshot(..) => core.served(late),
+            Next::Snapshot(..) => on.core.served(late),
         }
         Ok(sent)
     }
@@ -479,247 +452,6 @@ impl Core {
             own.hold_trades(self.bodies.trades(id));
         }
         self.fall_behind(place);
-    }
-
-    /// Returns a part whose snapshot is queued with its place, if it is to be sent now.
-    fn unqueue(&mut self, session: u32, part: Part) -> Option<Late> {
-        let client = self.client(session)?;
-        let place = client.place(part)?;
-        let is_of_status = client.get(part.subscription)?.is_of_status();
-        let link = self.classes.link_mut(place)?;
-        link.is_queued = false;
-        let is_wanted = link.is_behind && !is_of_status;
-        let class = self.classes.get(place.class)?;
-        let seen = self.view.get(class.instrument)?;
-        // The update that is due queues it again.
-        let waits = class.is_due && (class.spec.by_order || class.is_cleared);
-        let is_ready = is_wanted && seen.has_picture() && !waits;
-        is_ready.then_some(Late {
-            session,
-            part,
-            place,
-        })
-    }
-
-    /// Queues a part whose snapshot was to be sent again, in front of the others.
-    fn requeue(&mut self, late: Late) {
-        if let Some(link) = self.classes.link_mut(late.place) {
-            link.is_queued = true;
-        }
-        self.put_off(late.session, late.part);
-    }
-
-    /// Encodes the next message of a part that is behind. Returns `None` if its snapshot is too
-    /// long.
-    fn next_of_part(&mut self, late: Late, nanos: i64, directory: &Directory) -> Option<Next> {
-        let Late {
-            session,
-            part,
-            place,
-        } = late;
-        let version = self.client(session)?.version;
-        let class = self.classes.get(place.class)?;
-        let (instrument, last) = (class.instrument, class.rpt_seq);
-        let link = self.classes.link(place)?;
-        let (first, owes_status) = (link.missed, link.owes_status);
-        // Trades that do not fit into it are announced first.
-        let picture = self.picture_of_held(session, part, place.class, directory);
-        if let Some(held) = self.held(session, part, instrument, nanos, directory) {
-            return Some(Next::Held(held));
-        }
-        let picture = match picture {
-            Some(picture) => picture,
-            None => self.picture(place.class, version, directory)?,
-        };
-        let missed = (first != 0).then(|| Hole {
-            first: first.into(),
-            last: last.into(),
-            ..Hole::new(
-                Missing::SlowConsumer,
-                u64::from(last.wrapping_sub(first)) + 1,
-                nanos,
-            )
-        });
-        let before = match missed {
-            Some(hole) => self.missing(session, part, instrument, &hole, directory),
-            // The first snapshot, before which nothing is skipped.
-            None if owes_status => self.news(Untold::Status(instrument), version, directory),
-            None => None,
-        };
-        Some(Next::Snapshot(before, picture))
-    }
-
-    /// Encodes the snapshot of a part whose updates are snapshots, with the trades that the
-    /// subscription holds of the instrument, if there are any. If they do not fit, the older ones
-    /// are counted with those that exceeded the capacity.
-    pub(super) fn picture_of_held(
-        &mut self,
-        session: u32,
-        part: Part,
-        number: u32,
-        directory: &Directory,
-    ) -> Option<BodyId> {
-        let class = self.classes.get(number)?;
-        let instrument = class.instrument;
-        if !class.spec.pictures {
-            return None;
-        }
-        loop {
-            let client = client::at(&self.clients, session)?;
-            let version = client.version;
-            let all = client.get(part.subscription)?.trades.iter();
-            let of_part = all.filter(|event| event.instrument == instrument);
-            trades_after(of_part, &mut self.scratch.trades);
-            if self.scratch.trades.is_empty() {
-                return None;
-            }
-            if let Some(body) = self.put_picture(number, version, directory) {
-                return Some(body);
-            }
-            let own = self.client_mut(session)?.get_mut(part.subscription)?;
-            own.leave_out_half(|event| event.instrument == instrument);
-        }
-    }
-
-    /// Encodes the announcement of missed messages of a part.
-    fn missing(
-        &mut self,
-        session: u32,
-        part: Part,
-        instrument: InstrumentId,
-        hole: &Hole,
-        directory: &Directory,
-    ) -> Option<BodyId> {
-        let client = client::at(&self.clients, session)?;
-        let own = client.get(part.subscription)?;
-        let writer = self.writers.get(client.version)?;
-        let feed = self.feeds.told(self.view.get(instrument));
-        let body = self.bodies.put(NEWS, (0, 0), |out| {
-            messages::put_feed(feed, out);
-            messages::missing(writer, directory, instrument, own.request(), hole, out);
-            Ok(())
-        });
-        body.ok()
-    }
-
-    /// Encodes what a subscription that is behind has to be sent before the snapshot: the trades
-    /// that are queued, if its updates are changes, and the number of those that exceeded the
-    /// capacity.
-    pub(super) fn held(
-        &mut self,
-        session: u32,
-        part: Part,
-        instrument: InstrumentId,
-        nanos: i64,
-        directory: &Directory,
-    ) -> Option<Held> {
-        if let Some(held) = self.held_trades(session, part, directory) {
-            return Some(held);
-        }
-        let own = self.client(session)?.get(part.subscription)?;
-        let left_out = own.trades_left_out;
-        if left_out == 0 {
-            return None;
-        }
-        let hole = Hole::new(Missing::Trades, left_out, nanos);
-        let body = self.missing(session, part, instrument, &hole, directory)?;
-        Some(Held { body, trades: 0 })
-    }
-
-    /// Encodes the next trades that a subscription holds, as many as fit into a message. One that
-    /// does not fit is counted with those that exceeded the capacity.
-    fn held_trades(&mut self, session: u32, part: Part, directory: &Directory) -> Option<Held> {
-        let Self {
-            clients,
-            writers,
-            bodies,
-            feeds,
-            view,
-            scratch,
-            ..
-        } = self;
-        let client = client::at_mut(clients, session)?;
-        let writer = writers.get(client.version)?;
-        let own = client.get_mut(part.subscription)?;
-        if own.spec.pictures {
-            return None;
-        }
-        let mut most = TRADES;
-        while !own.trades.is_empty() {
-            let trades = own.trades.get(..most).unwrap_or(&own.trades);
-            let (trades, feed) = feeds.alike(view, trades);
-            let count = trades.len();
-            let write = |events: &[Event], out: &mut FieldWriter<'_>| {
-                messages::put_feed(feed, out);
-                writer.to_fix.changes(directory, b"", events, out)
-            };
-            let sayable = &mut scratch.sayable;
-            messages::sayable(trades, sayable, write);
-            // Trades that the version cannot express were not requested.
-            if !sayable.is_empty()
-                && let Ok(body) = bodies.put(b"X", (0, 0), |out| write(sayable, out))
-            {
-                let trades = count;
-                return Some(Held { body, trades });
-            }
-            if sayable.len() > 1 {
-                most = count / 2;
-                continue;
-            }
-            own.trades_left_out += sayable.len() as u64;
-            own.trades.drain(..count);
-        }
-        None
-    }
-
-    /// Records that what a subscription held was sent.
-    pub(super) fn sent_held(&mut self, session: u32, part: Part, held: &Held) {
-        let client = self.client_mut(session);
-        let Some(own) = client.and_then(|client| client.get_mut(part.subscription)) else {
-            return;
-        };
-        match held.trades {
-            0 => own.trades_left_out = 0,
-            count => drop(own.trades.drain(..count.min(own.trades.len()))),
-        }
-    }
-
-    /// Records that a part has received its snapshot. Without updates, it is complete.
-    fn served(&mut self, late: Late) {
-        let Late {
-            session,
-            part,
-            place,
-        } = late;
-        if let Some(link) = self.classes.link_mut(place) {
-            (link.is_behind, link.missed, link.is_served) = (false, 0, true);
-            link.owes_status = false;
-        }
-        let class = self.classes.get(place.class);
-        let instrument = class.map(|class| class.instrument);
-        let Some(own) = self
-            .client_mut(session)
-            .and_then(|client| client.get_mut(part.subscription))
-        else {
-            return;
-        };
-        if own.goes_on {
-            if own.spec.pictures {
-                // The snapshot has them.
-                own.trades
-                    .retain(|event| Some(event.instrument) != instrument);
-            }
-            return;
-        }
-        own.unserved = own.unserved.saturating_sub(1);
-        let is_done = own.unserved == 0 && own.growing.is_none();
-        let place = own.places.get_mut(part.entry as usize);
-        if let Some(place) = place.map(|place| std::mem::replace(place, NOWHERE)) {
-            self.leave(place);
-        }
-        if is_done {
-            self.stop(session, part.subscription);
-        }
     }
 
     /// Refuses a subscription after its patterns were looked up: it has more instruments than the

@@ -238,15 +238,8 @@ impl Core {
             let Some(encoded) = bodies.get_mut(version) else {
                 continue;
             };
-            let body = match *encoded {
-                Some(body) => body,
-                None => {
-                    let body = self.encode(number, version, update, directory);
-                    *encoded = Some(body);
-                    body
-                }
-            };
-            let Some(body) = body else {
+            let encode = || self.encode(number, version, update, directory);
+            let Some(body) = *encoded.get_or_insert_with(encode) else {
                 if has_trades {
                     self.hold_trades(link);
                 }

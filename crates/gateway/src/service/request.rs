@@ -11,15 +11,15 @@ use fanfare_market::instruments::{Directory, IdSource, Lookup, SecurityId};
 use fanfare_wire::int;
 
 /// The longest MDReqID(262) and other IDs of requests, in bytes.
-pub(crate) const LONGEST_ID: usize = 64;
+const LONGEST_ID: usize = 64;
 
 /// The longest prefix of a Symbol(55) in a request, in bytes.
 const LONGEST_PREFIX: usize = 64;
 
 /// User-defined fields of a MarketDataRequest(V).
-pub(crate) const DELIVERY_CONTRACT: u32 = 20010;
+const DELIVERY_CONTRACT: u32 = 20010;
 pub(crate) const INTERVAL: u32 = 20011;
-pub(crate) const CHECKSUM_EVERY: u32 = 20012;
+const CHECKSUM_EVERY: u32 = 20012;
 /// User-defined field of W and X.
 pub(crate) const BOOK_CHECKSUM: u32 = 20013;
 /// User-defined field of requests, and of messages about an instrument that several feeds have.
@@ -129,16 +129,6 @@ impl Fault {
             Self::Business(_, text) | Self::Refused(_, text) => text.clone(),
         }
     }
-}
-
-/// The longest description of a request, in bytes.
-const LONGEST_WHAT: usize = 512;
-
-/// Formats a request: its fields after the header, truncated to the limit.
-pub(crate) fn what(message: &Message<'_>) -> String {
-    let body = message.body();
-    let body = body.get(..LONGEST_WHAT).unwrap_or(body);
-    String::from_utf8_lossy(body).replace('\x01', "|")
 }
 
 /// Text(58) of the response to a request without instruments.

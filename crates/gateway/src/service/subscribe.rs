@@ -3,10 +3,11 @@
 use super::class::Link;
 use super::classes::Place;
 use super::client::{self, Client, Subscription, Untold, lead};
+use super::contract::Contract;
 use super::feeds::OfFeed;
 use super::patterns::Pattern;
 use super::request::{
-    Fault, MarketDataRequest, NONE_MATCHES, Named, Wanted, What, gone, id, reason, what,
+    Fault, MarketDataRequest, NONE_MATCHES, Named, Wanted, What, gone, id, reason,
 };
 use super::spec::Spec;
 use super::view::hash_of;
@@ -25,6 +26,10 @@ use std::sync::Arc;
 
 /// The most prefixes of one request.
 const MOST_PATTERNS: usize = 64;
+
+/// The bytes of a client with a conflated subscription that the kernel takes while it cannot send
+/// them, as many as wait here before changes are merged.
+const UNSENT: i32 = 16 << 10;
 
 /// The part of a request that is granted.
 #[derive(Default)]
@@ -80,12 +85,26 @@ impl Core {
             other => Err(self.unsupported(session, other)),
         };
         self.record(peer, message, done.as_ref().err());
+        self.keep_newest(session, peer);
         if let Err(fault) = done {
             replies::fault(peer, message, &fault);
         }
     }
 
-    /// Writes a request and its outcome to the audit file.
+    /// Keeps messages of a client with a conflated subscription here until they can be sent: the
+    /// kernel would take some megabytes of them, which nothing newer can replace.
+    fn keep_newest(&mut self, session: u32, peer: &mut Peer<'_>) {
+        if let Some(client) = self.client_mut(session)
+            && client.has_conflated
+            && !client.has_limit
+        {
+            client.has_limit = true;
+            peer.limit_unsent(UNSENT);
+        }
+    }
+
+    /// Writes a request and its outcome to the audit file, without the secrets of a UserRequest(BE)
+    /// and the like.
     fn record(&self, peer: &Peer<'_>, message: &Message<'_>, fault: Option<&Fault>) {
         let client = self.client(peer.key().index() as u32);
         let user = client.map_or("", |client| &client.grant.user);
@@ -93,12 +112,14 @@ impl Core {
             .into_iter()
             .find_map(|tag| message.get(tag));
         let refused = fault.map(Fault::text);
+        let mut room = Vec::new();
+        let shown = message.masked(&mut room);
         self.audit.request(&Request {
             session: peer.id(),
             user,
             msg_type: message.msg_type(),
             id: id.unwrap_or_default(),
-            what: &what(message),
+            what: shown.body(),
             refused: refused.as_deref(),
         });
     }
@@ -305,6 +326,7 @@ impl Core {
             return;
         };
         let contract = wanted.contract.unwrap_or(client.grant.contract);
+        client.has_conflated |= contract == Contract::Conflated;
         let spec = Spec {
             depth: wanted.depth,
             entries: wanted.entries,

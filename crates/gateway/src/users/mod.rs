@@ -15,7 +15,6 @@ mod requests;
 pub(crate) mod roster;
 mod set;
 mod tables;
-pub(crate) mod throttle;
 
 #[cfg(test)]
 mod tests;

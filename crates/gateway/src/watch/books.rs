@@ -249,10 +249,7 @@ mod tests {
                 id: SecurityId::Number(*id),
                 source: IdSource::NONE,
             };
-            let definition = Definition {
-                name,
-                ..Definition::default()
-            };
+            let definition = Definition::named(name);
             let known = instrument(number as u32, definition);
             directory.take(&known).unwrap();
         }
@@ -280,14 +277,8 @@ mod tests {
         let mut directory = Directory::new();
         let names: [&[u8]; 4] = [b"a\\b", b"c\x1b\n", b"d\xff", b"\\n"];
         for (number, symbol) in names.into_iter().enumerate() {
-            let name = Name {
-                symbol,
-                ..Name::default()
-            };
-            let definition = Definition {
-                name,
-                ..Definition::default()
-            };
+            let name = Name::of_symbol(symbol);
+            let definition = Definition::named(name);
             let known = instrument(number as u32, definition);
             directory.take(&known).unwrap();
         }
@@ -297,10 +288,7 @@ mod tests {
                 id: SecurityId::Text(id),
                 ..Name::default()
             };
-            let definition = Definition {
-                name,
-                ..Definition::default()
-            };
+            let definition = Definition::named(name);
             directory.take(&instrument(number, definition)).unwrap();
         }
         for (symbol, number) in [

@@ -74,6 +74,7 @@ impl Watch {
             let heard = heard.max().filter(|heard| *heard != 0);
             let mut object = feed_object(&sample, &channel, "lines");
             let silence = heard.map(|heard| now_ms.saturating_sub(heard));
+            object.insert("lenient".to_owned(), json!(feed.lenient));
             object.insert("silence_ms".to_owned(), json!(silence));
             let lines = lines
                 .iter()
@@ -87,15 +88,21 @@ impl Watch {
             .map(|edge| (edge.channel.clone(), "edge"));
         let files = config.files.iter();
         let files = files.map(|file| (file.channel.clone(), "file"));
+        let sessions = config.sessions.iter().map(|session| {
+            let mut object = feed_object(&sample, &session.channel, "session");
+            object.extend(session_fields(&sample, &session.channel, now_ms));
+            Value::Object(object)
+        });
         let replay = config.replay.as_ref();
         let replay = replay.map(|own| (own.path().display().to_string(), "replay"));
         let others = edges.chain(files).chain(replay).map(|(channel, kind)| {
             let mut object = feed_object(&sample, &channel, kind);
+            object.insert("lenient".to_owned(), Value::Null);
             object.insert("silence_ms".to_owned(), Value::Null);
             object.insert("lines".to_owned(), json!([]));
             Value::Object(object)
         });
-        json!({ "feeds": of_lines.chain(others).collect::<Vec<_>>() })
+        json!({ "feeds": of_lines.chain(others).chain(sessions).collect::<Vec<_>>() })
     }
 
     /// Returns the number of instruments of each feed by state.
@@ -108,9 +115,11 @@ impl Watch {
         let replay = config.replay.as_ref();
         let replay = replay.map(|own| own.path().display().to_string());
         let files = config.files.iter().map(|file| file.channel.clone());
+        let sessions = config.sessions.iter().map(|own| own.channel.clone());
         let all = feeds
             .chain(edges)
             .chain(files)
+            .chain(sessions)
             .chain(replay)
             .map(|channel| {
                 let mut object = render::object([("channel", json!(channel))]);
@@ -141,11 +150,35 @@ fn state_counts(sample: &Sample, channel: &str) -> Fields {
         .collect()
 }
 
-/// Formats the counters of a feed. Only lines have packets to decode.
+/// Formats the state of a FIX session that is a feed, beside the counters of its market.
+fn session_fields(sample: &Sample, channel: &str, now_ms: u64) -> Fields {
+    let count = |name: &str| value(sample, channel, name);
+    let heard = count("source_heard_ms");
+    let silence = (heard != 0).then(|| now_ms.saturating_sub(heard));
+    render::object([
+        ("lenient", Value::Null),
+        ("silence_ms", json!(silence)),
+        ("lines", json!([])),
+        (
+            "session",
+            json!({
+                "logged_on": count("source_logged_on") == 1,
+                "logons": count("source_logons"),
+                "ended": count("source_ended"),
+                "requests": count("source_requests"),
+                "refused": count("source_refused"),
+                "losses": count("source_losses"),
+            }),
+        ),
+    ])
+}
+
+/// Formats the counters of a feed. Lines have packets to decode, and sessions messages.
 fn feed_object(sample: &Sample, channel: &str, kind: &str) -> Fields {
     let count = |name: &str| json!(value(sample, channel, name));
     let messages = match kind {
         "lines" => count("decoded"),
+        "session" => count("source_messages"),
         _ => Value::Null,
     };
     let gaps = if kind == "edge" {
@@ -316,11 +349,30 @@ mod tests {
     }
 
     #[test]
-    fn only_lines_have_messages_and_all_feeds_have_events() {
+    fn a_session_shows_whether_it_is_logged_on_and_since_when_it_is_silent() {
         let key = |name: &str| ("F".to_owned(), name.to_owned());
-        let sample = Sample::from([(key("decoded"), 3), (key("market_events"), 7)]);
+        let never = session_fields(&Sample::new(), "F", 9_000);
+        assert_eq!(never["silence_ms"], Value::Null);
+        assert_eq!(never["session"]["logged_on"], json!(false));
+        let sample = Sample::from([
+            (key("source_logged_on"), 1),
+            (key("source_heard_ms"), 8_500),
+            (key("source_refused"), 2),
+        ]);
+        let shown = session_fields(&sample, "F", 9_000);
+        assert_eq!(shown["silence_ms"], json!(500));
+        assert_eq!(shown["session"]["logged_on"], json!(true));
+        assert_eq!(shown["session"]["refused"], json!(2));
+    }
+
+    #[test]
+    fn lines_and_sessions_have_messages_and_all_feeds_have_events() {
+        let key = |name: &str| ("F".to_owned(), name.to_owned());
+        let counts = [("decoded", 3), ("source_messages", 5), ("market_events", 7)];
+        let sample = Sample::from(counts.map(|(name, count)| (key(name), count)));
         for (kind, messages) in [
             ("lines", json!(3)),
+            ("session", json!(5)),
             ("edge", Value::Null),
             ("file", Value::Null),
             ("replay", Value::Null),

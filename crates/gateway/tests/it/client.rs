@@ -1,8 +1,9 @@
 //! A FIX counterparty that is a plain socket. Its messages are written out in the tests.
 
 use fanfare_fix::codec::{Frame, FrameFinder};
+use fanfare_peers::fix::{framed, wire};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 /// A time longer than any step takes, and shorter than any time-out of a test runner.
@@ -35,6 +36,26 @@ impl Client {
         }
     }
 
+    /// Accepts a connection and answers its Logon, as the counterparty of a session that connects,
+    /// which names this side `name` and itself `PLANT`. Returns the Logon, too.
+    pub(crate) fn accept(listener: &TcpListener, name: &str) -> (Self, String) {
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut client = Self {
+            stream,
+            name: name.to_owned(),
+            version: "FIX.4.4",
+            header: String::new(),
+            seq: 1,
+            bytes: Vec::new(),
+        };
+        let logon = client.receive().expect("a Logon");
+        assert!(logon.contains("|35=A|"), "{logon}");
+        client.send("A", "98=0|108=30|141=Y|");
+        (client, logon)
+    }
+
     /// Connects and logs on without heartbeats, which would be interleaved on a slow machine.
     pub(crate) fn log_on(to: SocketAddr, name: &str) -> Self {
         Self::log_on_in(to, name, "FIX.4.4", "")
@@ -56,10 +77,20 @@ impl Client {
         self.seq += 1;
     }
 
+    /// Returns the MsgSeqNum(34) of the next message.
+    pub(crate) const fn next_number(&self) -> u64 {
+        self.seq
+    }
+
+    /// Sets the MsgSeqNum(34) of the next message.
+    pub(crate) const fn skip_to(&mut self, number: u64) {
+        self.seq = number;
+    }
+
     pub(crate) fn send_numbered(&mut self, seq: u64, msg_type: &str, body: &str) {
         let body = format!("{}{body}", self.header);
         let inner = inner(&self.name, seq, msg_type, &body);
-        let bytes = frame_in(self.version, &inner);
+        let bytes = wire(&framed(self.version, &inner));
         self.stream.write_all(&bytes).unwrap();
     }
 
@@ -103,24 +134,13 @@ pub(crate) fn message(sender: &str, seq: u64, msg_type: &str, body: &str) -> Vec
 
 fn inner(sender: &str, seq: u64, msg_type: &str, body: &str) -> String {
     let time = fanfare_engine::clock::Clock::new().read().utc;
-    let mut text = [0; 27];
-    let len = time.write(fanfare_wire::Precision::Millis, &mut text);
-    let time = String::from_utf8_lossy(&text[..len]).into_owned();
+    let time = time.text(fanfare_wire::Precision::Millis);
     format!("35={msg_type}|49={sender}|56=PLANT|34={seq}|52={time}|{body}")
 }
 
 /// Puts `inner` between header and trailer, with `|` for SOH.
 pub(crate) fn frame(inner: &str) -> Vec<u8> {
-    frame_in("FIX.4.4", inner)
-}
-
-fn frame_in(version: &str, inner: &str) -> Vec<u8> {
-    let mut text = format!("8={version}|9={}|{inner}", inner.len())
-        .replace('|', "\x01")
-        .into_bytes();
-    let sum = text.iter().fold(0u8, |sum, &b| sum.wrapping_add(b));
-    text.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
-    text
+    wire(&framed("FIX.4.4", inner))
 }
 
 /// Returns the value of a field of a message with `|`.

@@ -114,6 +114,30 @@ fn messages_that_a_client_is_not_sent_are_not_counted_as_deliveries() {
 }
 
 #[test]
+fn little_of_a_conflated_client_that_does_not_read_waits_in_the_kernel() {
+    let market = Market::new(190);
+    let mut client = slow(&market, "SLOW", "conflated");
+    market.live();
+    client.send("V", "262=end|263=1|264=1|265=1|267=1|269=0|146=1|55=NONE|");
+    let mut old = 0;
+    loop {
+        let message = client.receive().unwrap();
+        if message.contains("|35=Y|") {
+            break;
+        }
+        if message.contains("|35=X|") {
+            old += message.len();
+        }
+    }
+    // The kernel of a client that does not read receives some 100 KiB; ours would take megabytes.
+    assert!(
+        old < 1 << 20,
+        "{old} bytes of changes precede the newest state"
+    );
+    stop(market.gateway);
+}
+
+#[test]
 fn each_contract_does_with_a_client_that_does_not_read_what_it_says() {
     let market = Market::new(39);
     let cut = slow(&market, "CUT", "cut");

@@ -535,8 +535,7 @@ fn a_late_client_has_the_books_of_the_plant() {
 
 #[test]
 fn the_past_goes_over_into_the_present_without_a_hole() {
-    let folder = std::env::temp_dir().join(format!("fanfare-dbn-it-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
+    let folder = Scratch::new("dbn-it");
     let log = format!("[history]\nfolder = \"{}\"\n", folder.display());
     let mut market = market(69, "", &log);
     let schemas = [("trades", Schema::Trades), ("mbp-10", Schema::Mbp10)];
@@ -587,7 +586,6 @@ fn the_past_goes_over_into_the_present_without_a_hole() {
         assert!(timed.0[1..plain.0.len()] == plain.0[1..]);
     }
     stop(market.gateway);
-    let _ = std::fs::remove_dir_all(&folder);
 }
 
 #[test]
@@ -646,9 +644,7 @@ fn a_change_of_rights_leaves_out_no_record_that_stays_permitted() {
 
 #[test]
 fn unsubscribing_from_an_instrument_ends_no_start_of_another_one() {
-    let name = format!("fanfare-dbn-leave-{}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
-    let _ = std::fs::remove_dir_all(&folder);
+    let folder = Scratch::new("dbn-leave");
     let log = format!("[history]\nfolder = \"{}\"\n", folder.display());
     let mut market = market(75, "", &log);
     let mut oracle = Oracle::new(&mut market, &[Schema::Mbp10]);
@@ -689,5 +685,4 @@ fn unsubscribing_from_an_instrument_ends_no_start_of_another_one() {
     }
     assert!(!expected.is_empty() && received == expected);
     stop(market.gateway);
-    let _ = std::fs::remove_dir_all(&folder);
 }

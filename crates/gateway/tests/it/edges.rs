@@ -205,8 +205,8 @@ fn books_of_another_kind_are_told_and_left_out() {
 fn a_plant_with_other_books_changes_nothing_at_an_edge() {
     let mut site = Site::new(67, 1);
     // It also knows an instrument that the first one does not.
-    let file = std::env::temp_dir().join(format!("edges-extra-{}.csv", std::process::id()));
-    std::fs::write(&file, "symbol\nEXTRA\n").unwrap();
+    let file = Scratch::new("edges-extra.csv");
+    file.write("symbol\nEXTRA\n");
     let book = format!(
         "[feed.book]\ndepth = 7\ninstruments = \"{}\"\n",
         file.display()
@@ -246,16 +246,14 @@ fn a_plant_with_other_books_changes_nothing_at_an_edge() {
     assert_eq!(told, 1);
     stop(edge);
     site.plants.into_iter().for_each(stop);
-    std::fs::remove_file(file).unwrap();
 }
 
 #[test]
 fn of_plants_that_each_lack_an_instrument_one_is_used() {
     let mut site = Site::new(119, 0);
-    let files = ["FIRST", "SECOND"].map(|symbol| {
-        let name = format!("edges-{symbol}-{}.csv", std::process::id());
-        let file = std::env::temp_dir().join(name);
-        std::fs::write(&file, format!("symbol\n{symbol}\n")).unwrap();
+    let _files = ["FIRST", "SECOND"].map(|symbol| {
+        let file = Scratch::new("edges.csv");
+        file.write(format!("symbol\n{symbol}\n"));
         let book = format!("[feed.book]\ninstruments = \"{}\"\n", file.display());
         let text = site.text.replace("[feed.book]\n", &book);
         site.plants.push(gateway(&text));
@@ -272,9 +270,6 @@ fn of_plants_that_each_lack_an_instrument_one_is_used() {
     are_live(&edge, site.plants[0].count("instruments_live"));
     stop(edge);
     site.plants.into_iter().for_each(stop);
-    for file in files {
-        std::fs::remove_file(file).unwrap();
-    }
 }
 
 #[test]

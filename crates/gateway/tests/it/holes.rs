@@ -113,6 +113,12 @@ fn the_rest_of_a_packet_that_cannot_be_decoded_is_told() {
     assert!(undecodable.starts_with("missing=undecodable count=unknown from="));
     assert_eq!(value(&receive(&mut consumer, 6), 30083), Some("4"));
     eventually("the count", || gateway.count("undecodable") == 1);
+    eventually("the notice", || {
+        gateway.notices().any(|notice| {
+            let text = notice.to_string();
+            text.contains("packet of line A: ") && text.contains("template") && notice.is_trouble()
+        })
+    });
     stop(gateway);
 }
 

@@ -26,6 +26,7 @@ mod ports;
 mod redundant;
 mod rights;
 mod service;
+mod session_feed;
 mod slow;
 mod steering;
 mod users;

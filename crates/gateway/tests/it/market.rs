@@ -196,3 +196,50 @@ fn a_reader_that_lost_events_ends_with_the_books_of_one_that_did_not() {
     behind.read(&mut late);
     assert!(reader.is_finished() && late.is_finished());
 }
+
+/// Returns a packet whose first presence map ends in a group of zeros, which is R7.
+fn overlong(packet: &[u8]) -> Vec<u8> {
+    let end = packet.iter().position(|byte| byte & 0x80 != 0).unwrap();
+    let mut bytes = packet[..=end].to_vec();
+    bytes[end] &= 0x7f;
+    bytes.push(0x80);
+    bytes.extend_from_slice(&packet[end + 1..]);
+    bytes
+}
+
+/// The lines of changes and of snapshots have the setting of their feed.
+#[test]
+fn a_lenient_feed_takes_deviations_from_fast_on_all_of_its_lines() {
+    let groups = [[23, 24], [25, 26]].map(|pair| pair.map(group));
+    for (is_lenient, [line, pictures]) in [false, true].into_iter().zip(groups) {
+        let keys = format!("lenient = {is_lenient}\nchannel");
+        let text = feed("one", line, pictures).replacen("channel", &keys, 1);
+        let mut gateway = gateway(&text, 1 << 22);
+        let mut reader = gateway.take_events().unwrap();
+        let mut books = Books::default();
+        for (to, is_pictures, bad) in [
+            (line, false, "undecodable"),
+            (pictures, true, "pictures_bad"),
+        ] {
+            let sender = Sender::open(&SenderConfig::new(to)).unwrap();
+            let (mut packets, mut sent) = (generator(is_pictures), 0);
+            while let Some(packet) = packets.next_packet().unwrap().filter(|_| sent < 40) {
+                sender.send(&overlong(packet)).unwrap();
+                sent += 1;
+            }
+            let datagrams = if is_pictures {
+                "picture_packets"
+            } else {
+                "datagrams"
+            };
+            eventually("the datagrams", || gateway.count(datagrams) == sent);
+            let refused = if is_lenient { 0 } else { sent };
+            eventually(bad, || gateway.count(bad) == refused);
+        }
+        eventually("the first book", || {
+            books.read(&mut reader);
+            books.books.is_empty() != is_lenient
+        });
+        stop(gateway);
+    }
+}

@@ -76,8 +76,13 @@ fn users_see_what_is_theirs_and_no_more_once_it_is_taken_away() {
     assert!(revoked.contains("|262=good|281=3|"), "{revoked}");
     client.send("V", &format!("262=good|263=1|264=2|265=1|{ALL}"));
     assert_eq!(pictures(&mut client, count).len(), count);
+    client.send("BE", "923=b|924=3|553=u|554=secret|925=another|58=\u{e9}|");
+    let refused = answer(&mut client);
+    assert_eq!(value(&refused, 372), Some("BE"), "{refused}");
     stop(market.gateway);
     let audit = audit.text();
+    let shown = "\"what\":\"923=b|924=3|553=u|554=******|925=*******|58=\u{e9}|\"";
+    assert!(audit.contains(shown), "{audit}");
     let line = audit.lines().find(|line| line.contains("revocation"));
     let expected = "\"user\":\"u\",\"msg_type\":\"V\",\"id\":\"good\"}";
     assert!(line.is_some_and(|line| line.ends_with(expected)), "{audit}");

@@ -138,7 +138,7 @@ fn one_session_is_steered_under_load_and_no_other_is_touched() {
         "sessions stop session=ONE",
         "sessions start session=ONE",
         "sessions disconnect session=ONE",
-        "sessions logout session=Q3 text=good night",
+        r#"sessions logout session=Q3 text=\"good night\""#,
         "refused: ",
     ] {
         assert!(audit.contains(line), "{line} in {audit}");

@@ -110,6 +110,29 @@ fn a_user_gets_in_with_the_right_password_and_nobody_learns_which_part_was_wrong
 }
 
 #[test]
+fn a_logout_to_a_wrong_password_uses_no_number() {
+    let gateway = start(&(PORTS.to_owned() + &user("a", "A", "right", "")));
+    let answer_to = |password: &str| {
+        let mut client = Client::connect(gateway.consumers(), "A");
+        let logon = format!("98=0|108=0|553=a|554={password}|");
+        client.send_numbered(1, "A", &logon);
+        client.receive().expect("an answer")
+    };
+    let refused = answer_to("wrong");
+    assert_eq!(value(&refused, 35), Some("5"), "{refused}");
+    assert_eq!(value(&refused, 34), Some("0"), "{refused}");
+    // The right one is not checked soon after the wrong one.
+    eventually("the right password", || {
+        let answer = answer_to("right");
+        let is_logon = value(&answer, 35) == Some("A");
+        let number = if is_logon { "1" } else { "0" };
+        assert_eq!(value(&answer, 34), Some(number), "{answer}");
+        is_logon
+    });
+    stop(gateway);
+}
+
+#[test]
 fn a_logon_that_its_session_refuses_is_audited_and_ends_no_session() {
     let audit = Scratch::new("refusal");
     let gateway = start(&format!("audit = \"{}\"\n{PORTS}", audit.display()));

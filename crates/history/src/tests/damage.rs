@@ -58,7 +58,11 @@ fn a_log_that_is_cut_or_damaged_says_what_is_missing() {
 fn files(folder: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder).unwrap();
     let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
-    files.retain(|file| !file.ends_with("lock") && !file.ends_with("next"));
+    files.retain(|file| {
+        !["lock", "next", "id"]
+            .iter()
+            .any(|name| file.ends_with(name))
+    });
     files.sort();
     files
 }

@@ -61,7 +61,7 @@ fn a_compacted_block_ends_with_events() {
     };
     let (mut writer, _) = Writer::open(&folder.0, config, feeds(), 1).unwrap();
     for first in (1..200_000).step_by(256) {
-        writer.watermark(first);
+        writer.watermark(Watermark::unknown(first));
         put(&mut writer, first..=first + 199, true);
         put(&mut writer, first + 200..=first + 255, false);
     }

@@ -242,3 +242,41 @@ fn a_log_is_its_owners_alone() {
         assert_eq!(mode(&file), 0o600, "{}", file.display());
     }
 }
+
+#[test]
+fn a_log_keeps_what_tells_it_from_others() {
+    let folders = [Folder::new(), Folder::new()];
+    let id = |folder: &Folder| {
+        let opened = Writer::open(&folder.0, WriterConfig::default(), Vec::new(), 1);
+        opened.unwrap().0.id()
+    };
+    let [first, second] = folders.each_ref().map(id);
+    assert_ne!(first, second);
+    assert_eq!(folders.each_ref().map(id), [first, second]);
+    // One that cannot be read is made again.
+    for damaged in [&b"text"[..], b"", b"0", &[0xff; 16]] {
+        fs::write(folders[0].0.join("id"), damaged).unwrap();
+        let made = id(&folders[0]);
+        assert_eq!(id(&folders[0]), made);
+    }
+}
+
+#[test]
+fn a_watermark_of_an_earlier_version_has_its_time_alone() {
+    let folder = Folder::new();
+    let (mut writer, _) = Writer::open(&folder.0, WriterConfig::default(), Vec::new(), 1).unwrap();
+    let time = 7_u64.to_le_bytes();
+    writer.block.record(Kind::Watermark, &time, 0);
+    writer.events(&[event(1)]).unwrap();
+    writer.close().unwrap();
+    let log = Log::open(&folder.0).unwrap();
+    let mut reader = log.reader(Start::First).unwrap();
+    let mut marks = Vec::new();
+    let mut take = |delivery: Delivery<'_>| {
+        if let Delivery::Watermark(mark) = delivery {
+            marks.push(mark);
+        }
+    };
+    while reader.read(100, &mut take).unwrap() > 0 {}
+    assert_eq!(marks, [Watermark::unknown(7)]);
+}

@@ -188,20 +188,7 @@ fn time_of(seq: u64) -> UtcTimestamp {
 fn encode(header: &SessionHeader, seq: u64, buf: &mut [u8]) -> Result<usize, EncodeError> {
     let now = time_of(seq);
     let sending = SendingTime::new(now, Precision::Millis);
-    let mut order = Encoder::with_header(buf, header, b"D", seq, &sending);
-    order
-        .str(11, black_box("ORDER0001234"))
-        .char(21, b'1')
-        .str(55, black_box("EURUSD"));
-    order
-        .char(54, b'1')
-        .timestamp(60, now, Precision::Millis)
-        .u64(38, black_box(100_000));
-    order
-        .char(40, b'2')
-        .decimal(44, black_box(Decimal::new(123_456, -5)))
-        .char(59, b'0');
-    Ok(order.finish()?.end)
+    body(Encoder::with_header(buf, header, b"D", seq, &sending), now)
 }
 
 /// Encodes the same message, each field singly.
@@ -213,6 +200,12 @@ fn encode_singly(seq: u64, buf: &mut [u8]) -> Result<usize, EncodeError> {
         .str(56, black_box("SELLSIDE"))
         .u64(34, seq);
     order.timestamp(52, now, Precision::Millis);
+    body(order, now)
+}
+
+/// Encodes the fields behind the header, and returns the length of the message.
+#[inline(always)]
+fn body(mut order: Encoder<'_>, now: UtcTimestamp) -> Result<usize, EncodeError> {
     order
         .str(11, black_box("ORDER0001234"))
         .char(21, b'1')

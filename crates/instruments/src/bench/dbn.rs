@@ -222,16 +222,10 @@ impl DbnBench {
 fn define(server: &mut DbnServer) {
     for number in 0..INSTRUMENTS {
         let symbol = format!("SYM{number}");
-        let name = Name {
-            symbol: symbol.as_bytes(),
-            ..Name::default()
-        };
+        let name = Name::of_symbol(symbol.as_bytes());
         server.put_instrument(&Instrument {
             instrument: InstrumentId(number),
-            definition: Definition {
-                name,
-                ..Definition::default()
-            },
+            definition: Definition::named(name),
             revision: 1,
             status: 0,
         });

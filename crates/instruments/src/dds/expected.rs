@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use fanfare_dds::cdr::CdrError;
 use fanfare_dds::distribute::Distribution;
 use fanfare_dds::fast::{Converter, Mapping};
-use fanfare_fast::{CodecError, Decoder, Record};
+use fanfare_fast::{CodecError, Decoder, Options, Record};
 
 /// The most writers of a topic that are distinguished; the samples of others are wrong.
 const WRITERS: usize = 1_024;
@@ -81,14 +81,16 @@ pub struct ExpectedReader<'a> {
 }
 
 impl Expected {
-    /// Returns a reader without samples yet. Samples have at most `longest` bytes.
+    /// Returns a reader without samples yet, which decodes with the publisher's options. Samples
+    /// have at most `longest` bytes.
     pub fn reader<'a>(
         mapping: &Arc<Mapping>,
+        options: Options,
         distribution: &'a Distribution,
         longest: usize,
     ) -> ExpectedReader<'a> {
         ExpectedReader {
-            decoder: Decoder::new(Arc::clone(mapping.program())),
+            decoder: Decoder::with_options(Arc::clone(mapping.program()), options),
             record: Record::new(),
             converter: Converter::new(Arc::clone(mapping), longest),
             distribution,
@@ -271,7 +273,7 @@ mod tests {
                 securities,
                 ..Distribution::default()
             };
-            let mut reader = Expected::reader(&mapping, &distribution, 4096);
+            let mut reader = Expected::reader(&mapping, Options::default(), &distribution, 4096);
             let (program, options) = (Program::complex(), ComplexOptions::default());
             let mut feed = Generator::complex(program, 600, None, options);
             while let Some(packet) = feed.next_packet().unwrap() {
@@ -294,7 +296,7 @@ mod tests {
         let program = Arc::new(Program::parse(xml).unwrap());
         let mapping = Arc::new(Mapping::new(program, &TypeOptions::default()).unwrap());
         let distribution = Distribution::default();
-        let mut reader = Expected::reader(&mapping, &distribution, 16);
+        let mut reader = Expected::reader(&mapping, Options::default(), &distribution, 16);
         // A short text, then one that is longer than a sample, or a template that does not exist.
         let long = [
             &[0xc0, 0x81, b'a' | 0x80, 0xc0, 0x81][..],

@@ -11,6 +11,7 @@ use fanfare_wire::int;
 
 use super::LoadError;
 use super::order::{OrderCheck, OrderCounts, Reached};
+use super::progress::Progress;
 use super::sessions::{Refused, SessionOptions, Sessions, Task};
 use crate::figures::{Figures, rate};
 
@@ -20,8 +21,6 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The bytes per session in one read after which the next follows at once: the load is heavy, and
 /// the kernel's buffers would fill in a pause.
 const HEAVY: usize = 8 << 10;
-/// Connections that one duty cycle of the host reads from.
-const READ: usize = 256;
 /// The time after the last expected message in which an excess one would come.
 const GRACE: u64 = SECOND / 5;
 /// The time after the last mark that a session lacked at the end of the run, in which a further one
@@ -218,16 +217,17 @@ impl Consumers {
         let begun = self.sessions.task().received;
         let (mut first, mut last, mut timed) = (0, 0, 0);
         let mut done_at = None;
-        let mut told = 0;
+        let mut progress = Progress::new(self.options.progress, progress);
         while self.sessions.ended() < self.options.clients {
             let before = self.sessions.task().received;
-            self.look()?;
+            self.sessions.task().bytes = 0;
+            self.sessions.read(self.options.clients)?;
             self.begin();
             let (now, received) = (self.sessions.now().mono, self.sessions.task().received);
             if received > before {
                 first = if timed == 0 { now } else { first };
                 (last, timed) = (now, received - begun);
-                told = self.tell(told, progress);
+                progress.pass(received);
             }
             if self
                 .options
@@ -247,7 +247,7 @@ impl Consumers {
         let (ended, first_ended) = (self.sessions.ended(), self.sessions.first_ended());
         let there = self.there();
         self.sessions.close();
-        self.tell(told, progress);
+        progress.pass(self.sessions.task().received);
         let lacking = self.lacking(&there);
         let seconds = last.saturating_sub(first) as f64 / 1e9;
         Ok(self.report((ended, first_ended), lacking, (timed, seconds)))
@@ -300,28 +300,6 @@ impl Consumers {
         let checks = there.iter().filter_map(|index| all.get(*index));
         let lacking = checks.map(|(_, check)| to.lacking(check, from));
         lacking.fold(0, u64::saturating_add)
-    }
-
-    /// Reads once from every readable connection.
-    fn look(&mut self) -> Result<(), LoadError> {
-        self.sessions.task().bytes = 0;
-        for _ in 0..self.options.clients.div_ceil(READ) {
-            if self.sessions.turn()? == 0 {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Reports every multiple of the progress step that the total has passed. Returns the last one
-    /// reported.
-    fn tell(&mut self, mut told: u64, progress: &mut dyn FnMut(u64)) -> u64 {
-        let (step, received) = (self.options.progress, self.sessions.task().received);
-        while step > 0 && told + step <= received {
-            told += step;
-            progress(told);
-        }
-        told
     }
 
     fn report(

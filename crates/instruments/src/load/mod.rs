@@ -29,6 +29,7 @@
 mod consumers;
 mod order;
 mod producers;
+mod progress;
 mod sessions;
 mod subscribe;
 mod template;

@@ -23,6 +23,8 @@ const AT_A_TIME: usize = 128;
 const LOOK: Duration = Duration::from_millis(1);
 /// Bytes that may be buffered for the kernel in one session.
 const UNSENT: usize = 5 << 18;
+/// Connections that one duty cycle of the host reads from.
+const READ: usize = 256;
 /// The backoff of a session that does not reconnect.
 const NEVER_AGAIN: Duration = Duration::from_secs(365 * 24 * 3600);
 /// TargetCompID(56).
@@ -294,6 +296,16 @@ impl<T: Task> Sessions<T> {
         let now = self.clock.read();
         let work = self.host.do_work(now);
         work.map_err(|error| LoadError::Io(io::Error::other(error)))
+    }
+
+    /// Reads once from every readable connection of this many sessions.
+    pub(super) fn read(&mut self, sessions: usize) -> Result<(), LoadError> {
+        for _ in 0..sessions.div_ceil(READ) {
+            if self.turn()? == 0 {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the first session that has ended, and the reason.

@@ -80,10 +80,7 @@ mod tests {
     #[test]
     fn names_are_escaped_and_all_instruments_are_called_so() {
         let mut table = Instruments::new(1);
-        let name = Name {
-            symbol: b"nl\nx",
-            ..Name::default()
-        };
+        let name = Name::of_symbol(b"nl\nx");
         let instrument = table.see(&name).unwrap();
         let mut lost = Lost {
             number: 7,

@@ -14,7 +14,7 @@ use crate::state;
 use fanfare_fast::Record;
 use fanfare_feed::channel;
 use fanfare_feed::recovery::{Replay, ReplayConfig, State};
-use fanfare_feed::serial::extend;
+use fanfare_feed::serial::{extend, is_before};
 use std::ops::Range;
 
 /// The configuration of a follower.
@@ -35,14 +35,15 @@ pub struct FollowerConfig {
 }
 
 impl FollowerConfig {
-    /// Returns a configuration without a replay, with 30 s of silence and numbers from 1.
+    /// Returns a configuration without a replay, with 30 s of silence, numbers from 1, and
+    /// snapshots as large as the books may be.
     pub fn new(market: MarketConfig) -> Self {
         Self {
-            market,
             replay: None,
             silence: 30_000_000_000,
             first: 1,
-            fragments: FragmentConfig::default(),
+            fragments: FragmentConfig::of(&market.book),
+            market,
         }
     }
 }
@@ -85,12 +86,16 @@ pub(crate) struct Course {
     /// The first of the last messages that are missing only because packets without a number could
     /// not be read, or `None` if there is none.
     assumed: Option<u64>,
+    /// Whether the last restart was announced, so that a snapshot of the channel is of its numbers.
+    is_announced: bool,
     /// The packet of the last message, whose next messages have its number.
     packet: Option<Packet>,
     pub(super) parts: Parts,
     /// The time at which the channel was last heard.
     heard: u64,
     is_silent: bool,
+    /// Whether a snapshot of the channel replaces a complete book.
+    replaces: bool,
     /// The steps for edges that follow the feed by this follower, if any.
     pub(super) steps: Option<Steps>,
     pub(super) stats: FollowerStats,
@@ -143,6 +148,12 @@ impl Part {
         is_first: true,
         is_last: true,
         is_converted: true,
+    };
+
+    /// A message of a session, which never comes again.
+    pub(super) const OF_SESSION: Self = Self {
+        is_converted: false,
+        ..Self::WHOLE
     };
 }
 
@@ -197,13 +208,21 @@ impl Course {
             silence: config.silence,
             next: None,
             assumed: None,
+            is_announced: false,
             packet: None,
             parts: Parts::new(),
             heard: 0,
             is_silent: false,
+            replaces: false,
             steps: None,
             stats: FollowerStats::default(),
         }
+    }
+
+    /// Lets each snapshot of the channel replace a book that is complete. Otherwise it is ignored,
+    /// as it has nothing new.
+    pub(super) const fn replace_pictures(&mut self) {
+        self.replaces = true;
     }
 
     /// Returns the counters.
@@ -225,8 +244,11 @@ impl Course {
                 self.lose_up_to(now, end, send);
             }
             channel::Event::Bad(bad) => self.bad(now, bad, send),
-            channel::Event::Reset { next, .. } => {
+            channel::Event::Reset {
+                next, announced, ..
+            } => {
                 self.stats.resets += 1;
+                self.is_announced = *announced;
                 let run = self.next.map_or(0, |before| (before >> 32) + 1);
                 let next = (run << 32) + u64::from(*next);
                 (self.next, self.assumed) = (Some(next), None);
@@ -317,6 +339,11 @@ impl Course {
 
     pub(crate) const fn steps(&mut self) -> Option<&mut Steps> {
         self.steps.as_mut()
+    }
+
+    /// Returns how often the channel has restarted since steps are kept.
+    pub(crate) fn restarts(&self) -> u16 {
+        self.steps.as_ref().map_or(0, Steps::restarts)
     }
 
     /// Returns the low 32 bits of the number of the last message so far. Of messages that may not
@@ -570,13 +597,22 @@ impl Course {
                     }
                     return;
                 };
+                let is_live = || self.market.state(picture.instrument) == Some(State::Live);
+                if self.replaces && is_live() {
+                    let market = &mut self.market;
+                    return market.changes(mapped.received, sequence, whole.events, send);
+                }
                 let last = picture.last_processed.or(whole.number);
                 let last = last.unwrap_or(sequence) as u32;
                 let times = (now, mapped.received);
                 if let Some(steps) = &mut self.steps {
                     steps.picture(sequence as u32, mapped.received, last, whole.events);
                 }
-                self.market.snapshot(times, Some(last), whole.events, send);
+                // One of the numbers before would be as of a message that is yet to come. A restart
+                // that was not announced may be none.
+                let is_since_reset = self.is_announced && !is_before(sequence as u32, last);
+                let of = (Some(last), is_since_reset);
+                self.market.take_snapshot(times, of, whole.events, send);
             }
             other => {
                 match other {

@@ -4,6 +4,7 @@ mod in_fix;
 mod nonsense;
 mod repeats;
 mod resets;
+mod session;
 
 use super::*;
 use crate::book::{BookConfig, Side};

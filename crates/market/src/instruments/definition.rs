@@ -100,7 +100,16 @@ pub struct Name<'a> {
     pub source: IdSource,
 }
 
-impl Name<'_> {
+impl<'a> Name<'a> {
+    /// Returns the name of an instrument that has only this symbol.
+    pub const fn of_symbol(symbol: &'a [u8]) -> Self {
+        Self {
+            symbol,
+            id: SecurityId::None,
+            source: IdSource::NONE,
+        }
+    }
+
     /// Returns true if it has neither symbol nor ID.
     pub const fn is_empty(&self) -> bool {
         self.symbol.is_empty() && matches!(self.id, SecurityId::None)
@@ -190,6 +199,14 @@ impl Default for Definition<'_> {
 }
 
 impl<'a> Definition<'a> {
+    /// Returns the definition of an instrument of which nothing is known but its name.
+    pub fn named(name: Name<'a>) -> Self {
+        Self {
+            name,
+            ..Self::default()
+        }
+    }
+
     /// Returns the texts, the symbol first and a text ID second.
     pub(super) const fn texts(&self) -> [&'a [u8]; TEXTS] {
         let id = match self.name.id {

@@ -238,10 +238,7 @@ mod tests {
         };
         let instrument = Instrument {
             instrument: InstrumentId(number),
-            definition: Definition {
-                name,
-                ..Definition::default()
-            },
+            definition: Definition::named(name),
             revision: 1,
             status: 17,
         };

@@ -25,15 +25,16 @@ mod packed;
 mod record;
 mod texts;
 
-pub(crate) use column::Column;
+pub(crate) use column::{Column, Columns};
 pub use definition::{Definition, IdSource, Instrument, Name, SecurityId};
 pub use directory::Directory;
 
 use crate::event::InstrumentId;
+use column::completed;
 use core::fmt;
 use index::{Index, Keys};
 use record::{Record, Records};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use texts::Texts;
 
 /// The longest text of a definition, in bytes.
@@ -42,7 +43,8 @@ pub const MAX_TEXT: usize = 4096;
 /// The instruments of a plant. The number of an instrument is its index, from 0, and never changes.
 ///
 /// Looking up does not allocate. Adding allocates in large pieces, and an instrument takes about
-/// 150 bytes and those of its texts. Instruments beyond the limit are refused and counted.
+/// 150 bytes and those of its texts. One of which a feed sends parts of its definition takes about
+/// 170 bytes more. Instruments beyond the limit are refused and counted.
 #[derive(Debug)]
 pub struct Instruments {
     records: Records,
@@ -53,6 +55,8 @@ pub struct Instruments {
     /// The instruments with the symbol of another one, which alone is found by it: the hash of the
     /// symbol, and the number.
     hidden: BTreeSet<(u32, u32)>,
+    /// The places in the channel of the values of each instrument whose last definition was a part.
+    parts: BTreeMap<u32, Box<[u64; Columns::COUNT]>>,
     limit: usize,
     refused: u64,
     /// The last status of the trading session, and its place in the channel.
@@ -140,6 +144,7 @@ impl Instruments {
             by_id: Index::default(),
             keys: Keys::new(),
             hidden: BTreeSet::new(),
+            parts: BTreeMap::new(),
             limit: limit.min(u32::MAX as usize - 1),
             refused: 0,
             session: None,
@@ -251,10 +256,7 @@ impl Instruments {
     pub fn see(&mut self, name: &Name<'_>) -> Result<InstrumentId, Refused> {
         match self.find(name) {
             Some(found) => Ok(found),
-            None => self.add(&Definition {
-                name: *name,
-                ..Definition::default()
-            }),
+            None => self.add(&Definition::named(*name)),
         }
     }
 
@@ -265,11 +267,21 @@ impl Instruments {
     ///
     /// Returns a [`Refused`] if the table is unchanged.
     pub fn define(&mut self, definition: &Definition<'_>) -> Result<Defined, Refused> {
+        self.define_part(definition, Columns::ALL)
+    }
+
+    /// Defines an instrument, or changes the values of its definition that are in `has`. The others
+    /// stay as they are.
+    pub(crate) fn define_part(
+        &mut self,
+        definition: &Definition<'_>,
+        has: Columns,
+    ) -> Result<Defined, Refused> {
         match self.find(&definition.name) {
-            Some(found) => self.replace(found, false, definition),
+            Some(found) => self.replace(found, false, (definition, has)),
             None => {
                 let added = self.add(definition)?;
-                self.replace(added, true, definition)
+                self.replace(added, true, (definition, has))
             }
         }
     }
@@ -281,20 +293,20 @@ impl Instruments {
         instrument: InstrumentId,
         definition: &Definition<'_>,
     ) -> Result<Defined, Refused> {
-        self.replace(instrument, false, definition)
+        self.replace(instrument, false, (definition, Columns::ALL))
     }
 
     fn replace(
         &mut self,
         instrument: InstrumentId,
         is_new: bool,
-        definition: &Definition<'_>,
+        (definition, has): (&Definition<'_>, Columns),
     ) -> Result<Defined, Refused> {
         let Some(old) = self.records.get(instrument.0).copied() else {
             return Err(Refused::Full);
         };
         let before = old.definition(&self.texts);
-        let after = completed(definition, &before.name);
+        let after = completed(definition, has, &before);
         check(&after)?;
         let is_same = after == before;
         let change = match is_same {
@@ -361,12 +373,13 @@ impl Instruments {
         self.snapshot_age = snapshot_age;
     }
 
-    /// Returns whether a definition that arrives at `ts_recv`, with this status, may be of the time
-    /// before its instrument was closed: it has no number, and repeats the last one.
+    /// Returns whether a definition that arrives at `ts_recv`, with these values and this status,
+    /// may be of the time before its instrument was closed: it has no number, and repeats the last
+    /// one.
     pub(crate) fn may_precede_end(
         &self,
         instrument: InstrumentId,
-        (definition, status): (&Definition<'_>, Option<u16>),
+        (definition, has, status): (&Definition<'_>, Columns, Option<u16>),
         (place, ts_recv): (Place, u64),
     ) -> bool {
         let Some(record) = self.records.get(instrument.0) else {
@@ -379,7 +392,7 @@ impl Instruments {
         let before = record.definition(&self.texts);
         since < self.snapshot_age
             && status.is_none_or(|status| status == record.defined_status)
-            && completed(definition, &before.name) == before
+            && completed(definition, has, &before) == before
     }
 
     /// Sets SecurityTradingStatus(326). Returns true if it has changed.
@@ -445,18 +458,35 @@ impl Instruments {
         }
     }
 
-    /// Records that the definition of an instrument is of this place in the channel.
-    pub(crate) fn set_defined_at(&mut self, instrument: InstrumentId, place: Place) {
-        if let Some(mut record) = self.records.get(instrument.0).copied() {
+    /// Records that values of the definition of an instrument are of this place in the channel.
+    pub(crate) fn set_defined_at(&mut self, instrument: InstrumentId, has: Columns, place: Place) {
+        let Some(mut record) = self.records.get(instrument.0).copied() else {
+            return;
+        };
+        let before = record.defined_at;
+        if has == Columns::ALL {
+            self.parts.remove(&instrument.0);
             record.defined_at = place.sequence;
-            self.records.set(instrument.0, record);
+        } else {
+            let new = || Box::new([before; Columns::COUNT]);
+            let places = self.parts.entry(instrument.0).or_insert_with(new);
+            has.set_places(place.sequence, places);
+            record.defined_at = before.max(place.sequence);
         }
+        self.records.set(instrument.0, record);
     }
 
-    /// Returns whether the definition of an instrument is of a later place in the channel.
-    pub(crate) fn is_defined_after(&self, instrument: InstrumentId, place: Place) -> bool {
+    /// Returns those values of a definition of this place in the channel that no later definition
+    /// has: all of them unless it is late, and none if a later one was whole.
+    pub(crate) fn due(&self, instrument: InstrumentId, has: Columns, place: Place) -> Columns {
         let record = self.records.get(instrument.0);
-        record.is_some_and(|record| record.defined_at > place.sequence)
+        if record.is_none_or(|record| record.defined_at <= place.sequence) {
+            return has;
+        }
+        match self.parts.get(&instrument.0) {
+            Some(places) => has.not_behind(place.sequence, places),
+            None => Columns::NONE,
+        }
     }
 
     /// Adds an instrument, also if another one has its name.
@@ -575,18 +605,6 @@ impl Names {
             has_new_id,
         }
     }
-}
-
-/// Returns a definition with what its name lacks of the last one.
-fn completed<'d>(definition: &Definition<'d>, before: &Name<'d>) -> Definition<'d> {
-    let mut after = *definition;
-    if after.name.symbol.is_empty() {
-        after.name.symbol = before.symbol;
-    }
-    if after.name.id == SecurityId::None {
-        (after.name.id, after.name.source) = (before.id, before.source);
-    }
-    after
 }
 
 fn check(definition: &Definition<'_>) -> Result<(), Refused> {

@@ -4,9 +4,13 @@ use super::definition::{Definition, IdSource, Instrument, Name, SecurityId};
 use super::record::{Parts, write_texts};
 use crate::event::InstrumentId;
 use crate::price::Price;
+use core::ops::Range;
 
 /// The bytes before the texts.
 const FIXED: usize = 80;
+
+/// The place of the mark in these bytes.
+const MARK: Range<usize> = 12..16;
 
 impl Instrument<'_> {
     /// Encodes the instrument into `out`, which is emptied first. Allocates only beyond the
@@ -42,6 +46,20 @@ impl Instrument<'_> {
         for (place, word) in places.iter_mut().zip(words) {
             *place = word.to_le_bytes();
         }
+    }
+
+    /// Sets the mark of an encoded instrument: a number for the reader of the bytes, 0 at first,
+    /// which is no part of the instrument.
+    pub(crate) fn set_mark(bytes: &mut [u8], mark: u32) {
+        if let Some(place) = bytes.get_mut(MARK) {
+            place.copy_from_slice(&mark.to_le_bytes());
+        }
+    }
+
+    /// Returns the mark of an encoded instrument, or 0 if the bytes are invalid.
+    pub(crate) fn mark(bytes: &[u8]) -> u32 {
+        let mark = bytes.get(MARK).and_then(|mark| mark.try_into().ok());
+        mark.map_or(0, u32::from_le_bytes)
     }
 }
 
@@ -135,7 +153,12 @@ mod tests {
         ] {
             let instrument = all_of_it(id, &long);
             instrument.write(&mut bytes);
-            assert_eq!(Instrument::read(&bytes), Some(instrument));
+            assert_eq!(Instrument::mark(&bytes), 0);
+            for mark in [u32::MAX, 7] {
+                Instrument::set_mark(&mut bytes, mark);
+                assert_eq!(Instrument::mark(&bytes), mark);
+                assert_eq!(Instrument::read(&bytes), Some(instrument));
+            }
         }
     }
 
@@ -146,6 +169,9 @@ mod tests {
         for len in 0..bytes.len() {
             let read = Instrument::read(&bytes[..len]);
             assert_eq!(read.is_some(), len >= FIXED);
+            let mut short = bytes[..len].to_vec();
+            Instrument::set_mark(&mut short, 7);
+            assert!(matches!(Instrument::mark(&short), 0 | 7));
         }
         assert!(Instrument::read(&[0xff; 300]).is_some());
     }

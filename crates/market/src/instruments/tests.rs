@@ -11,10 +11,7 @@ fn name<'a>(symbol: &'a str, id: &'a str) -> Name<'a> {
 }
 
 fn of<'a>(symbol: &'a str, id: &'a str) -> Definition<'a> {
-    Definition {
-        name: name(symbol, id),
-        ..Definition::default()
-    }
+    Definition::named(name(symbol, id))
 }
 
 #[test]
@@ -97,9 +94,10 @@ fn a_status_or_a_definition_of_an_earlier_place_is_known() {
     assert_eq!(table.set_status_at(known, 18, at(4)), None);
     assert_eq!(table.set_status_at(known, 17, at(5)), Some(false));
     assert_eq!(table.get(known).unwrap().status, 17);
-    table.set_defined_at(known, at(7));
+    table.set_defined_at(known, Columns::ALL, at(7));
     table.define(&of("B", "1")).unwrap();
-    assert!(table.is_defined_after(known, at(6)) && !table.is_defined_after(known, at(7)));
+    assert_eq!(table.due(known, Columns::ALL, at(6)), Columns::NONE);
+    assert_eq!(table.due(known, Columns::ALL, at(7)), Columns::ALL);
     assert_eq!(table.set_status_at(known, 18, at(4)), None);
     for (place, is_set) in [(3, Some(true)), (2, None), (3, Some(true))] {
         assert_eq!(table.set_status_at(InstrumentId::ALL, 2, at(place)), is_set);

@@ -26,10 +26,19 @@ impl Engine {
         is_one_of(&condition.values, number, raw.text(texts, &mut room))
     }
 
+    /// Returns whether there are conditions, and all of them hold.
+    fn are_so(&self, conditions: &[Condition], texts: &[u8]) -> bool {
+        !conditions.is_empty() && conditions.iter().all(|is| self.is_so(is, texts))
+    }
+
     /// Returns whether a definition closes its instrument.
     pub(super) fn is_closing(&self, plan: &Plan, texts: &[u8]) -> bool {
-        let mut closed = plan.closed.iter();
-        !plan.closed.is_empty() && closed.all(|is| self.is_so(is, texts))
+        self.are_so(&plan.closed, texts)
+    }
+
+    /// Returns whether a definition is a part: what it does not have stays as it was.
+    pub(super) fn is_part(&self, plan: &Plan, texts: &[u8]) -> bool {
+        self.are_so(&plan.partial, texts)
     }
 
     /// Closes an instrument, which keeps its definition. One that is unknown is counted.

@@ -3,7 +3,7 @@
 use super::cells::{Cells, Raw, Ref, Room};
 use super::fault::Flaw;
 use super::plan::Plan;
-use crate::instruments::{Column, Definition, IdSource, Name};
+use crate::instruments::{Column, Columns, Definition, IdSource, Name};
 
 /// The number of texts of a definition, besides its name, that may have been sent as numbers.
 pub(super) const ROOMS: usize = 8;
@@ -29,19 +29,16 @@ pub(super) fn name<'c>(
     Ok(name)
 }
 
-/// Returns the definition of this name in a message or an entry, without maturity, and its
-/// SecurityTradingStatus(326).
+/// Returns the definition of this name in a message or an entry, without maturity, the values that
+/// it has, and its SecurityTradingStatus(326).
 pub(super) fn read<'c>(
     cells: &'c Cells,
     plan: &Plan,
     texts: &'c [u8],
     (name, rooms): (Name<'c>, &'c mut [Room; ROOMS]),
-) -> Result<(Definition<'c>, Option<u16>), Flaw> {
-    let mut definition = Definition {
-        name,
-        ..Definition::default()
-    };
-    let mut status = None;
+) -> Result<(Definition<'c>, Columns, Option<u16>), Flaw> {
+    let mut definition = Definition::named(name);
+    let (mut has, mut status) = (Columns::NAME, None);
     let mut rooms = rooms.iter_mut();
     let mut text = |field: Ref| -> &'c [u8] {
         match (cells.find(field), rooms.next()) {
@@ -56,6 +53,7 @@ pub(super) fn read<'c>(
         let Some((cell, raw)) = cells.find(*field) else {
             continue;
         };
+        has = has.with(Columns::of(*key));
         match *key {
             Column::Description => definition.description = text(*field),
             Column::Type => definition.security_type = text(*field),
@@ -75,5 +73,5 @@ pub(super) fn read<'c>(
             Column::Status => status = Some(small(cell, raw, u16::MAX.into())? as u16),
         }
     }
-    Ok((definition, status))
+    Ok((definition, has, status))
 }

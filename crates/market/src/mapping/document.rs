@@ -150,6 +150,8 @@ pub(super) struct MessageMap {
     pub(super) maturity: Option<TimeMap>,
     /// The values with which a definition closes its instrument.
     pub(super) closed: Conditions,
+    /// The values with which a definition has only what changes.
+    pub(super) partial: Conditions,
 }
 
 /// The selection of messages.
@@ -331,6 +333,7 @@ fn message(mut table: Table<'_>, zone: i32) -> Result<MessageMap, Problem> {
         definition: Vec::new(),
         maturity: None,
         closed: Vec::new(),
+        partial: Vec::new(),
     };
     for key in MessageKey::ALL.into_iter().filter(|key| does.has(*key)) {
         if let Some(refs) = refs(&mut table, key.name())? {
@@ -549,6 +552,7 @@ fn definition(table: &mut Table<'_>, message: &mut MessageMap, zone: i32) -> Res
     }
     message.maturity = maturity(&mut fields, zone)?;
     message.closed = conditions(&mut fields, "closed")?;
+    message.partial = conditions(&mut fields, "partial")?;
     fields.finish()
 }
 

@@ -1,5 +1,7 @@
 //! The conversion of the values of a message to events.
 
+mod definition;
+
 use super::cells::{Cells, Raw, Ref};
 use super::document::{Does, Unknown};
 use super::fault::{Flaw, MapError, Why};
@@ -8,7 +10,7 @@ use super::outcome::{Counts, Fragment, Outcome, Picture};
 use super::plan::{Plan, Rule, TimePlan};
 use super::time::{date, is_unknown};
 use crate::event::{Action, Event, Flags, InstrumentId, Kind};
-use crate::instruments::{Change, Defined, IdSource, Instruments, Place, Refused, SecurityId};
+use crate::instruments::{IdSource, Instruments, Place, Refused, SecurityId};
 use std::mem::{replace, take};
 
 /// The most faults of a message that are kept. Beyond them, the whole message is withheld.
@@ -627,90 +629,6 @@ impl Engine {
             kind: Kind::Status,
             ..Event::EMPTY
         });
-        Ok(())
-    }
-
-    fn define(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) -> Result<(), Flaw> {
-        let mut room = [0; 24];
-        let mut rooms = [[0; 24]; super::define::ROOMS];
-        let maturity = match &plan.maturity {
-            Some(time) => self.stamped(time, 0, texts),
-            None => Ok(None),
-        };
-        let sent = self.sent(plan, texts);
-        // A fault concerns the instrument of this entry, not that of the previous one.
-        self.message.instrument = None;
-        let source = self.id_source(plan, texts)?;
-        let name = super::define::name(&self.cells, plan, source, texts, &mut room)?;
-        self.message.instrument = table.find(&name);
-        if self.is_closing(plan, texts) {
-            self.close(table, self.message.instrument, sent?);
-            return Ok(());
-        }
-        let read = super::define::read(&self.cells, plan, texts, (name, &mut rooms))?;
-        let (mut definition, status) = read;
-        definition.maturity = maturity?.unwrap_or(Event::NO_TIME);
-        // No fault may follow the change of the table: a repetition is not passed on.
-        let ts_event = sent?.unwrap_or(Event::NO_TIME);
-        let at = (self.place, self.message.ts_recv);
-        let is_late = |known| {
-            table.is_defined_after(known, at.0)
-                || table.may_precede_end(known, (&definition, status), at)
-        };
-        if self.message.instrument.is_some_and(is_late) {
-            self.counts.same_definition += 1;
-        } else {
-            let defined = table.define(&definition);
-            self.defined(table, defined, ts_event)?;
-        }
-        if let (Some(instrument), Some(status)) = (self.message.instrument, status)
-            && table.set_defined_status_at(instrument, status, self.place) == Some(true)
-        {
-            self.push_status(plan, texts, instrument, status.into())?;
-        }
-        Ok(())
-    }
-
-    /// Handles the result of a definition in the table.
-    fn defined(
-        &mut self,
-        table: &mut Instruments,
-        defined: Result<Defined, Refused>,
-        ts_event: u64,
-    ) -> Result<(), Flaw> {
-        let defined = match defined {
-            Ok(defined) => defined,
-            Err(refused) => {
-                match refused {
-                    Refused::Full => self.counts.table_full += 1,
-                    Refused::NoName => self.counts.without_instrument += 1,
-                    Refused::TooLong => return Err((Ref::END, Why::LongText)),
-                }
-                return Ok(());
-            }
-        };
-        let instrument = defined.instrument;
-        self.message.instrument = Some(instrument);
-        if self.place.is_numbered || defined.change != Change::Same {
-            table.set_defined_at(instrument, self.place);
-        }
-        match defined.change {
-            Change::Same => {
-                self.counts.same_definition += 1;
-                self.unchanged.push(instrument);
-            }
-            change => self.push(Event {
-                instrument,
-                ts_event,
-                id: defined.revision.into(),
-                kind: Kind::Definition,
-                action: match change {
-                    Change::New => Action::New,
-                    _ => Action::Change,
-                },
-                ..Event::EMPTY
-            }),
-        }
         Ok(())
     }
 

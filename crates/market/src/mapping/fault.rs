@@ -38,6 +38,12 @@ impl MapError {
         Outcome::numbered(self.does, self.number)
     }
 
+    /// Returns the error with another number of the message.
+    pub(crate) const fn numbered(mut self, number: Option<u64>) -> Self {
+        self.number = number;
+        self
+    }
+
     /// Returns whether a book may lack a change because of it.
     pub(crate) const fn is_of_book(&self) -> bool {
         matches!(self.does, Does::Changes | Does::Snapshot)

@@ -36,6 +36,8 @@ pub(super) struct Plan {
     pub(super) maturity: Option<TimePlan>,
     /// The conditions under which a definition closes its instrument, or none if it never does.
     pub(super) closed: Box<[Condition]>,
+    /// The conditions under which a definition is a part, or none if each is whole.
+    pub(super) partial: Box<[Condition]>,
     /// Whether each entry is mapped on its own.
     pub(super) has_entries: bool,
     /// The cells that keep their largest value.
@@ -270,13 +272,18 @@ impl<'c, F: Fields> Compiler<'c, F> {
             compiler.plan.definition.push((*key, found));
         }
         compiler.plan.maturity = compiler.time(map.maturity.as_ref(), "definition: maturity")?;
-        compiler.plan.closed = compiler.closed(map)?;
+        compiler.plan.closed = compiler.conditions(&map.closed, "definition: closed")?;
+        compiler.plan.partial = compiler.conditions(&map.partial, "definition: partial")?;
         Ok(compiler.plan)
     }
 
-    fn closed(&mut self, map: &MessageMap) -> Result<Box<[Condition]>, Problem> {
-        let conditions = map.closed.iter().map(|(field, values)| {
-            let found = self.one(field, Want::Value, "definition: closed")?;
+    fn conditions(
+        &mut self,
+        all: &[(FieldRef, Vec<String>)],
+        what: &str,
+    ) -> Result<Box<[Condition]>, Problem> {
+        let conditions = all.iter().map(|(field, values)| {
+            let found = self.one(field, Want::Value, what)?;
             Ok(Condition::new(found, values))
         });
         conditions.collect()
@@ -583,6 +590,7 @@ impl Plan {
             definition: Vec::new(),
             maturity: None,
             closed: Box::new([]),
+            partial: Box::new([]),
             has_entries: false,
             largest: 0,
             names: Vec::new(),

@@ -186,6 +186,12 @@ impl DateTime {
         self.utc(date.checked_add(of_day as i64)?)
     }
 
+    /// Returns the UTC time of the local midnight at which the day of `time` begins.
+    pub(super) fn midnight(self, time: u64) -> Option<u64> {
+        let local = i64::try_from(time).ok()?.checked_add(self.offset)?;
+        self.utc(local - local.rem_euclid(DAY as i64))
+    }
+
     /// Returns the UTC time of a time of the day that is less than half a day away from `near`.
     #[inline]
     pub(crate) fn near(self, near: u64, of_day: u64) -> Option<u64> {

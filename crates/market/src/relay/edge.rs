@@ -1,13 +1,15 @@
 //! The market of a feed that other plants receive.
 
 mod finish;
+mod snapshots;
 
-use super::ahead::{Ahead, Shown};
+use super::ahead::Ahead;
 use super::coverage::Coverage;
+use super::early::Early;
 use super::election::Election;
 use super::plant::Plant;
 use super::restarts::{Past, Restarts};
-use super::types::{EdgeConfig, EdgeStats, Relayed};
+use super::types::{EdgeConfig, EdgeStats};
 use super::{Step, What, is_fault, packets};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::follower::{Course, FollowerConfig, Mapped};
@@ -42,6 +44,7 @@ pub struct Edge {
     restarts: Restarts,
     election: Election,
     ahead: Ahead,
+    early: Early,
     /// A buffer for an encoded packet.
     unit: Vec<u8>,
     /// A buffer for the events of a packet.
@@ -69,6 +72,7 @@ impl Edge {
             restarts: Restarts::new(),
             election: Election::default(),
             ahead: Ahead::default(),
+            early: Early::default(),
             unit: Vec::with_capacity(UNIT),
             events: Vec::with_capacity(UNIT / Event::SIZE),
             stats: EdgeStats::default(),
@@ -330,6 +334,7 @@ impl Edge {
                 packet => self.packet(now, line, packet, own, send),
             }
         }
+        self.show_early(now, origin, send);
         self.adopt_due(now, send);
         if !steps.is_empty() {
             self.listen(now, send);
@@ -514,6 +519,7 @@ impl Edge {
                 Some(arbiter::Event::Reset { expected, next }) => {
                     self.coverage.restart();
                     self.election.restart();
+                    self.restarts.begin();
                     Some(channel::Event::Reset {
                         expected,
                         next,
@@ -645,7 +651,7 @@ impl Edge {
         };
         let past = &mut plant.past;
         let (made, is_new) = self.restarts.report(now, past.restarts, times);
-        past.restarts = made;
+        past.report(made);
         self.count_settled();
         self.elect(now);
         if is_new {
@@ -692,89 +698,9 @@ impl Edge {
         self.course.set_silent(now, !is_heard, send);
     }
 
-    /// Processes a plant's snapshot of an instrument. A plant that is gone returns by its steps or
-    /// instruments, not by a snapshot, as its last snapshots may arrive after its end.
-    pub fn picture(
-        &mut self,
-        now: u64,
-        origin: u64,
-        picture: &Relayed<'_>,
-        send: &mut impl FnMut(&Event),
-    ) {
-        if self.gone.iter().any(|(own, _)| *own == origin) {
-            return;
-        }
-        self.settle(now);
-        let times = (now, picture.received);
-        let named = self.name(times, origin, picture.instrument, picture.last, send);
-        let Some((line, id)) = named else {
-            return;
-        };
-        if !self.is_of_this_time(line) {
-            return;
-        }
-        if self.leads(line) {
-            self.adopt(now, id, picture, send);
-        }
-        let Some(last) = picture.last.filter(|_| !picture.events.is_empty()) else {
-            return;
-        };
-        // Otherwise its later changes are left out.
-        let leader = self.election.leader();
-        let is_kept = leader.is_some_and(|leader| self.coverage.knows(leader, id));
-        if !is_kept || !self.coverage.suffices(id, last) {
-            return;
-        }
-        self.events.clear();
-        self.events.extend(picture.events_of(id));
-        let market = &mut self.course.market;
-        market.snapshot(times, Some(last), &self.events, send);
-    }
-
-    /// Adopts the status of an instrument at a plant, and whether it is closed there.
-    fn adopt(
-        &mut self,
-        now: u64,
-        id: InstrumentId,
-        picture: &Relayed<'_>,
-        send: &mut impl FnMut(&Event),
-    ) {
-        let shown = Shown::of(now, id, picture, &self.course);
-        if let Some(shown) = self.ahead.take(shown) {
-            self.adopt_status(&shown, send);
-        }
-        // An earlier snapshot may be of the time before the instrument was closed or opened.
-        let is_as_of = |own: u32| picture.last.is_some_and(|last| !is_before(last, own));
-        let own = self.last_number();
-        if picture.is_closed && own.is_none_or(is_as_of) {
-            self.course.market.close(id, send);
-        }
-        let has_book = !picture.is_closed && !picture.events.is_empty();
-        if has_book && own.is_some_and(is_as_of) {
-            self.course.market.open(id, send);
-        }
-    }
-
-    /// Adopts the status of an instrument, unless that of a later message is known.
-    fn adopt_status(&mut self, shown: &Shown, send: &mut impl FnMut(&Event)) {
-        let (id, status) = (shown.instrument, shown.status);
-        if self.table.set_status_at(id, status, shown.place) == Some(true) {
-            let market = &mut self.course.market;
-            market.pass_on(shown.received, &shown.event(), send);
-        }
-    }
-
-    /// Adopts the statuses that waited for messages that have arrived by now, or are missing, and
-    /// those that have waited for too long.
-    fn adopt_due(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
-        let next = self.course.place(None).sequence;
-        while let Some(shown) = self.ahead.pop(now, next) {
-            self.adopt_status(&shown, send);
-        }
-    }
-
     /// Removes a plant that is gone. Instruments that only it knew recover.
     pub fn gone(&mut self, now: u64, origin: u64, send: &mut impl FnMut(&Event)) {
+        self.early.take(origin, |_| true);
         let place = self.place_of(origin);
         let plant = place.and_then(|place| self.plants[place].take());
         let before = self.return_of(origin);

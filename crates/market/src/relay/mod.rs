@@ -11,6 +11,7 @@
 
 mod ahead;
 mod coverage;
+mod early;
 mod edge;
 mod election;
 mod pictures;
@@ -201,6 +202,11 @@ impl Steps {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.steps.is_empty()
+    }
+
+    /// Returns how often the channel has restarted. The count wraps.
+    pub(crate) const fn restarts(&self) -> u16 {
+        self.turns.restarts
     }
 
     /// Removes all steps.

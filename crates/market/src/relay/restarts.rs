@@ -1,6 +1,7 @@
 //! The restarts of a channel, as the plants of an edge report them.
 
 use super::{Step, Turns, What};
+use core::cmp::Ordering;
 use std::collections::VecDeque;
 
 /// The time after which every plant has restarted with the channel, in nanoseconds.
@@ -19,6 +20,10 @@ pub(super) struct Restarts {
     count: u32,
     /// The times of the restarts within the last minute, oldest first.
     recent: VecDeque<u64>,
+    /// The count at the last time at which the edge's numbers began anew.
+    begun: u32,
+    /// Whether a plant had reported a restart then.
+    is_reported: bool,
 }
 
 /// What a plant has reported of its channel.
@@ -26,6 +31,8 @@ pub(super) struct Restarts {
 pub(super) struct Past {
     /// The restarts that it has made.
     pub(super) restarts: u32,
+    /// The restarts that it had made when it last reported one, or `None` if it has reported none.
+    reported: Option<u32>,
     /// What its last step showed, or `None` before the first.
     turns: Option<Turns>,
 }
@@ -44,7 +51,21 @@ impl Restarts {
         Self {
             count: 0,
             recent: VecDeque::with_capacity(MOST),
+            begun: 0,
+            is_reported: false,
         }
+    }
+
+    /// Records that the edge's numbers begin anew.
+    pub(super) const fn begin(&mut self) {
+        self.is_reported = self.begun != self.count;
+        self.begun = self.count;
+    }
+
+    /// Returns whether the edge's numbers are those of the last restart that this plant reported
+    /// itself.
+    pub(super) fn are_those_of(&self, plant: &Past) -> bool {
+        self.is_reported && plant.reported == Some(self.count)
     }
 
     /// Returns the number of restarts.
@@ -96,8 +117,22 @@ impl Past {
     pub(super) const fn new(restarts: u32) -> Self {
         Self {
             restarts,
+            reported: None,
             turns: None,
         }
+    }
+
+    /// Records that the plant has reported restarts, and made as many by now.
+    pub(super) const fn report(&mut self, made: u32) {
+        self.restarts = made;
+        self.reported = Some(made);
+    }
+
+    /// Compares the restarts that the plant had counted with those that its last step showed.
+    /// Returns `None` before the first step.
+    pub(super) fn compare(&self, restarts: u16) -> Option<Ordering> {
+        let known = self.turns?.restarts;
+        Some(restarts.wrapping_sub(known).cast_signed().cmp(&0))
     }
 
     /// Counts these restarts as made.

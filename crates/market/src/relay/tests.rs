@@ -3,6 +3,7 @@
 mod election;
 mod restarts;
 mod returns;
+mod snapshots;
 mod times;
 
 use super::*;
@@ -57,14 +58,8 @@ impl Plant {
         for at in 0..INSTRUMENTS {
             let of = (at + origin as u32) % INSTRUMENTS;
             let symbol = [b'A' + of as u8];
-            let name = Name {
-                symbol: &symbol,
-                ..Name::default()
-            };
-            let definition = Definition {
-                name,
-                ..Definition::default()
-            };
+            let name = Name::of_symbol(&symbol);
+            let definition = Definition::named(name);
             table.define(&definition).unwrap();
         }
         let mut course = Course::new(config(numbering));
@@ -132,6 +127,7 @@ impl Plant {
         let id = InstrumentId(self.number(of));
         let mut bytes = Vec::new();
         self.table.get(id).unwrap().write(&mut bytes);
+        Relayed::mark(&mut bytes, self.course.restarts());
         let (market, mut events) = (&self.course.market, Vec::new());
         let state = market.state(id);
         if state == Some(State::Live) {

@@ -2,6 +2,7 @@
 
 use crate::event::{Event, InstrumentId};
 use crate::follower::FollowerConfig;
+use crate::instruments::Instrument;
 use fanfare_feed::arbiter::ArbiterConfig;
 
 /// The configuration of an edge.
@@ -32,9 +33,8 @@ pub struct EdgeStats {
 /// A plant's snapshot of one instrument.
 #[derive(Debug, Clone, Copy)]
 pub struct Relayed<'a> {
-    /// The instrument in the form of [`Instrument::write`], with the plant's number.
-    ///
-    /// [`Instrument::write`]: crate::instruments::Instrument::write
+    /// The instrument in the form of [`Instrument::write`], with the plant's number, and marked by
+    /// [`Self::mark`].
     pub instrument: &'a [u8],
     /// Whether it is no longer traded.
     pub is_closed: bool,
@@ -49,6 +49,19 @@ pub struct Relayed<'a> {
 }
 
 impl Relayed<'_> {
+    /// Writes into the instrument of a snapshot how often the channel had restarted at the plant
+    /// when the snapshot was made ([`Follower::restarts`](crate::Follower::restarts)). Versions up
+    /// to 0.3.0 leave it out, and ignore it.
+    pub fn mark(instrument: &mut [u8], restarts: u16) {
+        Instrument::set_mark(instrument, u32::from(restarts) + 1);
+    }
+
+    /// Returns how often the channel had restarted at the plant, or `None` if that is not known.
+    pub(super) fn restarts(&self) -> Option<u16> {
+        let mark = Instrument::mark(self.instrument);
+        u16::try_from(mark.checked_sub(1)?).ok()
+    }
+
     /// Returns the events with the edge's number of their instrument. Those without a time of
     /// arrival have the snapshot's.
     pub(super) fn events_of(&self, instrument: InstrumentId) -> impl Iterator<Item = Event> {

@@ -9,7 +9,7 @@
 //! use fanfare_market::{Price, ToFix};
 //!
 //! let mut table = Instruments::new(10);
-//! let instrument = table.see(&Name { symbol: b"RIU3", ..Name::default() })?;
+//! let instrument = table.see(&Name::of_symbol(b"RIU3"))?;
 //! let bid = Event {
 //!     instrument,
 //!     kind: Kind::Level,

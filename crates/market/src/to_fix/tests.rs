@@ -167,10 +167,7 @@ fn definitions_lists_and_states_are_valid_in_each_version() {
 fn the_limits_of_prices_are_those_of_the_market_where_the_version_has_them_there() {
     let mut table = Instruments::new(10);
     let mut definition = Definition {
-        name: Name {
-            symbol: b"RIU3",
-            ..Name::default()
-        },
+        name: Name::of_symbol(b"RIU3"),
         market: b"RTSX",
         segment: b"D",
         low_limit: Price::from_units(-1_500_000_000),

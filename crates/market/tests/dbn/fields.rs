@@ -439,10 +439,7 @@ fn statuses_trades_and_symbols_that_dbn_does_not_have_are_named() {
     stream.write(&of(Kind::Trade, 1, Action::Delete));
     assert_eq!(stream.to_dbn.lost()[0].why, Why::Trade);
     let symbol = [b'x'; 71];
-    let name = Name {
-        symbol: &symbol,
-        ..Name::default()
-    };
+    let name = Name::of_symbol(&symbol);
     let instrument = stream.table.see(&name).unwrap();
     let trade = Event {
         instrument,

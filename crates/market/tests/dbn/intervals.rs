@@ -2,10 +2,11 @@
 
 use crate::live::{SECOND, encoder, event, order, read, trade};
 use dbn::{BboMsg, OhlcvMsg, SymbolMappingMsg, SystemMsg};
-use fanfare_market::dbn::live::{Batch, LiveSchema, LiveSchemas, end_of_all};
+use fanfare_market::dbn::live::{Batch, Encoder, LiveSchema, LiveSchemas, end_of_all};
 use fanfare_market::event::entry;
 use fanfare_market::state::code;
-use fanfare_market::{Event, Flags, InstrumentId, Kind};
+use fanfare_market::watermark::ClockCourse;
+use fanfare_market::{Event, Flags, InstrumentId, Instruments, Kind, Watermark};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -33,9 +34,9 @@ fn bars_and_quotes_end_with_their_intervals() {
     for event in &events {
         encoder.event(event, &table, &mut batch);
     }
-    encoder.watermark(103 * SECOND - 1, &mut batch);
+    encoder.watermark(Watermark::unknown(103 * SECOND - 1), &mut batch);
     assert_eq!(encoder.ended(), 103 * SECOND - 1);
-    encoder.watermark(103 * SECOND + SECOND / 2, &mut batch);
+    encoder.watermark(Watermark::unknown(103 * SECOND + SECOND / 2), &mut batch);
     let (mut bars, mut quotes, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     read(&batch, LiveSchemas::ALL, false, |record| {
         if let Some(bar) = record.get::<OhlcvMsg>() {
@@ -63,7 +64,7 @@ fn bars_and_quotes_end_with_their_intervals() {
     assert_eq!(ends.len(), 6, "{ends:?}");
     assert_eq!(ends[0], (101, "End of interval for ohlcv-1s".to_owned()));
     batch.clear();
-    encoder.watermark(200 * SECOND, &mut batch);
+    encoder.watermark(Watermark::unknown(200 * SECOND), &mut batch);
     read(&batch, LiveSchema::Ohlcv1M.alone(), true, |record| {
         if let Some(bar) = record.get::<dbn::WithTsOut<OhlcvMsg>>() {
             assert_eq!(
@@ -90,7 +91,10 @@ fn the_end_of_a_stream_ends_the_intervals_of_its_last_events() {
     for second in [86_399, 86_400] {
         encoder.event(&trade(second, 100, second as i64), &table, &mut batch);
     }
-    encoder.watermark(end_of_all(86_400 * SECOND + 7), &mut batch);
+    encoder.watermark(
+        Watermark::unknown(end_of_all(86_400 * SECOND + 7)),
+        &mut batch,
+    );
     assert_eq!(encoder.ended(), 2 * DAY);
     let mut bars = Vec::new();
     read(&batch, LiveSchemas::ALL, false, |record| {
@@ -151,8 +155,8 @@ fn events_of_several_sockets_are_in_the_intervals_of_their_times() {
     }
     let mut bars = Volumes::new();
     assert!(volumes(&batch, &mut bars).is_empty() && bars.is_empty());
-    encoder.watermark(101 * SECOND, &mut batch);
-    encoder.watermark(102 * SECOND, &mut batch);
+    encoder.watermark(Watermark::unknown(101 * SECOND), &mut batch);
+    encoder.watermark(Watermark::unknown(102 * SECOND), &mut batch);
     volumes(&batch, &mut bars);
     let expected = [((100, 0), 1), ((100, 1), 3), ((101, 0), 2)];
     assert_eq!(bars, BTreeMap::from(expected));
@@ -174,10 +178,10 @@ fn a_trade_after_the_end_of_its_interval_is_reported() {
     let mut batch = Batch::default();
     encoder.want(LiveSchema::Ohlcv1S.alone(), &table);
     encoder.event(&at(100_100, 0, trade(1, 100, 1)), &table, &mut batch);
-    encoder.watermark(101 * SECOND, &mut batch);
+    encoder.watermark(Watermark::unknown(101 * SECOND), &mut batch);
     encoder.event(&at(100_900, 0, trade(1, 100, 2)), &table, &mut batch);
     encoder.event(&at(101_100, 0, trade(1, 100, 4)), &table, &mut batch);
-    encoder.watermark(102 * SECOND, &mut batch);
+    encoder.watermark(Watermark::unknown(102 * SECOND), &mut batch);
     let mut bars = Volumes::new();
     let texts = volumes(&batch, &mut bars);
     assert_eq!(bars, BTreeMap::from([((100, 0), 1), ((101, 0), 6)]));
@@ -194,9 +198,9 @@ fn a_restart_ends_intervals_once_and_times_may_go_back() {
     encoder.want(LiveSchema::Ohlcv1S.alone(), &table);
     encoder.event(&at(200_100, 0, trade(1, 100, 1)), &table, &mut batch);
     encoder.restart(&table, &mut batch);
-    assert_eq!(encoder.ended(), 0);
+    assert_eq!(encoder.ended(), u64::MAX, "none is in progress");
     encoder.event(&at(100_100, 0, trade(1, 100, 2)), &table, &mut batch);
-    encoder.watermark(101 * SECOND, &mut batch);
+    encoder.watermark(Watermark::unknown(101 * SECOND), &mut batch);
     let mut bars = Volumes::new();
     let texts = volumes(&batch, &mut bars);
     assert_eq!(bars, BTreeMap::from([((100, 0), 2), ((200, 0), 1)]));
@@ -217,8 +221,12 @@ fn a_clock_that_is_set_back_ends_intervals_at_once() {
     for (second, size) in seconds.into_iter().zip(1..) {
         let trade = at(second * 1_000 + 500, 0, trade(1, 100, size));
         encoder.event(&trade, &table, &mut batch);
-        encoder.watermark((second + 1) * SECOND, &mut batch);
-        assert_eq!(encoder.ended(), (second + 1) * SECOND);
+        encoder.watermark(Watermark::unknown((second + 1) * SECOND), &mut batch);
+        let ended = match second {
+            104 => u64::MAX,
+            second => (second + 1) * SECOND,
+        };
+        assert_eq!(encoder.ended(), ended);
     }
     let mut bars = Vec::new();
     read(&batch, LiveSchema::Ohlcv1S.alone(), false, |record| {
@@ -230,35 +238,107 @@ fn a_clock_that_is_set_back_ends_intervals_at_once() {
     let [seconds, sizes] = [[100, 101, 90_000, 90_001, 90_002, 105], [1, 2, 3, 4, 5, 6]];
     let expected: Vec<_> = seconds.into_iter().zip(sizes).collect();
     assert_eq!(bars, expected);
-    // A past that joins behind the step ends its intervals there, too.
-    let mut past = Batch::default();
-    let (mut joins, table) = self::encoder();
-    joins.want(LiveSchema::Ohlcv1S.alone(), &table);
-    joins.event(&at(90_001_500, 0, trade(1, 100, 4)), &table, &mut past);
-    joins.watermark(90_001 * SECOND, &mut past);
-    joins.watermark(encoder.ended(), &mut past);
-    let mut bars = Volumes::new();
-    volumes(&past, &mut bars);
-    assert_eq!(bars, BTreeMap::from([((90_001, 0), 4)]));
-    // A step of less than a second ends nothing.
-    past.clear();
-    joins.event(&at(106_500, 0, trade(1, 100, 7)), &table, &mut past);
-    joins.watermark(106 * SECOND + 600, &mut past);
-    joins.watermark(106 * SECOND - 600, &mut past);
-    assert!(volumes(&past, &mut bars).is_empty());
+}
+
+#[test]
+fn a_small_step_back_ends_nothing_and_hours_ahead_end_with_the_hour() {
+    let (mut encoder, table) = encoder();
+    let (mut batch, mut bars) = (Batch::default(), Volumes::new());
+    encoder.want(LiveSchema::Ohlcv1S.alone(), &table);
+    encoder.event(&at(106_500, 0, trade(1, 100, 7)), &table, &mut batch);
+    encoder.watermark(Watermark::unknown(106 * SECOND + 600), &mut batch);
+    encoder.watermark(Watermark::unknown(106 * SECOND - 600), &mut batch);
+    assert!(volumes(&batch, &mut bars).is_empty());
     // The clock was ahead between two watermarks, or the clock of another gateway is: the first
     // watermark of the next hour ends everything.
-    joins.event(&at(90_002_500, 0, trade(1, 100, 8)), &table, &mut past);
-    joins.watermark(107 * SECOND, &mut past);
-    joins.watermark(3_599 * SECOND, &mut past);
-    volumes(&past, &mut bars);
-    let mut expected = BTreeMap::from([((106, 0), 7), ((90_001, 0), 4)]);
+    encoder.event(&at(90_002_500, 0, trade(1, 100, 8)), &table, &mut batch);
+    encoder.watermark(Watermark::unknown(107 * SECOND), &mut batch);
+    encoder.watermark(Watermark::unknown(3_599 * SECOND), &mut batch);
+    volumes(&batch, &mut bars);
+    let mut expected = BTreeMap::from([((106, 0), 7)]);
     assert_eq!(bars, expected);
-    past.clear();
-    joins.watermark(3_600 * SECOND, &mut past);
-    volumes(&past, &mut bars);
+    batch.clear();
+    encoder.watermark(Watermark::unknown(3_600 * SECOND), &mut batch);
+    volumes(&batch, &mut bars);
     expected.insert((90_002, 0), 8);
     assert_eq!(bars, expected);
+}
+
+/// Returns the volumes of days after trades in the second hour of a day, a step of the clock, and
+/// what `rest` writes.
+fn days(step: Watermark, rest: impl Fn(&mut Encoder, &Instruments, &mut Batch)) -> Vec<u64> {
+    let (mut encoder, table) = encoder();
+    let mut batch = Batch::default();
+    encoder.want(LiveSchema::Ohlcv1D.alone(), &table);
+    for second in [3_700, 3_800] {
+        let event = at(second * 1_000, 0, trade(1, 100, 2));
+        encoder.event(&event, &table, &mut batch);
+    }
+    encoder.watermark(step, &mut batch);
+    rest(&mut encoder, &table, &mut batch);
+    let mut volumes = Vec::new();
+    read(&batch, LiveSchema::Ohlcv1D.alone(), false, |record| {
+        volumes.extend(record.get::<OhlcvMsg>().map(|bar| bar.volume));
+    });
+    volumes
+}
+
+#[test]
+fn a_watermark_says_whether_the_clock_was_set_back() {
+    let mark = |clock| Watermark {
+        time: 3_700 * SECOND,
+        clock,
+    };
+    let back = mark(ClockCourse::SetBack(7_200 * SECOND));
+    assert_eq!(
+        days(back, |_, _, _| {}),
+        [4],
+        "its readers have seen no earlier one"
+    );
+    assert_eq!(days(mark(ClockCourse::Unknown), |_, _, _| {}), [0; 0]);
+    // Below an earlier one, which the writer of the watermark judges.
+    let forward = mark(ClockCourse::Forward);
+    let below = Watermark {
+        time: 3_600 * SECOND,
+        ..forward
+    };
+    let again = |encoder: &mut Encoder, _: &Instruments, batch: &mut Batch| {
+        encoder.watermark(below, batch);
+    };
+    assert_eq!(days(forward, again), [0; 0]);
+    // The step may be among what was lost.
+    let lost = |encoder: &mut Encoder, table: &Instruments, batch: &mut Batch| {
+        encoder.lose_all();
+        again(encoder, table, batch);
+    };
+    assert_eq!(days(forward, lost), [4]);
+}
+
+#[test]
+fn a_past_ends_all_intervals_where_it_joins_a_stream_without_any() {
+    let forward = |second: u64| Watermark {
+        time: second * SECOND,
+        clock: ClockCourse::Forward,
+    };
+    let back = Watermark {
+        clock: ClockCourse::SetBack(3_801 * SECOND),
+        ..forward(100)
+    };
+    // The clock was set back and ahead again, with no event behind the step.
+    let ended = std::cell::Cell::new(0);
+    let live = days(forward(3_801), |encoder, _, batch| {
+        assert_eq!(encoder.ended(), 3_801 * SECOND);
+        encoder.watermark(back, batch);
+        encoder.watermark(forward(3_802), batch);
+        ended.set(encoder.ended());
+    });
+    let joins = |up_to| {
+        days(forward(3_801), |encoder, _, batch| {
+            encoder.end_intervals(up_to, batch);
+        })
+    };
+    assert_eq!((live, joins(ended.get())), (vec![4], vec![4]));
+    assert_eq!(joins(3_802 * SECOND), [0; 0]);
 }
 
 #[test]
@@ -267,13 +347,13 @@ fn a_watermark_of_an_earlier_time_behind_a_restart_ends_intervals_once() {
     let mut batch = Batch::default();
     encoder.want(LiveSchema::Ohlcv1S.alone(), &table);
     encoder.event(&at(200_100, 0, trade(1, 100, 1)), &table, &mut batch);
-    encoder.watermark(200 * SECOND, &mut batch);
+    encoder.watermark(Watermark::unknown(200 * SECOND), &mut batch);
     // The restart is taken with the next event, which its watermark precedes.
-    encoder.watermark(100 * SECOND, &mut batch);
+    encoder.watermark(Watermark::unknown(100 * SECOND), &mut batch);
     encoder.restart(&table, &mut batch);
-    assert_eq!(encoder.ended(), 100 * SECOND);
+    assert_eq!(encoder.ended(), u64::MAX, "none is in progress");
     encoder.event(&at(100_100, 0, trade(1, 100, 2)), &table, &mut batch);
-    encoder.watermark(101 * SECOND, &mut batch);
+    encoder.watermark(Watermark::unknown(101 * SECOND), &mut batch);
     let mut bars = Volumes::new();
     let texts = volumes(&batch, &mut bars);
     assert_eq!(texts, ["End of interval for ohlcv-1s"; 2]);
@@ -319,10 +399,10 @@ proptest! {
             *expected.entry((arrival / 1_000, instrument)).or_default() += size as u64;
             encoder.event(&at(arrival, instrument, trade(1, 5, size)), &table, &mut batch);
             if has_watermarks {
-                encoder.watermark((now - 900) * (SECOND / 1_000), &mut batch);
+                encoder.watermark(Watermark::unknown((now - 900) * (SECOND / 1_000)), &mut batch);
             }
         }
-        encoder.watermark((now + 1_000) * (SECOND / 1_000), &mut batch);
+        encoder.watermark(Watermark::unknown((now + 1_000) * (SECOND / 1_000)), &mut batch);
         let texts = volumes(&batch, &mut bars);
         prop_assert_eq!(bars, expected);
         prop_assert!(texts.iter().all(|text| text.starts_with("End of interval")));

@@ -97,10 +97,7 @@ fn heard_first(all: &[Schema]) -> (Read, Vec<Event>) {
             id: id(number),
             ..Name::default()
         };
-        let definition = Definition {
-            name,
-            ..Definition::default()
-        };
+        let definition = Definition::named(name);
         table.define(&definition).unwrap();
         write(&of(number, Kind::Definition, 1), &table);
     }

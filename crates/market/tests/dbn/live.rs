@@ -10,7 +10,7 @@ use fanfare_market::dbn::{DbnConfig, Schemas};
 use fanfare_market::event::entry;
 use fanfare_market::instruments::{Definition, Instrument, Lookup, Name};
 use fanfare_market::state::{code, lack};
-use fanfare_market::{Action, Event, Flags, InstrumentId, Instruments, Kind, Price};
+use fanfare_market::{Action, Event, Flags, InstrumentId, Instruments, Kind, Price, Watermark};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
@@ -25,10 +25,7 @@ fn encoder_of(books: BookConfig, depth: u16) -> (Encoder, Instruments) {
     let encoder = Encoder::new(vec![books], DbnConfig::new(Schemas::MIXED)).unwrap();
     let mut table = Instruments::new(10);
     for symbol in ["A", "B"] {
-        let name = Name {
-            symbol: symbol.as_bytes(),
-            ..Name::default()
-        };
+        let name = Name::of_symbol(symbol.as_bytes());
         let definition = Definition {
             name,
             depth,
@@ -489,7 +486,15 @@ fn notices(batch: &Batch, schema: LiveSchema) -> Vec<String> {
     let mut texts = Vec::new();
     read(batch, schema.alone(), false, |record| {
         if let Some(notice) = record.get::<SystemMsg>() {
-            texts.push(notice.msg().unwrap().to_owned());
+            let text = notice.msg().unwrap();
+            // The header tells those in the place of a record.
+            let publisher = match text.starts_with("no record: ") {
+                true => 50_001,
+                false => 0,
+            };
+            assert_eq!(notice.hd.publisher_id, publisher, "{text}");
+            assert_eq!(notice.hd.instrument_id, 0, "the first one, or none");
+            texts.push(text.to_owned());
         }
     });
     texts
@@ -519,7 +524,7 @@ fn what_has_no_record_has_a_notice_for_those_who_lack_it() {
     ] {
         encoder.event(&event, &table, &mut batch);
     }
-    encoder.watermark(2 * SECOND, &mut batch);
+    encoder.watermark(Watermark::unknown(2 * SECOND), &mut batch);
     let no_room = "size: 4294967296 is not from 0 to 4294967294";
     let of_level = format!("no record: instrument A: event 0 (level): {no_room}");
     let of_trades = [

@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod books;
 mod fix_replay;
 mod mapped;
 mod partial;

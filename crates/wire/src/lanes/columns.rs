@@ -143,13 +143,4 @@ impl Columns {
         flags.empty |= bit;
         flags.outside &= !bit;
     }
-
-    /// Makes the column undefined.
-    #[inline]
-    pub fn undefine(&mut self, column: usize) {
-        let (flags, bit) = (&mut self.blocks[column / 64].flags, 1 << (column % 64));
-        flags.assigned &= !bit;
-        flags.empty &= !bit;
-        flags.outside &= !bit;
-    }
 }

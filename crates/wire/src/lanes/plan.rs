@@ -351,12 +351,6 @@ impl Plan {
         absent & !(self.optional | self.leads << 1) == 0
     }
 
-    /// Returns the number of values of a row that are written: its lanes, rounded up to whole
-    /// vectors.
-    pub const fn row_len(&self) -> usize {
-        16 * self.groups as usize
-    }
-
     /// Returns the lanes that hold strings.
     #[inline]
     pub const fn text(&self) -> u64 {

@@ -1,7 +1,6 @@
 //! A session's duty cycle: reads, responds, and passes events to the application.
 
 use super::{Hosted, Link};
-use crate::host::connection::Connection;
 use crate::host::handler::{Handler, Verdict};
 use crate::host::log::{Direction, GRAIN, LogTap};
 use crate::host::peer::{Peer, SessionKey};
@@ -122,6 +121,7 @@ impl Hosted {
             link.leave_unread(now);
             return (0, Life::GoesOn);
         }
+        let stream = link.stream;
         let transport = &mut link.connection.transport;
         let read = |room: &mut [u8]| {
             let most = most.min(room.len());
@@ -130,7 +130,7 @@ impl Hosted {
         match link.inbox.fill(buffer, read) {
             Ok((Received::Bytes(count), bytes)) => {
                 let fresh = bytes.get(bytes.len() - count..).unwrap_or(&[]);
-                note(log, now, key, Direction::In, fresh);
+                note(log, now, stream, Direction::In, fresh);
                 let is_logged = log.is_some();
                 if count == most {
                     link.leave_unread(now);
@@ -197,7 +197,8 @@ impl Hosted {
             log,
             ..
         } = bench;
-        note(log, now, key, Direction::In, bytes);
+        let stream = self.link.as_ref().map_or(key.0, |link| link.stream);
+        note(log, now, stream, Direction::In, bytes);
         let is_logged = log.is_some();
         self.pump(key, now, handler, scratch, is_logged, bytes);
         self.drain(key, now, bench)
@@ -223,6 +224,9 @@ impl Hosted {
                 self.deliver(key, now, handler, is_logged, &event);
             }
             done += step.consumed;
+            if self.session.begins_resend() {
+                self.resend_part(key, now, handler, scratch);
+            }
             // Events may be left when the bytes are used up: messages that waited behind a gap.
             if idle {
                 break;
@@ -278,9 +282,32 @@ impl Hosted {
                 self.session.excuse(now);
             }
             self.session.handle_timeout(now);
+            self.resend_part(key, now, &mut bench.handler, &mut bench.scratch);
             return self.drain(key, now, bench);
         }
         Life::GoesOn
+    }
+
+    /// Writes the next part of a resend, if one is due. The handler decides on each message.
+    fn resend_part<H: Handler>(
+        &mut self,
+        key: SessionKey,
+        now: Now,
+        guarded: &mut Guarded<H>,
+        scratch: &mut Scratch,
+    ) {
+        if !self.session.is_due_at_once() {
+            return;
+        }
+        let session = &mut self.session;
+        let written = catch_unwind(AssertUnwindSafe(|| {
+            session.resend_part(now, scratch, |kept| guarded.handler.on_resend(key, kept));
+        }));
+        if let Err(panic) = written {
+            guarded.panicked(Some(&self.session.config().id), &*panic);
+            let reason = DisconnectReason::ApplicationPanicked;
+            self.session.abandon(now, INTERNAL_ERROR, reason);
+        }
     }
 
     /// Passes events to the handler, and writes the bytes to be transmitted. A resend continues in
@@ -293,7 +320,7 @@ impl Hosted {
     ) -> Life {
         self.touched = false;
         self.deliver_all(key, now, bench);
-        if let Err(error) = self.flush(key, now, &mut bench.log) {
+        if let Err(error) = self.flush(now, &mut bench.log) {
             return self.broke(key, now, bench, &error);
         }
         if !self.session.is_connected() && self.link.is_some() {
@@ -316,12 +343,12 @@ impl Hosted {
     }
 
     /// Offers all bytes to the kernel, those in the outbound queue first.
-    fn flush(&mut self, key: SessionKey, now: Now, log: &mut Option<LogTap>) -> io::Result<()> {
+    fn flush(&mut self, now: Now, log: &mut Option<LogTap>) -> io::Result<()> {
         self.session.sync(now);
-        let Some(Link { connection, .. }) = &mut self.link else {
+        let Some(link) = &mut self.link else {
             return Ok(());
         };
-        if !send_queue(connection, key, now, log)? {
+        if !send_queue(link, now, log)? {
             return Ok(());
         }
         loop {
@@ -334,21 +361,22 @@ impl Hosted {
                 return Ok(());
             }
             let waiting = waiting.get(..most).unwrap_or(waiting);
-            let taken = connection.transport.send(&[IoSlice::new(waiting)])?;
+            let transport = &mut link.connection.transport;
+            let taken = transport.send(&[IoSlice::new(waiting)])?;
             if taken == 0 {
                 return Ok(());
             }
             note(
                 log,
                 now,
-                key,
+                link.stream,
                 Direction::Out,
                 waiting.get(..taken).unwrap_or(&[]),
             );
             self.session.transmitted(taken);
             self.unprepared = true;
         }
-        connection.transport.flush()
+        link.connection.transport.flush()
     }
 
     /// Takes the connection from the session, reports that to the session, and returns the
@@ -369,14 +397,14 @@ impl Hosted {
 /// Offers the outbound queue to the kernel. Returns whether it is empty then.
 #[inline]
 pub(in crate::host) fn send_queue(
-    connection: &mut Connection,
-    key: SessionKey,
+    link: &mut Link,
     now: Now,
     log: &mut Option<LogTap>,
 ) -> io::Result<bool> {
+    let (connection, stream) = (&mut link.connection, link.stream);
     while connection.queued() > 0 {
         let most = most(log);
-        let sent = |bytes: &[u8]| note(log, now, key, Direction::Out, bytes);
+        let sent = |bytes: &[u8]| note(log, now, stream, Direction::Out, bytes);
         if most == 0 || connection.send_queued(most, sent)? == 0 {
             return Ok(false);
         }
@@ -397,9 +425,9 @@ fn most(log: &mut Option<LogTap>) -> usize {
 }
 
 #[inline]
-fn note(log: &mut Option<LogTap>, now: Now, key: SessionKey, direction: Direction, bytes: &[u8]) {
+fn note(log: &mut Option<LogTap>, now: Now, stream: usize, direction: Direction, bytes: &[u8]) {
     if let Some(log) = log {
-        log.bytes(now, key.0, direction, bytes);
+        log.bytes(now, stream, direction, bytes);
     }
 }
 

@@ -1,8 +1,10 @@
 //! Tests of the lines, and of a log that is in trouble.
 
+use super::lines::masked;
 use super::*;
 use crate::rotate::Daily;
 use fanfare_fix::session::{SECOND, Version};
+use fanfare_wire::UtcTimestamp;
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -84,6 +86,33 @@ fn what_is_left_of_a_connection_has_a_line_of_its_own() {
             "session 4 in  8=FIX.4.4|9=5|35=0|10=163|",
             "session 4 out 8=FIX.4.4",
             "FIX.4.4:A->B out 8=FIX.4.4",
+        ]
+    );
+}
+
+#[test]
+fn two_connections_of_a_session_have_a_stream_each() {
+    let (mut tap, log, path) = small("overlap", false);
+    let now = at(0);
+    let (first, second) = (3, 3 | OVERLAP);
+    tap.name(3, &SessionId::new(Version::Fix44, "A", "B"));
+    tap.bytes(now, first, Direction::Out, &BEAT[..20]);
+    tap.begins(second);
+    tap.bytes(now, second, Direction::In, &BEAT[..9]);
+    tap.bytes(now, first, Direction::Out, &BEAT[20..]);
+    tap.begins(first);
+    tap.bytes(now, second, Direction::In, &BEAT[9..]);
+    tap.bytes(now, second, Direction::Out, &BEAT[..9]);
+    // Another session has the key.
+    tap.name(3, &SessionId::new(Version::Fix44, "A", "C"));
+    tap.bytes(now, second, Direction::In, BEAT);
+    assert_eq!(
+        lines_of(log, &path),
+        [
+            "FIX.4.4:A->B out 8=FIX.4.4|9=5|35=0|10=163|",
+            "FIX.4.4:A->B in  8=FIX.4.4|9=5|35=0|10=163|",
+            "FIX.4.4:A->B out 8=FIX.4.4",
+            "FIX.4.4:A->C in  8=FIX.4.4|9=5|35=0|10=163|",
         ]
     );
 }
@@ -387,7 +416,7 @@ fn a_half_line_that_a_full_disk_never_ended_leaves_nothing_to_the_next_file() {
     let full = File::options().write(true).open("/dev/full");
     log.fill_disk(Some(full.unwrap()));
     log.do_work(at(0)).unwrap();
-    assert!(log.lines.failing);
+    assert!(log.lines.is_failing());
     let other = path.with_extension("1");
     std::fs::rename(&path, &other).unwrap();
     reload.request();
@@ -418,7 +447,7 @@ fn a_file_that_is_full_leaves_the_whole_line_to_the_next_one() {
         tap.bytes(now, 3, Direction::In, &BEAT.repeat(100));
     }
     while log.do_work(now).unwrap() > 0 {}
-    assert!(log.lines.failing);
+    assert!(log.lines.is_failing());
     reload.request();
     log.on_close(now);
     let mut first = String::new();

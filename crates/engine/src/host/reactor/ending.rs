@@ -4,7 +4,7 @@ use super::{Host, Slot};
 use crate::host::handler::Handler;
 use crate::host::hosted::Link;
 use crate::host::hosted::turn::{Workbench, send_queue};
-use crate::host::log::LogTap;
+use crate::host::log::{LogTap, OVERLAP};
 use crate::host::peer::SessionKey;
 use crate::poll::{Interest, Poller, Token};
 use crate::tcp::Received;
@@ -15,8 +15,6 @@ use std::io;
 /// counterparty has closed it, too, or at its deadline.
 pub(in crate::host) struct Ending {
     link: Link,
-    /// The session, under whose number the message log has the bytes.
-    key: SessionKey,
     deadline: u64,
     /// Whether everything is sent, and our direction shut down.
     has_sent_all: bool,
@@ -51,9 +49,8 @@ impl Ending {
 
     /// Sends the outbound queue, and shuts down our direction behind it.
     fn send(&mut self, now: Now, log: &mut Option<LogTap>) -> io::Result<()> {
-        let connection = &mut self.link.connection;
-        if !self.has_sent_all && send_queue(connection, self.key, now, log)? {
-            self.has_sent_all = connection.transport.finish()?;
+        if !self.has_sent_all && send_queue(&mut self.link, now, log)? {
+            self.has_sent_all = self.link.connection.transport.finish()?;
         }
         Ok(())
     }
@@ -79,10 +76,9 @@ impl Ending {
 impl<H: Handler> Host<H> {
     /// Ends the connection of a session that has ended.
     pub(super) fn end(&mut self, key: SessionKey, link: Link, deadline: u64, now: Now) {
-        let token = link.token;
+        let (token, is_second) = (link.token, link.stream & OVERLAP != 0);
         let ending = Ending {
             link,
-            key,
             deadline,
             has_sent_all: false,
             has_read_all: false,
@@ -91,7 +87,8 @@ impl<H: Handler> Host<H> {
             *slot = Slot::Ending(Box::new(ending));
         }
         if let Some(hosted) = self.hosted.get_mut(key.0) {
-            hosted.ending = Some(token);
+            let [first, second] = &mut hosted.endings;
+            *(if is_second { second } else { first }) = Some(token);
         }
         self.serve_ending(token, now);
     }
@@ -127,23 +124,42 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    /// Returns the token of the session's last connection while the message log still gets bytes of
-    /// it.
-    pub(super) fn logged_ending(&self, key: SessionKey) -> Option<Token> {
-        self.bench.log.as_ref()?;
-        let token = self.hosted.get(key.0)?.ending?;
-        match self.slots.get(token)? {
-            Slot::Ending(ending) if !ending.has_sent_all => Some(token),
-            _ => None,
+    /// Returns the connections of the session that have ended and of which the message log still
+    /// gets bytes, by stream.
+    pub(super) fn logged_endings(&self, key: SessionKey) -> [Option<Token>; 2] {
+        let hosted = self.hosted.get(key.0).filter(|_| self.bench.log.is_some());
+        let sends = |token: &Token| {
+            let slot = self.slots.get(*token);
+            matches!(slot, Some(Slot::Ending(ending)) if !ending.has_sent_all)
+        };
+        hosted.map_or([None; 2], |hosted| {
+            hosted.endings.map(|token| token.filter(sends))
+        })
+    }
+
+    /// Returns the stream of the message log for the next connection of a session, in which no
+    /// earlier one still sends: a connection that is refused cuts off no other one. Of two that
+    /// send, the one that ended first is cut off, as its deadline is the nearer one.
+    pub(super) fn next_stream(&mut self, key: SessionKey, now: Now) -> usize {
+        let is_second = match self.logged_endings(key) {
+            [None, _] => false,
+            [_, None] => true,
+            [Some(first), Some(second)] => {
+                let ends = |token| self.slots.get(token).and_then(Slot::deadline);
+                let is_second = ends(second) < ends(first);
+                self.cut(if is_second { second } else { first }, now);
+                is_second
+            }
+        };
+        match is_second {
+            false => key.0,
+            true => key.0 | OVERLAP,
         }
     }
 
-    /// Drops what the session's last connection has not sent, if the message log would have that
-    /// among the bytes of the next one.
-    pub(super) fn cut_ending(&mut self, key: SessionKey, now: Now) {
-        if let Some(token) = self.logged_ending(key)
-            && let Some(Slot::Ending(ending)) = self.slots.get_mut(token)
-        {
+    /// Drops what a connection that has ended has not sent.
+    fn cut(&mut self, token: Token, now: Now) {
+        if let Some(Slot::Ending(ending)) = self.slots.get_mut(token) {
             ending.link.connection.drop_queue();
             self.serve_ending(token, now);
         }

@@ -6,18 +6,21 @@ use crate::host::handle::Removal;
 use crate::host::handler::{Handler, Verdict};
 use crate::host::hosted::turn::{INTERNAL_ERROR, Workbench};
 use crate::host::hosted::{Access, Hosted, Made, Prepared};
-use crate::host::incoming::{Incoming, check_names};
-use crate::host::names::CertificateNames;
+use crate::host::incoming::Incoming;
 use crate::host::peer::SessionKey;
+use crate::host::port::network_of;
 use crate::host::refusal::Refusal;
 use crate::host::store::StoreKind;
 use crate::host::templates::Wildcard;
 use crate::journal::folder_for;
+use crate::throttle::Throttle;
 use fanfare_fix::codec::Next;
 use fanfare_fix::session::{
-    Config, NEW_PASSWORD, Now, Session, SessionId, SubIds, WRONG_CREDENTIALS, asks_for_new_password,
+    Config, MessageStore, NEW_PASSWORD, Now, Scratch, Session, SessionId, StoreError, SubIds,
+    WRONG_CREDENTIALS, asks_for_new_password,
 };
 use std::net::IpAddr;
+use std::sync::Arc;
 
 impl<H: Handler> Host<H> {
     /// Returns the session of a Logon, which is made if a wildcard of the port permits it.
@@ -27,30 +30,16 @@ impl<H: Handler> Host<H> {
         incoming: &mut Incoming,
         now: Now,
     ) -> Result<SessionKey, Refusal> {
-        let certificate = incoming.certificate()?;
         let (id, sub) = (incoming.id().clone(), incoming.sub_ids().clone());
-        let Some(key) = self.listed(port, &id, &sub) else {
-            let fitting = self.fitting(port, (&id, &sub), Some(incoming.address().ip()));
-            let unknown = Refusal::UnknownSession(id.with_sub_ids(sub));
-            let (index, config) = fitting.ok_or(unknown)?;
-            self.check_stranger(port, incoming, index, &config, certificate.as_ref(), now)?;
-            return self.make(port, index, config, false, now);
-        };
-        let Some(hosted) = self.hosted.get(key.0) else {
-            return Err(Refusal::UnknownSession(id.with_sub_ids(sub)));
-        };
-        if let Some(access) = &hosted.access {
-            incoming.check_address(&access.allow)?;
-            let id = &hosted.session.config().id;
-            check_names(&access.names, id, certificate.as_ref())?;
+        if let Some(key) = self.listed(port, &id, &sub) {
+            self.check_listed(key, incoming, now)?;
+            return Ok(key);
         }
-        if hosted.link.is_some() {
-            return Err(Refusal::AlreadyConnected(id));
-        }
-        if hosted.is_stopped {
-            return Err(Refusal::Stopped(hosted.session.config().id.clone()));
-        }
-        Ok(key)
+        let fitting = self.fitting(port, (&id, &sub), Some(incoming.address().ip()));
+        let unknown = Refusal::UnknownSession(id.with_sub_ids(sub));
+        let (index, config) = fitting.ok_or(unknown)?;
+        self.check_stranger(port, incoming, index, &config, now)?;
+        self.make(port, index, config, false, now)
     }
 
     /// Returns the session of this port with these CompIDs whose SubIDs and LocationIDs the Logon
@@ -67,7 +56,7 @@ impl<H: Handler> Host<H> {
                 _ if !hosted.is_at(port) || !is_same(known, id) => None,
                 None => Some(0),
                 // Only sessions made from a template have a qualifier here, and a Logon names none.
-                Some(own) if !own.qualifier.is_empty() => None,
+                Some(_) if is_qualified(known) => None,
                 Some(own) => own.found_in(sub),
             };
             Some((named?, SessionKey(index)))
@@ -102,31 +91,56 @@ impl<H: Handler> Host<H> {
         self.ports.get(&port)?.wildcards.get(index)
     }
 
-    /// Checks with the address, the certificate and the application that a session may be made for
-    /// a Logon, before anything is made.
+    /// Checks that a Logon may go to a session that exists. The session refuses a wrong password by
+    /// itself, as the Logout has its next number.
+    fn check_listed(
+        &mut self,
+        key: SessionKey,
+        incoming: &Incoming,
+        now: Now,
+    ) -> Result<(), Refusal> {
+        let hosted = self.hosted.get(key.0);
+        let Some((hosted, access)) = hosted.and_then(|own| Some((own, own.access.as_ref()?)))
+        else {
+            return Err(Refusal::UnknownSession(incoming.id().clone()));
+        };
+        let config = hosted.session.config();
+        incoming.check_client(&access.allow, &access.names, &config.id)?;
+        if hosted.link.is_some() {
+            return Err(Refusal::AlreadyConnected(incoming.id().clone()));
+        }
+        if hosted.is_stopped {
+            return Err(Refusal::Stopped(config.id.clone()));
+        }
+        let (scratch, throttle) = (&mut self.bench.scratch, &mut self.throttle);
+        check_password(scratch, throttle, incoming, config, now)?;
+        Ok(())
+    }
+
+    /// Checks that a session may be made for a Logon, with the application as well, before anything
+    /// is made.
     fn check_stranger(
         &mut self,
         port: usize,
         incoming: &mut Incoming,
         wildcard: usize,
         config: &Config,
-        certificate: Option<&CertificateNames>,
         now: Now,
     ) -> Result<(), Refusal> {
         let Some(wildcard) = self.wildcard(port, wildcard) else {
             return Ok(());
         };
-        incoming.check_address(&wildcard.allow)?;
-        check_names(&wildcard.names, &config.id, certificate)?;
         let (id, tag) = (&config.id, wildcard.tag);
+        incoming.check_client(&wildcard.allow, &wildcard.names, id)?;
         let Workbench {
             handler, scratch, ..
         } = &mut self.bench;
+        let is_right = check_password(scratch, &mut self.throttle, incoming, config, now)?;
         let decoder = scratch.decoder_of(config);
         let Next::Message { message, .. } = decoder.next(&incoming.bytes) else {
             return Err(Refusal::Garbled);
         };
-        let text = if !config.admits(&message) {
+        let text = if !is_right {
             WRONG_CREDENTIALS.to_owned()
         } else if config.credentials.is_some() && asks_for_new_password(&message) {
             NEW_PASSWORD.to_owned()
@@ -147,19 +161,42 @@ impl<H: Handler> Host<H> {
         &mut self,
         port: usize,
         index: usize,
-        mut config: Config,
+        config: Config,
+        is_operators: bool,
+        now: Now,
+    ) -> Result<SessionKey, Refusal> {
+        let id = config.id.clone();
+        let found = match self.wildcard(port, index) {
+            None => return Err(Refusal::UnknownSession(id)),
+            Some(own) if own.qualified => self.qualify(port, id, !is_operators),
+            Some(_) => Qualified::New(id),
+        };
+        let key = match found {
+            Qualified::Free(key) => key,
+            Qualified::New(id) => {
+                let config = Config { id, ..config };
+                self.open_made(port, index, config, is_operators, now)?
+            }
+        };
+        if !is_operators && let Err(error) = self.begin_qualified(key, now) {
+            self.leave(key, now);
+            return Err(Refusal::Store(error.to_string()));
+        }
+        Ok(key)
+    }
+
+    /// Hosts a session of a wildcard of the port, for an operator or a Logon.
+    fn open_made(
+        &mut self,
+        port: usize,
+        index: usize,
+        config: Config,
         is_operators: bool,
         now: Now,
     ) -> Result<SessionKey, Refusal> {
         let Some(wildcard) = self.wildcard(port, index) else {
             return Err(Refusal::UnknownSession(config.id));
         };
-        if wildcard.qualified {
-            match self.qualify(port, config.id, !is_operators) {
-                Qualified::Free(key) => return Ok(key),
-                Qualified::New(id) => config.id = id,
-            }
-        }
         let (store, tag) = (wildcard.store.clone(), wildcard.tag);
         let (allow, names) = (wildcard.allow.clone(), wildcard.names.clone());
         self.make_place(port, index)?;
@@ -192,6 +229,21 @@ impl<H: Handler> Host<H> {
         let handler = &mut self.bench.handler;
         handler.call(Some(&id), |handler| handler.on_made(&id, tag));
         Ok(key)
+    }
+
+    /// Resets the numbers of a session with a qualifier that a Logon has made or taken. It begins
+    /// at 1, as which of them a connection gets is chance.
+    fn begin_qualified(&mut self, key: SessionKey, now: Now) -> Result<(), StoreError> {
+        let Some(hosted) = self.hosted.get_mut(key.0) else {
+            return Ok(());
+        };
+        let session = &mut hosted.session;
+        let store = session.store();
+        let has_begun = (store.next_sender(), store.next_target()) != (1, 1);
+        match has_begun && is_qualified(&session.config().id) {
+            true => session.reset_idle(now),
+            false => Ok(()),
+        }
     }
 
     /// Returns a session with this identity and any qualifier that has no connection and is not
@@ -271,7 +323,7 @@ impl<H: Handler> Host<H> {
         };
         let id = place.session.config().id.clone();
         let vacated = Hosted {
-            ending: place.ending,
+            endings: place.endings,
             ..Hosted::nobody(id.clone())
         };
         // The store is closed before its folder is removed.
@@ -300,10 +352,45 @@ impl<H: Handler> Host<H> {
     }
 }
 
+/// Checks the credentials of a Logon, if the session needs any, and returns whether they are right.
+/// After wrong ones none are checked for a while, which is an error: the connection is closed
+/// without a Logout, as a counterparty may count any, and would then miss a number of the session.
+fn check_password(
+    scratch: &mut Scratch,
+    throttle: &mut Throttle,
+    incoming: &Incoming,
+    config: &Config,
+    now: Now,
+) -> Result<bool, Refusal> {
+    let Some(credentials) = &config.credentials else {
+        return Ok(true);
+    };
+    let user = Arc::from(&*credentials.username);
+    let address = network_of(incoming.address());
+    if let Some(wait) = throttle.wait(&user, address, now.mono) {
+        let millis = wait.div_ceil(1_000_000);
+        return Err(Refusal::SlowedDown(config.id.clone(), millis));
+    }
+    let decoder = scratch.decoder_of(config);
+    let Next::Message { message, .. } = decoder.next(&incoming.bytes) else {
+        return Err(Refusal::Garbled);
+    };
+    let is_right = credentials.admit(&message);
+    match is_right {
+        true => throttle.succeeded(&user, address),
+        false => throttle.failed(&user, address, now.mono),
+    }
+    Ok(is_right)
+}
+
 /// The result of [`Host::qualify`].
 enum Qualified {
     Free(SessionKey),
     New(SessionId),
+}
+
+fn is_qualified(id: &SessionId) -> bool {
+    id.sub.as_ref().is_some_and(|sub| !sub.qualifier.is_empty())
 }
 
 fn is_same(a: &SessionId, b: &SessionId) -> bool {

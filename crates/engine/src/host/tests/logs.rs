@@ -55,6 +55,18 @@ impl Logged {
         while log.do_work(self.world.now).unwrap() > 0 {}
     }
 
+    /// Sends orders to a buyer that does not read, until some of them wait. Returns their number.
+    fn orders_that_wait(&mut self) -> usize {
+        let text = "x".repeat(10_000);
+        let mut sent = 0;
+        while self.sell.hosted[0].unsent() < 2 * text.len() {
+            order(&mut self.sell, self.world.now, &text);
+            self.write();
+            sent += 1;
+        }
+        sent
+    }
+
     /// Runs both while the log is not written; returns how many orders arrived.
     fn run(&mut self) -> usize {
         self.world.run(&mut [&mut self.buy, &mut self.sell]);
@@ -294,4 +306,34 @@ fn losses_of_a_removed_session_are_told_under_its_name() {
         "{told:?}"
     );
     logged.written();
+}
+
+#[test]
+fn a_refused_logon_cuts_off_nothing_of_the_last_connection() {
+    let mut logged = Logged::new("refused", false);
+    let sent = logged.orders_that_wait();
+    log_out(&mut logged.buy, logged.world.now);
+    logged.world.run(&mut [&mut logged.sell]);
+    assert!(logged.sell.hosted[0].link.is_none());
+    // Anybody who knows the CompIDs can send this while the last connection has bytes to send.
+    let address = logged.sell.ports[&0].port.address();
+    let mut stranger = TcpStream::connect(address).unwrap();
+    let logon = of_buy("A", 1, "98=0|108=-1|");
+    stranger.write_all(logon.as_bytes()).unwrap();
+    logged.world.run(&mut [&mut logged.sell]);
+    assert_eq!(rest(stranger), b"");
+    let told = logged.told();
+    assert_eq!(told.len(), 2, "{told:?}");
+    let world = &mut logged.world;
+    world.run(&mut [&mut logged.buy, &mut logged.sell]);
+    let said = lines(&mut logged.buy);
+    let received = said.iter().filter(|line| line.contains(": D x")).count();
+    assert_eq!(received, sent);
+    assert!(said.contains(&"SELL: logged out".to_owned()), "{said:?}");
+    // The log has each message whole, whichever connection it came by.
+    let (_, _, others) = logged.written();
+    let is_cut = |line: &&String| !line.ends_with('|');
+    assert_eq!(others.iter().find(is_cut), None);
+    let of = |kind: &str| others.iter().filter(|line| line.contains(kind)).count();
+    assert_eq!((of(" out 8=FIX.4.4|"), of("|35=D|")), (sent + 1, sent));
 }

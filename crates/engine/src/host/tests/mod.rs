@@ -1,6 +1,7 @@
 //! Hosts connected to each other over loopback sockets, under virtual time.
 
 mod admission;
+mod credentials;
 mod endings;
 mod greetings;
 mod handles;
@@ -9,6 +10,7 @@ mod hours;
 mod logs;
 mod panics;
 mod received;
+mod resends;
 mod room;
 mod settings;
 mod steer;
@@ -24,7 +26,8 @@ use crate::journal;
 use crate::poll::{Interest, Token};
 use fanfare_fix::codec::Message;
 use fanfare_fix::session::{
-    AppMessage, Config, DisconnectReason, MessageStore, Now, SECOND, SessionId, Version,
+    AppMessage, Config, DisconnectReason, KeptMessage, MessageStore, Now, Resend, SECOND,
+    SessionId, Version,
 };
 use fanfare_wire::UtcTimestamp;
 use std::cell::Cell;
@@ -55,6 +58,8 @@ struct Diary {
     room: Option<usize>,
     /// Whether it logs out each session that has logged on.
     logs_out: bool,
+    /// The ClOrdIDs of orders that it does not send again, if it notes and decides on resends.
+    stale: Option<Vec<&'static str>>,
 }
 
 impl Diary {
@@ -89,6 +94,21 @@ impl Handler for Diary {
                 body.str(11, &id);
             })
             .unwrap();
+        }
+    }
+
+    fn on_resend(&mut self, _: SessionKey, message: &mut KeptMessage<'_>) -> Resend {
+        let Some(stale) = &self.stale else {
+            return Resend::Send;
+        };
+        let message = message.message().unwrap();
+        let id = String::from_utf8_lossy(message.get(11).unwrap_or(b"?")).into_owned();
+        let is_stale = stale.contains(&&*id);
+        self.lines.push(format!("resend {id}"));
+        assert!(self.bomb != Some(&*id), "over {id}");
+        match is_stale {
+            true => Resend::Fill,
+            false => Resend::Send,
         }
     }
 

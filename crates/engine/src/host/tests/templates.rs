@@ -299,3 +299,24 @@ fn a_client_that_the_handler_logs_out_at_once_leaves_its_session() {
     assert_eq!(lines(&mut sell), ["A: logged on", "A: logged out"]);
     assert!(!files(&base.0).is_empty());
 }
+
+#[test]
+fn a_session_with_a_qualifier_begins_at_1_with_each_connection() {
+    let mut world = World::new();
+    let mut qualified = wildcard("*", in_memory(), 5);
+    qualified.qualified = true;
+    let (mut sell, address) = guarded(Acceptor::new(LOOPBACK).wildcard(qualified), Some(b"right"));
+    for with in ["554=right|", "554=wrong|", "554=right|"] {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let logon = of_buy("A", 1, &format!("98=0|108=30|{with}"));
+        stream.write_all(logon.as_bytes()).unwrap();
+        world.run(&mut [&mut sell]);
+        let mut room = [0; 4096];
+        let count = stream.read(&mut room).unwrap();
+        let said = String::from_utf8_lossy(&room[..count]).replace('\x01', "|");
+        assert!(said.contains("|34=1|"), "{with} {said}");
+        drop(stream);
+        world.run(&mut [&mut sell]);
+        assert_eq!(sell.hosted.len(), 1, "the place that is free is taken");
+    }
+}

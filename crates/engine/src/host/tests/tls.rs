@@ -361,3 +361,33 @@ fn a_session_inside_tls_that_has_ended_sends_what_waits() {
     world.run(&mut [&mut buy, &mut sell]);
     endings::a_slow_buyer_logs_out(world, buy, sell);
 }
+
+#[test]
+fn the_name_of_a_host_counts_whatever_address_it_has_now() {
+    let old = SocketAddr::from(([192, 0, 2, 1], 9880));
+    for (name, expected) in [
+        ("exchange.test", "hello"),
+        ("other.test", "not valid for name"),
+    ] {
+        let listener = std::net::TcpListener::bind(LOOPBACK).unwrap();
+        let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (theirs, _) = listener.accept().unwrap();
+        let stream = |inner| crate::tcp::Stream::new(inner).unwrap();
+        let mut client = client("first.test", None);
+        client.expect_at(old, "exchange.test").unwrap();
+        let mut buy = client.connect_to(stream(ours), Some(name)).unwrap();
+        let mut sell = server("server", false).accept(stream(theirs)).unwrap();
+        buy.send(&[IoSlice::new(b"hello")]).unwrap();
+        let mut room = vec![0; 1 << 14];
+        let outcome = loop {
+            if let Err(error) = buy.receive(&mut [0; 100]) {
+                break error.to_string();
+            }
+            match sell.receive(&mut room) {
+                Ok(Received::Bytes(_)) => break "hello".to_owned(),
+                _ => std::thread::yield_now(),
+            }
+        };
+        assert!(outcome.contains(expected), "{name}: {outcome}");
+    }
+}

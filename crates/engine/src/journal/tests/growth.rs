@@ -38,17 +38,7 @@ fn a_session_that_says_little_has_one_small_file() {
 #[test]
 fn segments_double_up_to_their_full_size_and_are_ready_in_time() {
     let folder = Folder::new();
-    let mut journal = folder.open(growing());
-    let mut seq = 1;
-    while journal.sealed.len() < 5 {
-        wait_until(|| !journal.awaits_segment());
-        put(&mut journal, &message(seq), APP).unwrap();
-        seq += 1;
-    }
-    assert_eq!(journal.stalls(), 0);
-    let expected: Vec<_> = (1..seq).map(|seq| (seq, message(seq))).collect();
-    assert_eq!(kept(&journal), expected);
-    drop(journal);
+    let expected = six_segments(&folder, growing());
     assert_eq!(sizes(&folder), [32, 64, 128, 256, 256, 256]);
     assert_eq!(kept(&folder.open(growing())), expected);
 }

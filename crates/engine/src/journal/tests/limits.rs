@@ -49,11 +49,9 @@ const WHEN: Now = Now { mono: 1, utc: NOW };
 
 /// Returns a message of B to A.
 fn of_b(kind: &str, seq: u32, more: &str) -> String {
-    let fields = format!("35={kind}|34={seq}|49=B|52=20260202-02:40:00|56=A|{more}");
-    let fields = fields.replace('|', "\x01");
-    let message = format!("8=FIX.4.4\x019={}\x01{fields}", fields.len());
-    let sum = message.bytes().fold(0, u8::wrapping_add);
-    format!("{message}10={sum:03}\x01")
+    framed(&format!(
+        "35={kind}|34={seq}|49=B|52=20260202-02:40:00|56=A|{more}"
+    ))
 }
 
 /// Returns a session that is logged on, on a disk without room for another segment.

@@ -29,6 +29,14 @@ const ADMIN: Entry = Entry {
     transmit: true,
 };
 
+/// Returns a message of these fields, with `|` for SOH, in its frame.
+fn framed(fields: &str) -> String {
+    let fields = fields.replace('|', "\x01");
+    let message = format!("8=FIX.4.4\x019={}\x01{fields}", fields.len());
+    let sum = message.bytes().fold(0, u8::wrapping_add);
+    format!("{message}10={sum:03}\x01")
+}
+
 /// Returns the smallest segments, of one size, so that tests reach their ends.
 fn small() -> Options {
     Options {
@@ -135,6 +143,22 @@ fn kept(journal: &Journal) -> Vec<(u64, Vec<u8>)> {
             .map(|stored| (stored.seq, stored.bytes.to_vec()))
     };
     std::iter::successors(next(0), |(seq, _)| next(seq + 1)).collect()
+}
+
+/// Writes a journal of six segments, each of which is ready when it is needed. Returns its
+/// messages with their numbers.
+fn six_segments(folder: &Folder, options: Options) -> Vec<(u64, Vec<u8>)> {
+    let mut journal = folder.open(options);
+    let mut seq = 1;
+    while journal.sealed.len() < 5 {
+        wait_until(|| !journal.awaits_segment());
+        put(&mut journal, &message(seq), APP).unwrap();
+        seq += 1;
+    }
+    assert_eq!(journal.stalls(), 0);
+    let expected: Vec<_> = (1..seq).map(|seq| (seq, message(seq))).collect();
+    assert_eq!(kept(&journal), expected);
+    expected
 }
 
 /// Transmits everything.

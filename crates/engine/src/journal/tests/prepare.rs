@@ -9,17 +9,7 @@ use std::thread;
 #[test]
 fn segments_are_ready_when_they_are_needed() {
     let folder = Folder::new();
-    let mut journal = folder.open(small());
-    let mut seq = 1;
-    while journal.sealed.len() < 5 {
-        wait_until(|| !journal.awaits_segment());
-        put(&mut journal, &message(seq), APP).unwrap();
-        seq += 1;
-    }
-    assert_eq!(journal.stalls(), 0);
-    let expected: Vec<_> = (1..seq).map(|seq| (seq, message(seq))).collect();
-    assert_eq!(kept(&journal), expected);
-    drop(journal);
+    let expected = six_segments(&folder, small());
     assert_eq!(
         folder::segment_files(&folder.0).unwrap().len(),
         6,

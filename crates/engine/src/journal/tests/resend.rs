@@ -14,15 +14,9 @@ fn now(seconds: u64) -> Now {
 }
 
 fn incoming(now: Now, seq: u64, fields: &str) -> Vec<u8> {
-    let mut time = [0; 32];
-    let len = now.utc.write(fanfare_wire::Precision::Millis, &mut time);
-    let time = String::from_utf8_lossy(&time[..len]).into_owned();
+    let time = now.utc.text(fanfare_wire::Precision::Millis);
     let (kind, rest) = fields.split_once('|').unwrap();
-    let body = format!("{kind}|34={seq}|49=B|52={time}|56=A|{rest}|").replace('|', "\x01");
-    let mut text = format!("8=FIX.4.4\x019={}\x01{body}", body.len());
-    let sum = text.bytes().fold(0, u8::wrapping_add);
-    text += &format!("10={sum:03}\x01");
-    text.into_bytes()
+    framed(&format!("{kind}|34={seq}|49=B|52={time}|56=A|{rest}|")).into_bytes()
 }
 
 fn hear(session: &mut Session<Journal>, now: Now, scratch: &mut Scratch, mut bytes: &[u8]) {

@@ -14,12 +14,11 @@ use fanfare_engine::clock::Clock;
 use fanfare_engine::feed::{LineConfig, Receiver, ReceiverConfig};
 use fanfare_engine::ring::{Consumer, Producer, WriteError, spsc};
 use fanfare_engine::stop::Stop;
-use fanfare_fast::{Decoder, Program};
+use fanfare_fast::Decoder;
 use fanfare_feed::channel::{Channel, ChannelConfig, Datagram, Event, Stopwatch, Unnumbered};
 use fanfare_feed::{Line, LineStats, Start};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
-use std::sync::Arc;
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -34,14 +33,14 @@ const FULL: Duration = Duration::from_micros(200);
 pub(crate) fn file(
     file: PacketFile,
     path: &Path,
-    program: &Arc<Program>,
+    decoder: Decoder,
     stop: &Stop,
     mut take: impl FnMut(Event<'_>) -> Result<Flow>,
 ) -> Result<()> {
     let mut config = ChannelConfig::new(1);
     config.sequence = None;
     config.stopwatch = Some(Stopwatch::Messages(stopwatch));
-    let mut channel = Channel::new(Decoder::new(Arc::clone(program)), config)?;
+    let mut channel = Channel::new(decoder, config)?;
     each_packet_of(file, path, stop, |packet| {
         let mut events = channel.receive(Datagram {
             line: Line::A,
@@ -154,12 +153,12 @@ impl OverTime {
 /// `write`, on the caller's thread.
 pub(crate) fn multicast(
     source: &Source<'_>,
-    program: &Arc<Program>,
+    decoder: Decoder,
     stop: &Stop,
     mut make: impl FnMut(Event<'_>, &mut SampleRing) -> Result<Flow> + Send,
     mut write: impl FnMut(&[u8]) -> Result<Flow>,
 ) -> Result<Losses> {
-    let mut receiver = Receiver::open(source.config(), Decoder::new(Arc::clone(program)))?;
+    let mut receiver = Receiver::open(source.config(), decoder)?;
     if let Some(small) = receiver.small_buffer() {
         note!("fanfare: {small}");
     }

@@ -1,6 +1,6 @@
 //! Options that the commands share: the domain, the feed, its types and topics.
 
-use crate::cmd::fast::options::{TEMPLATES_HELP, TemplateReading, load};
+use crate::cmd::fast::options::{Reading, Strictness, TEMPLATES_HELP, load};
 use crate::usage::misuse;
 use anyhow::{Result, bail};
 use clap::error::ErrorKind;
@@ -204,6 +204,8 @@ pub(crate) struct FeedArgs {
     pub(crate) templates: Option<String>,
     #[command(flatten)]
     pub(crate) types: TypeArgs,
+    #[command(flatten)]
+    pub(crate) strictness: Strictness,
     /// Securities that have topics of their own, counted from 0.
     #[arg(long, value_name = "COUNT", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -284,8 +286,6 @@ pub(crate) struct TypeArgs {
     /// IDL module around the types.
     #[arg(long, value_name = "NAME", default_value = "Fanfare", value_parser = idl_module)]
     pub(crate) module: String,
-    #[command(flatten)]
-    reading: TemplateReading,
 }
 
 impl TypeArgs {
@@ -331,7 +331,8 @@ impl FeedArgs {
             Setup::Simple => "builtin:simple",
             Setup::Complex => "builtin:complex",
         };
-        mapping(self.templates.as_deref().unwrap_or(builtin), &self.types)
+        let templates = self.templates.as_deref().unwrap_or(builtin);
+        mapping(templates, self.strictness.reading(), &self.types)
     }
 
     pub(crate) fn distribution(&self) -> Distribution {
@@ -390,8 +391,8 @@ impl FeedArgs {
     }
 }
 
-pub(crate) fn mapping(templates: &str, types: &TypeArgs) -> Result<Arc<Mapping>> {
-    let mapping = Mapping::new(load(templates, types.reading.reading())?, &types.options())?;
+pub(crate) fn mapping(templates: &str, reading: Reading, types: &TypeArgs) -> Result<Arc<Mapping>> {
+    let mapping = Mapping::new(load(templates, reading)?, &types.options())?;
     types.check(&mapping)?;
     Ok(Arc::new(mapping))
 }

@@ -107,7 +107,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let distribution = args.feed.distribution();
     let expected = match &args.check {
         Some(file) => {
-            let mut reader = Expected::reader(&mapping, &distribution, SAMPLE);
+            let options = args.feed.strictness.options();
+            let mut reader = Expected::reader(&mapping, options, &distribution, SAMPLE);
             let read = each_packet(file, args.header, &stop, |packet| {
                 let read = reader.packet(packet.bytes);
                 read.with_context(|| format!("in the packet at byte {}", packet.offset))?;

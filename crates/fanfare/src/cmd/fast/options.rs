@@ -189,10 +189,7 @@ impl Strictness {
     }
 
     pub(crate) fn options(self) -> Options {
-        Options {
-            strict: !self.lenient,
-            ..Options::default()
-        }
+        Options::with_strict(!self.lenient)
     }
 }
 

@@ -14,7 +14,8 @@ use std::io::{self, BufWriter, Write};
 pub(crate) enum Format {
     /// One line per message, human-readable.
     Text,
-    /// One JSON object per line, which `fanfare fast encode` reads.
+    /// One JSON object per line, which `fanfare fast encode` reads. The second field of a name in
+    /// an object is NAME#2, the third NAME#3.
     Json,
     /// One FIX message (tag=value, SOH) per line: the fields whose ids are numbers.
     Fix,

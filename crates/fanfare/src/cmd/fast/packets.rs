@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// The longest packet read, bytes.
-pub(crate) const PACKET_LIMIT: usize = 1 << 20;
+const PACKET_LIMIT: usize = 1 << 20;
 
 /// The largest file that is held in memory, bytes.
 const FILE_LIMIT: usize = 1 << 30;

@@ -3,10 +3,11 @@
 use super::NAP;
 use super::echo::Application;
 use super::operators::Operators;
-use super::sessions::{self, Running};
+use super::sessions::{self, Losses, Running};
 use crate::logs::LogArgs;
 use crate::plural::counted;
 use crate::print::say;
+use crate::supervisor;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::agent;
@@ -41,15 +42,8 @@ pub(crate) struct Args {
     /// definitions and e-mails are echoed, anything else is rejected.
     #[arg(long)]
     echo: bool,
-    /// Never block a session on the message log (FileLogPath): messages beyond its buffer are
-    /// dropped and counted, and stderr reports it. Without this option the log is complete.
-    #[arg(long)]
-    lossy_log: bool,
-    /// Start a session even if its store has lost messages: intact messages are saved, and the
-    /// damaged store is kept beside the new one. Without this option such a session does not start,
-    /// and stderr reports what is lost.
-    #[arg(long)]
-    accept_loss: bool,
+    #[command(flatten)]
+    losses: Losses,
     #[command(flatten)]
     operators: Operators,
     /// Of sessions, log errors only: no logons, logouts, refusals or disconnects.
@@ -64,10 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut sessions = sessions::read(&args.config, Role::Acceptor)?;
     for session in &mut sessions {
         session.config.mirror_appl_ver_id |= args.echo;
-        session.lossy_log |= args.lossy_log;
-        if args.accept_loss {
-            session.store.accept_loss();
-        }
+        args.losses.accept_in(session);
     }
     let on_loopback = sessions.iter().any(|session| !session.names_address);
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
@@ -86,6 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             "only this machine can connect: set SocketAcceptAddress=0.0.0.0 for others"
         );
     }
+    supervisor::ready("serving");
     let ended = agent::run(&mut host, Idle::Wait(NAP), &stop);
     running.end()?;
     ended.map_err(anyhow::Error::from_boxed)?;

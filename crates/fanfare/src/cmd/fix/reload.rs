@@ -1,5 +1,6 @@
 //! SIGHUP, and `config reload`: logs are opened again, and certificates reloaded.
 
+use crate::supervisor;
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::clock;
 use fanfare_engine::settings::Certificates;
@@ -30,8 +31,10 @@ impl Agent for Reloader {
         if !self.reload.is_due() {
             return Ok(0);
         }
+        supervisor::reloading();
         crate::logs::reopen();
         tracing::info!(target: "program", "SIGHUP: logs are reopened and certificates reloaded");
+        let mut kept = Vec::new();
         for certificates in &self.certificates {
             let of = &certificates.of;
             match certificates.reload() {
@@ -40,12 +43,17 @@ impl Agent for Reloader {
                     tracing::info!(target: "program", "{of}: {what}");
                     warn_of_time(certificates);
                 }
-                Err(error) => tracing::warn!(
-                    target: "program",
-                    "{of}: {error}; the previous certificates stay in force"
-                ),
+                Err(error) => {
+                    let what = format!("{of}: {error}; the previous certificates stay in force");
+                    tracing::warn!(target: "program", "{what}");
+                    kept.push(what);
+                }
             }
         }
+        supervisor::ready(&match kept.is_empty() {
+            true => "reloaded".to_owned(),
+            false => kept.join("; "),
+        });
         Ok(1)
     }
 }

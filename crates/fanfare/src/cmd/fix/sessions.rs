@@ -4,6 +4,7 @@ use super::NAP;
 use super::operators::Operators;
 use super::reload::{Reloader, warn_of_time};
 use crate::print::note;
+use crate::supervisor;
 use anyhow::{Context, Result, ensure};
 use fanfare_engine::agent::Crew;
 use fanfare_engine::counters::Counters;
@@ -15,6 +16,30 @@ use fanfare_engine::stop::{Reload, Stop};
 use fanfare_fix::session::{DisconnectReason, Role};
 use fanfare_operator::Control;
 use std::path::Path;
+
+/// What a session may lose.
+#[derive(Debug, clap::Args)]
+pub(super) struct Losses {
+    /// Never block a session on the message log (FileLogPath): messages beyond its buffer are
+    /// dropped and counted, and stderr reports it. Without this option the log is complete.
+    #[arg(long)]
+    lossy_log: bool,
+    /// Start a session even if its store has lost messages: intact messages are saved, and the
+    /// damaged store is kept beside the new one. Without this option such a session does not start,
+    /// and stderr reports what is lost.
+    #[arg(long)]
+    accept_loss: bool,
+}
+
+impl Losses {
+    /// Accepts these losses in a session, beside those of its settings.
+    pub(super) fn accept_in(&self, session: &mut SessionSettings) {
+        session.lossy_log |= self.lossy_log;
+        if self.accept_loss {
+            session.store.accept_loss();
+        }
+    }
+}
 
 /// Returns the levels of the log, unless an option names others. `quiet` omits logons, logouts and
 /// disconnects.
@@ -118,6 +143,7 @@ impl Running {
             counters,
             control,
         } = self;
+        supervisor::stopping("completing the logs");
         drop(control);
         crew.stop().raise();
         crew.join()?;

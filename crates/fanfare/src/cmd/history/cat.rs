@@ -143,10 +143,7 @@ mod tests {
         };
         let known = Instrument {
             instrument: InstrumentId(0),
-            definition: Definition {
-                name,
-                ..Definition::default()
-            },
+            definition: Definition::named(name),
             revision: 0,
             status: 0,
         };

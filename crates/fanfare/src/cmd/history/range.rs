@@ -253,13 +253,7 @@ mod tests {
     fn name(table: &mut Directory, symbol: &[u8]) {
         let known = Instrument {
             instrument: InstrumentId(7),
-            definition: Definition {
-                name: Name {
-                    symbol,
-                    ..Name::default()
-                },
-                ..Definition::default()
-            },
+            definition: Definition::named(Name::of_symbol(symbol)),
             revision: 0,
             status: 0,
         };
@@ -270,10 +264,7 @@ mod tests {
 
     #[test]
     fn names_that_are_not_utf_8_are_chosen_by_their_escaped_form() {
-        let name = Name {
-            symbol: b"\xcf\xe0",
-            ..Name::default()
-        };
+        let name = Name::of_symbol(b"\xcf\xe0");
         for (wanted, fits) in [
             (r"\xcf\xe0", true),
             (r"\xcf*", true),

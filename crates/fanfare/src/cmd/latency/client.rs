@@ -4,7 +4,6 @@ use anyhow::{Context, Result};
 use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, value_parser};
 use fanfare_engine::cpu;
-use fanfare_engine::host::StoreKind;
 use fanfare_engine::stop::Stop;
 use fanfare_fix::session::{Config, LogonFault, SECOND, SessionId, Version};
 use fanfare_instruments::figures::Figures;
@@ -13,7 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::options;
+use super::StoreArgs;
 use crate::address::resolve;
 use crate::print::{exit_code, note, say};
 use crate::range::rate;
@@ -47,13 +46,8 @@ pub(crate) struct Args {
     /// Run on this processor alone and never yield it; by default, the thread yields to others.
     #[arg(long, value_name = "CPU")]
     pin: Option<usize>,
-    /// Persist every message in a journal under this folder.
-    #[arg(long, value_name = "DIR")]
-    store: Option<PathBuf>,
-    /// Start even if the journal has lost messages: intact messages are saved, and the damaged
-    /// journal is kept beside the new one.
-    #[arg(long, requires = "store")]
-    accept_loss: bool,
+    #[command(flatten)]
+    store: StoreArgs,
     /// Write the percentile curve as a chart.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -112,10 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let options = ClientOptions {
         address: resolve(&args.host, args.port)?,
         session: session(args),
-        store: match &args.store {
-            Some(folder) => StoreKind::Journal(folder.clone(), options(args.accept_loss)),
-            None => StoreKind::default(),
-        },
+        store: args.store.kind(),
         pace,
         count: args.count,
         warm_up: args.warm_up,

@@ -5,7 +5,9 @@ mod server;
 
 use anyhow::Result;
 use clap::Subcommand;
+use fanfare_engine::host::StoreKind;
 use fanfare_engine::journal::Options;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Round trips of orders: a server that acknowledges each, a client that measures.
@@ -17,14 +19,31 @@ pub(crate) enum Command {
     Server(server::Args),
 }
 
-/// Returns the options of a journal that is measured: its segments have their full size from the
-/// start.
-fn options(accept_loss: bool) -> Options {
-    let options = Options {
-        accept_loss,
-        ..Options::default()
-    };
-    options.full_from_the_start()
+/// The store of the sessions.
+#[derive(clap::Args)]
+struct StoreArgs {
+    /// Persist every message in a journal under this folder.
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Start even if the journal has lost messages: intact messages are saved, and the damaged
+    /// journal is kept beside the new one.
+    #[arg(long, requires = "store")]
+    accept_loss: bool,
+}
+
+impl StoreArgs {
+    /// Returns the kind of the store. The segments of a journal that is measured have their full
+    /// size from the start.
+    fn kind(&self) -> StoreKind {
+        let Some(folder) = &self.store else {
+            return StoreKind::default();
+        };
+        let options = Options {
+            accept_loss: self.accept_loss,
+            ..Options::default()
+        };
+        StoreKind::Journal(folder.clone(), options.full_from_the_start())
+    }
 }
 
 pub(crate) fn run(command: &Command) -> Result<ExitCode> {

@@ -5,7 +5,7 @@ use clap::Args as ClapArgs;
 use clap::builder::PossibleValue;
 use fanfare_engine::agent::{self, Agent};
 use fanfare_engine::cpu;
-use fanfare_engine::host::{Acceptor, Handler, Host, Peer, Refusal, StoreKind};
+use fanfare_engine::host::{Acceptor, Handler, Host, Peer, Refusal};
 use fanfare_engine::idle::Idle;
 use fanfare_engine::journal::Recovery;
 use fanfare_engine::levels::LogLevel;
@@ -13,11 +13,10 @@ use fanfare_engine::stop::Stop;
 use fanfare_fix::session::{AppMessage, Config, DisconnectReason, SessionId, Version};
 use fanfare_instruments::pingpong::{Exchange, LenientServer};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::options;
+use super::StoreArgs;
 use crate::logs::{self, LogArgs};
 use crate::print::say;
 
@@ -47,13 +46,8 @@ pub(crate) struct Args {
     /// Sleep in the kernel while there is nothing to do: an idle server uses no processor.
     #[arg(long, conflicts_with_all = ["pin", "lenient"])]
     sleep: bool,
-    /// Persist every message in journals under this folder.
-    #[arg(long, value_name = "DIR")]
-    store: Option<PathBuf>,
-    /// Start even if the journal has lost messages: intact messages are saved, and the damaged
-    /// journal is kept beside the new one.
-    #[arg(long, requires = "store")]
-    accept_loss: bool,
+    #[command(flatten)]
+    store: StoreArgs,
     #[command(flatten)]
     log: LogArgs,
 }
@@ -106,11 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 fn acceptor(args: &Args, listen: SocketAddr) -> Acceptor {
     let mut template = Config::new(SessionId::new(Version::Fix44, "SERVER", "CLIENT"));
     template.reset_on_disconnect = true;
-    let store = match &args.store {
-        Some(folder) => StoreKind::Journal(folder.clone(), options(args.accept_loss)),
-        None => StoreKind::default(),
-    };
-    Acceptor::new(listen).anybody(template, store, MOST_SESSIONS)
+    Acceptor::new(listen).anybody(template, args.store.kind(), MOST_SESSIONS)
 }
 
 /// Runs until Ctrl-C.

@@ -3,6 +3,7 @@
 use super::events::EventLog;
 use super::{Reread, check, raise_limit, warn};
 use crate::logs;
+use crate::supervisor;
 use anyhow::Result;
 use fanfare_console::{Console, NewFiles};
 use fanfare_gateway::{Config, ConfigAsk, Gateway, ProgramLog, Reloaded, descriptors_wanted};
@@ -24,10 +25,19 @@ pub(super) struct Changes<'a> {
 type LogSettings = Option<ProgramLog>;
 
 impl Changes<'_> {
+    /// Reloads at SIGHUP, and reports that to the service manager.
+    pub(super) fn hang_up(&self) -> LogSettings {
+        supervisor::reloading();
+        let (outcome, settings) = self.reload();
+        let (Ok(status) | Err(status)) = outcome;
+        supervisor::ready(&status);
+        settings
+    }
+
     /// Applies the settings that can change while the gateway runs, opens logs again, and begins a
     /// new capture file if the old one was renamed. Returns one line that describes the changes, or
     /// the reason why nothing changed.
-    pub(super) fn reload(&self) -> (Result<String, String>, LogSettings) {
+    fn reload(&self) -> (Result<String, String>, LogSettings) {
         self.events.iter().for_each(|events| events.reopen());
         let adopted = self.adopt();
         let capture = self.capture_again();

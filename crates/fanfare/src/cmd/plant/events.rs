@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Messages of one duty cycle.
 const TURN: usize = 256;
@@ -30,8 +30,15 @@ const TURN: usize = 256;
 /// The size at which lines are written before the thread sleeps, bytes.
 const PIECE: usize = 1 << 16;
 
+/// The most bytes of a write, after each of which its events are counted: a stop sees by them that
+/// the reader of a pipe is slow, but goes on.
+const PART: usize = 1 << 14;
+
 /// The longest sleep of the thread; lines are written before it.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+/// How long the stop waits for a file that takes nothing, such as a pipe whose reader has stopped.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// A file of market events that is being written.
 pub(super) struct EventLog {
@@ -99,12 +106,25 @@ impl EventLog {
         self.reload.request();
     }
 
-    /// Writes the remaining events of a gateway that has ended. Returns a summary for the report.
+    /// Writes the remaining events of a gateway that has ended, as long as the file takes them.
+    /// Returns a summary for the report.
     pub(super) fn stop(self) -> Result<String> {
         self.crew.stop().raise();
-        self.crew.join()?;
         let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        let mut progress = (0, Instant::now());
+        let has_ended = self.crew.join_while(|| {
+            let written = count(&self.counts.written);
+            if progress.0 != written {
+                progress = (written, Instant::now());
+            }
+            progress.1.elapsed() < LONGEST_WAIT
+        })?;
         let written = counted(count(&self.counts.written), "event");
+        if !has_ended {
+            return Ok(format!(
+                "{written} written, and no more, as the file takes nothing"
+            ));
+        }
         let (lost, unwritten) = (count(&self.counts.lost), count(&self.counts.unwritten));
         Ok(match lost + unwritten {
             0 => format!("{written} written"),
@@ -179,11 +199,14 @@ impl<W: Write> Output<W> {
     /// Writes as much of the lines as the file takes.
     fn put(&mut self) -> io::Result<()> {
         end_line(&mut self.to, &mut self.is_within)?;
-        let rest = self.lines.get(self.begun..).unwrap_or_default();
-        let (taken, outcome) = write_whole(&mut self.to, rest);
-        self.begun += taken;
-        self.drop_written();
-        outcome
+        while let Some(rest) = self.lines.get(self.begun..).filter(|rest| !rest.is_empty()) {
+            let part = rest.get(..PART).unwrap_or(rest);
+            let (taken, outcome) = write_whole(&mut self.to, part);
+            self.begun += taken;
+            self.drop_written();
+            outcome?;
+        }
+        Ok(())
     }
 
     /// Drops the lines that the file has taken, and counts their events.
@@ -378,6 +401,41 @@ mod tests {
         assert_eq!(out.counts.unwritten.load(Ordering::Relaxed), 2);
         assert!(out.write());
         assert_eq!(out.to.has, b"event 0\neven");
+    }
+
+    /// A pipe, with the number of events that were counted as written before each write to it.
+    struct Pipe {
+        counts: Arc<Counts>,
+        before: Vec<u64>,
+    }
+
+    impl Write for Pipe {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let written = self.counts.written.load(Ordering::Relaxed);
+            self.before.push(written);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn events_of_a_piece_are_counted_while_the_reader_of_a_pipe_takes_it() {
+        let counts = Arc::<Counts>::default();
+        let pipe = Pipe {
+            counts: Arc::clone(&counts),
+            before: Vec::new(),
+        };
+        let mut out = Output::new(pipe, Path::new("events"), Reload::new(), counts);
+        // Nothing is written before the last of them.
+        (0..60).for_each(|_| out.add(&"x".repeat(1_000), true));
+        assert!(out.write());
+        let before = &out.to.before;
+        let is_rising = before.is_sorted_by(|one, next| one < next);
+        assert!(is_rising && before.len() > 2, "{before:?}");
+        assert_eq!(written(&out), 60);
     }
 
     impl Log for Output<File> {

@@ -10,7 +10,7 @@ use crate::line::{BATCH, Line, Reach};
 use crate::plural::counted;
 use crate::print::{note, say};
 use crate::usage::misuse;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::Header;
 use fanfare_history::moment::{Moment, time};
@@ -91,6 +91,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let times = [args.from, args.to];
     let of_end = |time: &Moment| matches!(time, Moment::Before(_) | Moment::Day);
     if times.iter().flatten().any(of_end) {
+        // What is not there may have been meant as a log.
+        for file in args.files.iter().filter(|file| file.as_os_str() != "-") {
+            let found = std::fs::metadata(file);
+            found.with_context(|| format!("cannot open `{}`", file.display()))?;
+        }
         misuse!(
             "the end of a capture is not known in advance: --from and --to must be a time or \
              +SECONDS"

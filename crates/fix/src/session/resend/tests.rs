@@ -8,8 +8,11 @@ use super::super::outbound::ADMIN_ROOM;
 use super::*;
 use crate::codec::{Decoder, Message, Next};
 use fanfare_wire::UtcTimestamp;
+use fanfare_wire::fields::SOH;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+
+mod decisions;
 
 fn now(millis: u64) -> Now {
     let utc = 1_795_168_800_000 + millis as i64;

@@ -5,7 +5,7 @@ use super::super::end;
 use super::super::replay::tests::{replay, replay_of};
 use super::*;
 use fanfare_market::InstrumentId;
-use fanfare_market::dbn::live::{LiveSchema, NO_RECORD, SymbolType};
+use fanfare_market::dbn::live::{LiveSchema, SymbolType, no_record};
 use fanfare_market::instruments::{Definition, Name};
 use fanfare_wire::UtcTimestamp;
 use std::io::Read;
@@ -139,16 +139,10 @@ fn a_defined_instrument_is_not_taken_before_its_start_nor_if_it_is_left_out() {
         }));
     }
     let grows_by = |client: &Client, symbol: &str, number: u32| {
-        let name = Name {
-            symbol: symbol.as_bytes(),
-            ..Name::default()
-        };
+        let name = Name::of_symbol(symbol.as_bytes());
         let known = Instrument {
             instrument: InstrumentId(number),
-            definition: Definition {
-                name,
-                ..Definition::default()
-            },
+            definition: Definition::named(name),
             revision: 1,
             status: 0,
         };
@@ -305,8 +299,7 @@ fn a_client_that_leaves_too_many_records_that_are_never_dropped_is_ended() {
     }
     // Those in the place of records are left out as records are.
     let mut of_record = Vec::new();
-    let why = format!("{NO_RECORD}instrument A");
-    system(SystemCode::Unset, &why, 0, &mut of_record);
+    no_record((1, InstrumentId(7)), "instrument A", 0, &mut of_record);
     for _ in 0..2 * LIMIT / 320 {
         push_all(&mut client, &of_record, now);
         assert!(client.queued() <= LIMIT);

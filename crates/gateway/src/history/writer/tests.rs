@@ -1,4 +1,6 @@
-//! Tests of a log that is behind its ring.
+//! Tests of the agent that writes the log.
+
+mod intervals;
 
 use super::*;
 use crate::history::rolling::Rolling;
@@ -10,6 +12,7 @@ use fanfare_history::{Log, WriterConfig};
 use fanfare_market::Event;
 use fanfare_peers::Scratch;
 use fanfare_wire::UtcTimestamp;
+use std::path::Path;
 
 /// More events than the smallest ring holds.
 const MANY: u64 = 10_000;
@@ -31,26 +34,8 @@ impl Plant {
         let folder = Scratch::new(name);
         let opened = Writer::open(&folder, config, Vec::new(), 1);
         let (writer, opened) = opened.unwrap();
-        let mut ring_file = RingLock::take(&folder.join("ring")).unwrap();
-        let waker = || Waker::detached().unwrap();
-        let ring = EventRing::in_file(&mut ring_file, 1, 1, waker(), opened.next);
-        let mut ring = ring.unwrap();
         let (counters, (sender, notices)) = (Counters::new(), channel());
-        let text = format!("folder = \"{}\"", folder.display());
-        let history: History = toml::from_str(&text).unwrap();
-        let parts = LogParts {
-            claim: Claim::make(&folder, opened.next).unwrap(),
-            writer,
-            ring_file,
-            ring: ring.record_reader(waker()).unwrap(),
-            number: ring.number(),
-            order: Rolling::default().order(),
-            notices: sender,
-            counts: HistoryCounts::new(&counters, ""),
-            stages: None,
-            open: Arc::new(()),
-        };
-        let agent = LogAgent::new(&history, parts);
+        let (ring, agent) = agent(&folder, (writer, opened.next), &counters, sender);
         Self {
             folder,
             ring,
@@ -86,6 +71,34 @@ impl Plant {
         let missing = log.verify(|_, _| true).unwrap().missing;
         (missing, log.extent().unwrap().next)
     }
+}
+
+/// Returns the agent of a log whose next event has this number, and its ring, in a file, which has
+/// room for another reader.
+fn agent(
+    folder: &Path,
+    (writer, next): (Writer, u64),
+    counters: &Counters,
+    notices: Notices,
+) -> (EventRing, LogAgent) {
+    let mut ring_file = RingLock::take(&folder.join("ring")).unwrap();
+    let waker = || Waker::detached().unwrap();
+    let mut ring = EventRing::in_file(&mut ring_file, 1, 2, waker(), next).unwrap();
+    let text = format!("folder = \"{}\"", folder.display());
+    let history: History = toml::from_str(&text).unwrap();
+    let parts = LogParts {
+        claim: Claim::make(folder, next).unwrap(),
+        writer,
+        ring_file,
+        ring: ring.record_reader(waker()).unwrap(),
+        number: ring.number(),
+        order: Rolling::default().order(),
+        notices,
+        counts: HistoryCounts::new(counters, ""),
+        stages: None,
+        open: Arc::new(()),
+    };
+    (ring, LogAgent::new(&history, parts))
 }
 
 fn now() -> Now {
@@ -175,6 +188,20 @@ fn what_was_overwritten_is_counted_while_the_log_cannot_be_written() {
     assert!((MANY - MOST..MANY).contains(&missed), "{missed}");
     plant.work();
     assert_eq!(plant.count("log_missed"), MANY - 1);
+}
+
+#[test]
+fn watermarks_at_the_ends_of_turns_keep_nothing_of_the_ring_that_the_log_has() {
+    let mut plant = Plant::new("behind-marks");
+    // More than the smallest ring holds.
+    for time in 1..=4_000 {
+        plant.put(1);
+        plant.ring.put_watermark(time);
+        plant.ring.wake();
+        plant.agent.do_work(now()).unwrap();
+    }
+    plant.put(7);
+    assert_eq!(plant.agent.count_left(), 7);
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod writer;
 
 use crate::stages::{MARKED, Mark};
 use fanfare_engine::ring::Rescued;
-use fanfare_market::Event;
+use fanfare_market::{Event, Watermark};
 pub use reader::EventReader;
 pub(crate) use reader::RecordReader;
 use std::io;
@@ -29,8 +29,7 @@ const INSTRUMENT: u32 = 1;
 const SHOWN: u32 = 2;
 /// The plant whose log is replayed was restarted at this time.
 const RESTART: u32 = 3;
-/// Every later event of a trade arrived at this time or after it, unless the recovery of its
-/// instrument has delayed it.
+/// A watermark. Versions up to 0.3.0 write its time alone.
 const WATERMARK: u32 = 4;
 
 /// The bit in the kind of a record of events whose message continues in the next record.
@@ -57,8 +56,8 @@ pub(crate) enum Record<'a> {
     Instrument(&'a [u8]),
     /// The plant whose log is replayed was restarted at this time.
     Restart(u64),
-    /// The time at which or after which every later event of a trade arrived.
-    Watermark(u64),
+    /// Every later event of a trade arrived at this time or after it.
+    Watermark(Watermark),
 }
 
 /// The requests of the readers to the writer.
@@ -82,7 +81,7 @@ pub(crate) fn rescue(
         INSTRUMENT => each(Record::Instrument(bytes), false),
         EVENTS => each(events(kind, bytes), kind & MORE != 0),
         RESTART => each(Record::Restart(number(bytes)), false),
-        WATERMARK => each(Record::Watermark(number(bytes)), false),
+        WATERMARK => each(watermark(bytes), false),
         _ => {}
     })
 }
@@ -91,6 +90,13 @@ pub(crate) fn rescue(
 fn events(kind: u32, bytes: &[u8]) -> Record<'_> {
     let (mark, bytes) = Mark::split(kind, bytes);
     Record::Events(bytes.as_chunks().0, mark)
+}
+
+/// Parses a watermark.
+fn watermark(bytes: &[u8]) -> Record<'_> {
+    // The ring has whole records.
+    let mark = Watermark::from_bytes(bytes).unwrap_or(Watermark::unknown(0));
+    Record::Watermark(mark)
 }
 
 /// Returns the number with which these bytes begin, such as that of an encoded event.

@@ -1,7 +1,8 @@
 //! The reading ends of the ring.
 
 use super::introduced::Introduced;
-use super::{Asks, BITS, INSTRUMENT, MORE, RESTART, Record, SHOWN, WATERMARK, events, number};
+use super::{Asks, BITS, INSTRUMENT, MORE, RESTART, Record, SHOWN, WATERMARK};
+use super::{events, number, watermark};
 use crate::stages::OutletStages;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::BroadcastReader;
@@ -195,7 +196,7 @@ impl RecordReader {
                 *is_within = false;
                 goes_on = each(Record::Restart(number(record.bytes)), false);
             }
-            WATERMARK => goes_on = each(Record::Watermark(number(record.bytes)), false),
+            WATERMARK => goes_on = each(watermark(record.bytes), false),
             _ => {
                 // If the rest is overwritten, the numbers of the next events show it.
                 *is_within = record.kind & MORE != 0;
@@ -211,10 +212,10 @@ impl RecordReader {
         (batch.read > 0).then_some(goes_on)
     }
 
-    /// Releases the records read so far, which are in the log and need not be recovered from the
-    /// ring's file.
-    pub(crate) fn release(&self) {
-        self.ring.release();
+    /// Releases the records up to a position that it has had: they are in the log, and need not be
+    /// recovered from the ring's file.
+    pub(crate) fn release(&self, to: u64) {
+        self.ring.release(to);
     }
 
     /// Requests all instruments, snapshots and states again.
@@ -347,7 +348,7 @@ impl EventReader {
                     }
                     each(Delivery::Restart);
                 }
-                Record::Watermark(time) => each(Delivery::Watermark(time)),
+                Record::Watermark(mark) => each(Delivery::Watermark(mark)),
             }
             true
         });

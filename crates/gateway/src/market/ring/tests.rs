@@ -1,10 +1,9 @@
 //! Tests of writer and readers of the ring.
 
 use super::*;
-use crate::test_log::{instrument, named};
+use crate::test_log::{instrument, known, named};
 use fanfare_engine::poll::{Interest, Poller, Token, Waker};
 use fanfare_engine::stop::Stop;
-use fanfare_market::instruments::Instrument;
 use fanfare_market::{Delivery, Flags, InstrumentId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -287,12 +286,7 @@ fn instruments_that_are_introduced_precede_all_records_and_take_no_room_in_the_r
     // Each takes more than 16 bytes.
     let count = LEAST / 16;
     for number in 0..count as u32 {
-        ring.introduce(&Instrument {
-            instrument: InstrumentId(number),
-            definition: named(&format!("S{number}")),
-            revision: 1,
-            status: 0,
-        });
+        ring.introduce(&known(number, named(&format!("S{number}"))));
     }
     let mut poller = Poller::new(1).unwrap();
     poller

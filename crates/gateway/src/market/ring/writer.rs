@@ -9,7 +9,8 @@ use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, Policy, RingLock};
 use fanfare_engine::stop::Stop;
 use fanfare_market::instruments::Instrument;
-use fanfare_market::{Event, Flags};
+use fanfare_market::watermark::{ClockCourse, ClockSteps};
+use fanfare_market::{Event, Flags, Watermark};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -38,6 +39,8 @@ pub(crate) struct EventRing {
     read: Vec<Arc<AtomicU64>>,
     /// The mark of the next events, if they are measured.
     mark: Pending,
+    /// The clock, by watermarks and events.
+    steps: ClockSteps,
     /// The value of `next` at the end of the last turn.
     shown: Arc<AtomicU64>,
     /// The instruments that were introduced, until they are shared.
@@ -71,6 +74,11 @@ impl EventRing {
         Ok(Self::of(ring, bytes, feeds, next))
     }
 
+    /// Marks the file of the ring, if there is one, as that of the log with this number.
+    pub(crate) fn own(&self, log: u64) {
+        self.ring.own(log);
+    }
+
     fn capacity(bytes: usize) -> usize {
         bytes.saturating_mul(PER_BYTE).max(LEAST)
     }
@@ -90,6 +98,7 @@ impl EventRing {
             at_end: None,
             read: Vec::new(),
             mark: Pending::default(),
+            steps: ClockSteps::default(),
             shown: Arc::new(AtomicU64::new(next)),
             introduced: Introduced::default(),
             shared: Arc::default(),
@@ -203,13 +212,32 @@ impl EventRing {
 
     /// Writes that the plant whose log is replayed was restarted at this time.
     pub(crate) fn put_restart(&mut self, time: u64) {
+        self.steps.begin_again();
         let _ = self.ring.push(RESTART, &time.to_le_bytes());
         self.wrote = true;
     }
 
-    /// Writes the time at which or after which every later event of a trade arrives.
+    /// Writes the time at which or after which every later event of a trade arrives. All readers
+    /// end their intervals by it in the same way: whether the clock was set back is judged here.
     pub(crate) fn put_watermark(&mut self, time: u64) {
-        let _ = self.ring.push(WATERMARK, &time.to_le_bytes());
+        let mark = self.steps.judge(time);
+        self.write_watermark(mark);
+    }
+
+    /// Writes a watermark of a log that is replayed. One that does not say whether the clock was
+    /// set back is judged as in [`Self::put_watermark`].
+    pub(crate) fn pass_watermark(&mut self, mark: Watermark) {
+        let is_back = match mark.clock {
+            ClockCourse::Unknown => return self.put_watermark(mark.time),
+            ClockCourse::Forward => false,
+            ClockCourse::SetBack(_) => true,
+        };
+        self.steps.take(mark.time, is_back);
+        self.write_watermark(mark);
+    }
+
+    fn write_watermark(&mut self, mark: Watermark) {
+        let _ = self.ring.push(WATERMARK, &mark.to_bytes());
         self.wrote = true;
     }
 
@@ -253,6 +281,9 @@ impl EventRing {
                 *place = event.to_bytes();
             }
         });
+        for time in events.iter().filter_map(Event::arrival) {
+            self.steps.event(time);
+        }
         if let Some(last) = events.last() {
             // After the write: until then, a start finds the number in this record.
             self.ring.note(last.number + 1);

@@ -6,7 +6,7 @@ use super::super::tests::{in_state, log_on, order, service, take};
 use super::*;
 use fanfare_feed::recovery::State;
 use fanfare_market::book::BookConfig;
-use fanfare_market::{Action, Kind};
+use fanfare_market::{Action, Event, InstrumentId, Kind};
 
 /// Returns a trading status of the instrument.
 fn status(id: u64) -> Event {

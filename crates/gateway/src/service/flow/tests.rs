@@ -10,11 +10,12 @@ use super::super::tests::{
 };
 use super::*;
 use crate::market::ring::EventRing;
+use crate::test_log::known;
 use fanfare_feed::recovery::{Lack, State};
 use fanfare_market::Action;
 use fanfare_market::book::BookConfig;
 use fanfare_market::event::entry;
-use fanfare_market::instruments::{Definition, Instrument, Name};
+use fanfare_market::instruments::{Definition, Name};
 
 /// Defines the instrument by this symbol, with the first of these events, and processes them.
 /// Returns the bodies that they make.
@@ -24,18 +25,7 @@ fn define(
     symbol: &[u8],
     events: &[Event],
 ) -> Vec<String> {
-    ring.put_instrument(&Instrument {
-        instrument: InstrumentId(0),
-        definition: Definition {
-            name: Name {
-                symbol,
-                ..Name::default()
-            },
-            ..Definition::default()
-        },
-        revision: 1,
-        status: 0,
-    });
+    ring.put_instrument(&known(0, Definition::named(Name::of_symbol(symbol))));
     let defined = Event {
         kind: Kind::Definition,
         flags: Flags::LAST,

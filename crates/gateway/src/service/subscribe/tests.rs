@@ -43,19 +43,8 @@ fn feeds([one, two]: [BookConfig; 2]) -> Feeds {
 
 /// Defines the instrument 10 by this symbol.
 fn define(ring: &mut EventRing, service: &mut Service, symbol: &[u8]) {
-    let name = Name {
-        symbol,
-        ..Name::default()
-    };
-    ring.put_instrument(&Instrument {
-        instrument: InstrumentId(10),
-        definition: Definition {
-            name,
-            ..Definition::default()
-        },
-        revision: 1,
-        status: 0,
-    });
+    let definition = Definition::named(Name::of_symbol(symbol));
+    ring.put_instrument(&test_log::known(10, definition));
     take(ring, service, &mut [in_state(State::Live)]);
     let Service { events, core, .. } = service;
     let added = events.take_added();
@@ -226,10 +215,8 @@ fn a_subscription_with_updates_has_the_statuses_that_are_known_with_its_snapshot
     let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
     for (number, status) in [(1, 2), (2, 0)] {
         ring.put_instrument(&Instrument {
-            instrument: InstrumentId(number),
-            definition: test_log::named("RIZ3"),
-            revision: 1,
             status,
+            ..test_log::known(number, test_log::named("RIZ3"))
         });
     }
     let halted = Event {
@@ -512,10 +499,7 @@ fn an_id_beside_the_symbol_of_another_instrument_is_unknown() {
             id: SecurityId::Number(number.into()),
             source: IdSource::parse(b"8").unwrap(),
         };
-        let definition = Definition {
-            name,
-            ..Definition::default()
-        };
+        let definition = Definition::named(name);
         ring.put_bytes(&test_log::instrument(number, definition));
     }
     take(&mut ring, &mut service, &mut [in_state(State::Live)]);

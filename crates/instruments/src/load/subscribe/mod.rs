@@ -12,6 +12,7 @@ use fanfare_fix::dict::Version;
 use fanfare_fix::session::{Credentials, SECOND};
 
 use super::LoadError;
+use super::progress::Progress;
 use super::sessions::{Refused, SessionOptions, Sessions};
 use crate::figures::{Figures, rate};
 use crate::subscriber::{Counts, Rights};
@@ -22,8 +23,6 @@ use clients::Clients;
 const PAUSE: Duration = Duration::from_millis(5);
 /// The bytes per session in one read after which the next follows at once.
 const HEAVY: usize = 8 << 10;
-/// Connections that one duty cycle of the host reads from.
-const READ: usize = 256;
 /// The largest message accepted, bytes.
 const MOST_RECEIVED: usize = 1 << 20;
 /// The shortest and the longest time until a session that has left reconnects.
@@ -260,16 +259,18 @@ impl Subscribers {
     ) -> Result<SubscribeReport, LoadError> {
         let began = self.sessions.now().mono;
         let end = self.options.duration.map(|time| began + nanos(time));
-        let (mut first, mut last, mut told) = (began, began, 0);
+        let (mut first, mut last) = (began, began);
+        let mut progress = Progress::new(self.options.progress, progress);
         let mut over = None;
         while self.sessions.ended() < self.clients {
             let before = self.sessions.task().received;
-            self.look()?;
+            self.sessions.task().bytes = 0;
+            self.sessions.read(self.clients)?;
             let (now, received) = (self.sessions.now().mono, self.sessions.task().received);
             if received > before {
                 first = if before == 0 { now } else { first };
                 last = now;
-                told = self.tell(told, progress);
+                progress.pass(received);
             }
             let has_all = self.options.messages.is_some_and(|all| received >= all);
             if stop.is_raised() || has_all || end.is_some_and(|end| now >= end) {
@@ -289,31 +290,9 @@ impl Subscribers {
                 std::thread::sleep(PAUSE);
             }
         }
-        self.tell(told, progress);
+        progress.pass(self.sessions.task().received);
         let seconds = last.saturating_sub(first) as f64 / 1e9;
         Ok(self.report(seconds))
-    }
-
-    /// Reads once from every readable connection.
-    fn look(&mut self) -> Result<(), LoadError> {
-        self.sessions.task().bytes = 0;
-        for _ in 0..self.clients.div_ceil(READ) {
-            if self.sessions.turn()? == 0 {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Reports every multiple of the progress step that the total has passed. Returns the last one
-    /// reported.
-    fn tell(&mut self, mut told: u64, progress: &mut dyn FnMut(u64)) -> u64 {
-        let (step, received) = (self.options.progress, self.sessions.task().received);
-        while step > 0 && told + step <= received {
-            told += step;
-            progress(told);
-        }
-        told
     }
 
     /// Returns the current results, and logs all sessions out.

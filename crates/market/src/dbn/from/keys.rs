@@ -353,10 +353,7 @@ impl Keys {
                 return Ok(other);
             }
         }
-        table.add(&Definition {
-            name,
-            ..Definition::default()
-        })
+        table.add(&Definition::named(name))
     }
 }
 
@@ -393,10 +390,7 @@ fn add(table: &mut Instruments, key: Key, symbol: &[u8]) -> Result<InstrumentId,
         id,
         ..Name::default()
     };
-    table.add(&Definition {
-        name,
-        ..Definition::default()
-    })
+    table.add(&Definition::named(name))
 }
 
 /// Defines an instrument. If another one has its symbol and its ID, it has an ID of its own.

@@ -4,12 +4,12 @@ use crate::dbn::wire::{self, Fits, Header, Put, SYMBOL, rtype};
 use crate::event::InstrumentId;
 use fanfare_wire::text::beginning;
 
-/// The beginning of the text of a notice in the place of a record, which DBN cannot represent.
-pub const NO_RECORD: &str = "no record: ";
-
 /// The bytes of the texts of notices and errors, including the NUL.
 const NOTICE: usize = 303;
 const ERROR: usize = 302;
+
+/// The byte of a record at which its `publisher_id` begins.
+const PUBLISHER: usize = 2;
 
 /// The `code` of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +78,39 @@ fn clipped(text: &str, room: usize) -> &str {
 
 /// Appends a notice. A text that is too long is truncated.
 pub fn system(code: SystemCode, text: &str, ts_event: u64, out: &mut Vec<u8>) {
-    out.header(320, rtype::SYSTEM, header(ts_event));
+    notice(code, text, header(ts_event), out);
+}
+
+fn notice(code: SystemCode, text: &str, header: Header, out: &mut Vec<u8>) {
+    out.header(320, rtype::SYSTEM, header);
     let Fits(_) = out.text(clipped(text, NOTICE).as_bytes(), NOTICE);
     out.u8(code as u8);
+}
+
+/// Appends a notice in the place of a record, which DBN cannot represent. Its header has the feed,
+/// from 1, and the instrument of the record, where that of any other notice has zeros: see
+/// [`is_for_record`]. A text that is too long is truncated.
+pub fn no_record(
+    (source, instrument): (u16, InstrumentId),
+    why: &str,
+    ts_event: u64,
+    out: &mut Vec<u8>,
+) {
+    let header = Header {
+        // The only feed of a stream may have no number.
+        source: source.max(1),
+        instrument: instrument.0,
+        ts_event,
+    };
+    let text = format!("no record: {why}");
+    notice(SystemCode::Unset, &text, header, out);
+}
+
+/// Returns whether a record is a notice in the place of a record of an instrument ([`no_record`]).
+/// There may be as many of them as of those.
+pub fn is_for_record(record: &[u8]) -> bool {
+    let publisher = record.get(PUBLISHER..).and_then(<[u8]>::first_chunk);
+    record.get(1) == Some(&rtype::SYSTEM) && publisher.is_some_and(|id| *id != [0; 2])
 }
 
 /// Appends an error. A text that is too long is truncated.

@@ -14,6 +14,7 @@ use crate::dbn::{DbnConfig, DbnCounts, Schema, Schemas, ToDbn, codes};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::instruments::Lookup;
 use crate::state;
+use crate::watermark::Watermark;
 use std::cell::Cell;
 
 /// The byte of a record that has the action of a trade or a change of a level.
@@ -184,11 +185,8 @@ impl Encoder {
     /// status or a value that a snapshot shows again has none.
     #[inline]
     pub fn event(&mut self, event: &Event, table: &dyn Lookup, batch: &mut Batch) {
-        let time = match (event.ts_recv, event.ts_event) {
-            (0 | Event::NO_TIME, time) => time,
-            (time, _) => time,
-        };
-        if time != Event::NO_TIME {
+        let time = event.arrival();
+        if let Some(time) = time {
             self.time = time;
             let (at, views) = (event.instrument, &self.views);
             self.lost += self.intervals.prepare(at, time, views, batch) as u64;
@@ -208,7 +206,7 @@ impl Encoder {
         if !is_named || event.kind == Kind::Definition {
             self.name(event, table, batch);
         }
-        if time != Event::NO_TIME {
+        if let Some(time) = time {
             self.intervals.take(event, time);
         }
         if !is_again {
@@ -355,15 +353,21 @@ impl Encoder {
     /// interval ends at the first event that is a second later.
     ///
     /// A trade that comes after its interval has ended is in the bar of the next one, and a system
-    /// record says so. A watermark more than a second below an earlier one, or the first of an
-    /// hour that is an hour below the intervals in progress, shows that the clock was set back: all
-    /// of them end, and those of its time begin.
-    pub fn watermark(&mut self, time: u64, batch: &mut Batch) {
-        self.lost += self.intervals.watermark(time, &self.views, batch) as u64;
+    /// record says so. With a watermark to which the clock was set back, all intervals end, and
+    /// those of its time begin. One of an unknown course, or the first one behind a loss, is judged
+    /// by its time, as [`ClockSteps`](crate::watermark::ClockSteps) does.
+    pub fn watermark(&mut self, mark: Watermark, batch: &mut Batch) {
+        self.lost += self.intervals.watermark(mark, &self.views, batch) as u64;
     }
 
-    /// Returns the time up to which intervals have ended, in nanoseconds since 1970, or 0 before
-    /// the first one has.
+    /// Ends the intervals that end at `time` or before it, as [`Self::watermark`] does: for a past
+    /// that joins another stream of its events, up to what that has [`Self::ended`].
+    pub fn end_intervals(&mut self, time: u64, batch: &mut Batch) {
+        self.lost += self.intervals.advance(time, &self.views, batch) as u64;
+    }
+
+    /// Returns the time up to which intervals have ended since the last event, in nanoseconds since
+    /// 1970: 0 without a watermark since then, or `u64::MAX` if no interval is in progress.
     pub const fn ended(&self) -> u64 {
         self.intervals.ended()
     }
@@ -372,6 +376,7 @@ impl Encoder {
     /// those of instruments without an event so far.
     pub fn lose_all(&mut self) {
         self.views.lose_all();
+        self.intervals.lose();
         for converter in self.converters.iter_mut().flatten() {
             converter.lose_all();
         }

@@ -1,12 +1,13 @@
 //! The schemas of intervals: bars of trades, and the best level at the end of each interval.
 
 use super::batch::Batch;
-use super::control::{NO_RECORD, SystemCode, system};
+use super::control::{SystemCode, no_record, system};
 use super::schema::{LiveSchema, LiveSchemas};
 use super::seen::{Seen, Views};
 use crate::dbn::wire::{self, Bar, Header, Tick, flag};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::price::Price;
+use crate::watermark::{ClockCourse, ClockSteps, Watermark};
 
 const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
@@ -53,13 +54,6 @@ pub const fn end_of_all(time: u64) -> u64 {
 /// The time after the end of an interval at which an event ends it if no watermark did, so that
 /// earlier events may still follow. At most the length of the shortest interval.
 const ALLOWED_LATENESS: u64 = SECOND;
-
-/// A watermark that is further below an earlier one shows that the clock was set back.
-const BACK: u64 = SECOND;
-
-/// Intervals that are further above a watermark show that a clock was ahead: either this host's,
-/// between two watermarks, or the clock of another gateway, which stamped the events.
-const AHEAD: u64 = 60 * MINUTE;
 
 /// The bars and quotes of one interval, and those so far of the next one.
 ///
@@ -116,10 +110,12 @@ pub(super) struct Intervals {
     wanted: LiveSchemas,
     /// The end of the interval that ends first.
     next_end: u64,
-    /// The time up to which intervals have ended.
+    /// The latest watermark since the last event, or 0.
     ended: u64,
-    /// The latest watermark since the intervals began, or 0 before the first one.
-    mark: u64,
+    /// The clock, by watermarks of which the course is not known.
+    steps: ClockSteps,
+    /// Whether a step of the clock may be among lost events.
+    is_unsure: bool,
 }
 
 impl Intervals {
@@ -127,9 +123,18 @@ impl Intervals {
         self.wanted = wanted;
     }
 
-    /// Returns the time up to which intervals have ended.
+    /// Returns the latest watermark since the last event, 0 without one, or `u64::MAX` if no
+    /// interval is in progress.
     pub(super) const fn ended(&self) -> u64 {
-        self.ended
+        match self.has_begun() {
+            true => self.ended,
+            false => u64::MAX,
+        }
+    }
+
+    /// Notes that events and watermarks were lost.
+    pub(super) const fn lose(&mut self) {
+        self.is_unsure = true;
     }
 
     /// Returns whether intervals are in progress.
@@ -139,13 +144,14 @@ impl Intervals {
 
     /// Lets the intervals that an event of the past has begun begin at the next event.
     pub(super) const fn put_off(&mut self) {
-        (self.next_end, self.mark) = (0, 0);
+        self.next_end = 0;
+        self.steps.begin_again();
     }
 
     /// Ends all intervals, because times may go back. Returns the number of values that could not
     /// be written.
     pub(super) fn begin_again(&mut self, views: &Views, batch: &mut Batch) -> usize {
-        self.mark = 0;
+        self.steps.begin_again();
         if self.next_end == 0 {
             return 0;
         }
@@ -161,20 +167,20 @@ impl Intervals {
     /// Ends the intervals that end at this watermark or before it, or all of them if the clock was
     /// set back, as no later watermark would end them for as long. Returns the number of values
     /// that could not be written.
-    pub(super) fn watermark(&mut self, time: u64, views: &Views, batch: &mut Batch) -> usize {
-        let mut least = self.mark.saturating_sub(BACK);
-        // Once an hour: the clock of another gateway may stay ahead.
-        if time / AHEAD != self.mark / AHEAD {
-            least = least.max(self.next_end.saturating_sub(AHEAD));
-        }
-        let is_back = time > 0 && time < least;
+    pub(super) fn watermark(&mut self, mark: Watermark, views: &Views, batch: &mut Batch) -> usize {
+        let time = mark.time;
+        let is_unsure = std::mem::take(&mut self.is_unsure);
+        let is_back = match mark.clock {
+            ClockCourse::SetBack(_) => true,
+            ClockCourse::Forward if !is_unsure => false,
+            ClockCourse::Forward | ClockCourse::Unknown => self.steps.is_back(time),
+        };
         let lost = match is_back {
             true => self.begin_again(views, batch),
             false => self.advance(time, views, batch),
         };
-        // A past that joins the stream ends its intervals up to here, too.
+        self.steps.take(time, is_back);
         self.ended = if is_back { time } else { self.ended.max(time) };
-        self.mark = self.mark.max(time);
         lost
     }
 
@@ -208,7 +214,6 @@ impl Intervals {
             }
         }
         self.set_end();
-        self.ended = self.ended.max(time);
         lost
     }
 
@@ -262,6 +267,8 @@ impl Intervals {
     /// Applies an event of this time, after [`Self::prepare`].
     #[inline]
     pub(super) fn take(&mut self, event: &Event, time: u64) {
+        self.steps.event(time);
+        self.ended = 0;
         if self.next_end == 0 {
             for (interval, kept) in self.all.iter_mut().zip(&INTERVALS) {
                 interval.start = time - time % kept.length;
@@ -460,13 +467,13 @@ impl Quoted {
         (self.changed, self.has_traded) = (Changed::Not, false);
         if !is_written {
             let ((schema, _), end) = of;
-            let text = format!(
-                "{NO_RECORD}instrument_id {}: {}: a size of the best level is not from 0 to \
-                 4294967294",
+            let why = format!(
+                "instrument_id {}: {}: a size of the best level is not from 0 to 4294967294",
                 instrument.0,
                 schema.name()
             );
-            system(SystemCode::Unset, &text, end, &mut batch.bytes);
+            let of = (seen.map_or(0, |seen| seen.source), instrument);
+            no_record(of, &why, end, &mut batch.bytes);
             batch.tag(instrument, schema.alone(), 0);
         }
         is_written

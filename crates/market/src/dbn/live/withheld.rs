@@ -1,7 +1,7 @@
 //! The notices of what has no record, because DBN cannot represent a value.
 
 use super::batch::Batch;
-use super::control::{NO_RECORD, SystemCode, system};
+use super::control::no_record;
 use super::schema::LiveSchemas;
 use crate::dbn::wire::known_time;
 use crate::dbn::{Lost, Schema, Why};
@@ -53,8 +53,8 @@ impl Withheld {
             if schemas.is_empty() || is_of_book && !self.is_due((schema, lost.instrument), time) {
                 continue;
             }
-            let text = format!("{NO_RECORD}{}", lost.describe(table));
-            system(SystemCode::Unset, &text, time, &mut batch.bytes);
+            let of = (event.source, event.instrument);
+            no_record(of, &lost.describe(table), time, &mut batch.bytes);
             batch.tag(event.instrument, schemas, 0);
         }
     }

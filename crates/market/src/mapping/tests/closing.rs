@@ -47,7 +47,8 @@ fn a_definition_of_fix_closes_an_instrument_that_keeps_its_values() {
     let update = messages.find(|message| message.name == "SecurityDefinitionUpdateReport(BP)");
     let mut fields = update.unwrap().fields.iter();
     let action = fields.find(|field| field.name == "SecurityUpdateAction(980)");
-    assert_eq!(action.unwrap().uses, ["definition: closed"]);
+    let uses = ["definition: closed", "definition: partial"];
+    assert_eq!(action.unwrap().uses, uses);
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod closing;
 mod errors;
 mod fast;
 mod fix;
+mod parts;
 mod random;
 
 use super::{BUILT_IN, FIX, Mapping};

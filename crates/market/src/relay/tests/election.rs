@@ -42,13 +42,7 @@ fn step(world: &mut World, at: usize, step: Step) {
 
 /// Names another instrument to the edge.
 fn name(plant: &mut Plant, now: u64, edge: &mut Edge) {
-    let definition = Definition {
-        name: Name {
-            symbol: b"E",
-            ..Name::default()
-        },
-        ..Definition::default()
-    };
+    let definition = Definition::named(Name::of_symbol(b"E"));
     let id = plant.table.define(&definition).unwrap().instrument;
     let mut bytes = Vec::new();
     plant.table.get(id).unwrap().write(&mut bytes);

@@ -12,6 +12,7 @@ use fanfare_dds::distribute::{Departures, Publisher};
 use fanfare_dds::fast::{Converted, Mapping};
 use fanfare_dds::{Error as DdsError, ReturnCode};
 use fanfare_engine::stop::Stop;
+use fanfare_fast::Decoder;
 use fanfare_feed::channel::Event;
 use fanfare_instruments::dds::DepartureWatch;
 use std::sync::Arc;
@@ -90,12 +91,13 @@ impl Run {
     pub(super) fn read(&mut self, args: &Args, file: Option<PacketFile>) -> Result<Losses> {
         let Self { maker, writer } = self;
         let (stop, mapping) = (writer.stop.clone(), Arc::clone(&writer.mapping));
-        let program = mapping.program();
+        let options = args.feed.strictness.options();
+        let decoder = Decoder::with_options(Arc::clone(mapping.program()), options);
         if let (Some(path), Some(file)) = (&args.file, file) {
             let write = |sample: &Converted<'_>| writer.publish(sample);
             let mut write = write;
             let take = |event: Event<'_>| maker.take(event, &mut write);
-            return input::file(file, path, program, &stop, take).map(|()| Losses::default());
+            return input::file(file, path, decoder, &stop, take).map(|()| Losses::default());
         }
         let source = Source {
             groups: &args.multicast,
@@ -107,7 +109,7 @@ impl Run {
             |event: Event<'_>, ring: &mut SampleRing| maker.take(event, |sample| ring.put(sample));
         input::multicast(
             &source,
-            program,
+            decoder,
             &stop,
             make,
             |bytes| match Converted::read(&mapping, bytes) {

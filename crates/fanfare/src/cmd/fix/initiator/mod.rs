@@ -6,8 +6,9 @@ mod outgoing;
 use super::NAP;
 use super::cat::{Colour, Names, Printer};
 use super::operators::Operators;
-use super::sessions::{self, Running};
+use super::sessions::{self, Losses, Running};
 use crate::logs::LogArgs;
+use crate::supervisor;
 use anyhow::{Context, Result};
 use application::{Application, Patience};
 use clap::Args as ClapArgs;
@@ -53,15 +54,8 @@ pub(crate) struct Args {
     /// Use of colours; auto: on a terminal, unless NO_COLOR is set.
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     color: Colour,
-    /// Never block a session on the message log (FileLogPath): messages beyond its buffer are
-    /// dropped and counted, and stderr reports it. Without this option the log is complete.
-    #[arg(long)]
-    lossy_log: bool,
-    /// Start a session even if its store has lost messages: intact messages are saved, and the
-    /// damaged store is kept beside the new one. Without this option such a session does not start,
-    /// and stderr reports what is lost.
-    #[arg(long)]
-    accept_loss: bool,
+    #[command(flatten)]
+    losses: Losses,
     #[command(flatten)]
     operators: Operators,
     /// Of sessions, log errors only, and print no totals.
@@ -82,8 +76,9 @@ with its SenderCompID and TargetCompID, SubIDs and LocationIDs, and a message wi
 first.
 
 Received messages are printed as by `fanfare fix cat`: application messages, Rejects, and Logouts \
-with a Text. After a refused or broken connection, the session connects to the next of \
-SocketConnectHost, SocketConnectHost1, … after ReconnectInterval. The exit status is 1 if a \
+with a Text. After a refused connection, the session connects to the next of \
+SocketConnectHost, SocketConnectHost1, … after ReconnectInterval, and after a broken one to the \
+first again. The exit status is 1 if a \
 message was not sent, was requested again and the session's store no longer has it, or may not \
 have arrived, as the counterparty did not answer the Logout (LogoutTimeout). Without --give-up \
 the run does not end while a counterparty that got messages ends the connection without a Logout \
@@ -92,7 +87,8 @@ opens the message log at its path again and reads the certificate files again, f
 connections.
 
 Settings of an initiator: BeginString, SenderCompID, TargetCompID, HeartBtInt, SocketConnectHost \
-and -Port (followed by 1, 2, … for failover), ReconnectInterval, Username, Password, \
+and -Port (followed by 1, 2, … for failover), ReconnectInterval, SocketLocalHost (the address of \
+this machine to connect from), Username, Password, \
 FileStorePath, FileLogPath, ResetOnLogon, -Logout, -Disconnect, StartTime, EndTime and the other \
 hours, DataDictionary and the Validate… switches. TLS: CERTIFICATION_AUTHORITIES_FILE (trusted \
 authorities; switches TLS on, SocketUseSSL=N off again), CLIENT_CERTIFICATE_FILE with \
@@ -104,10 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.log.begin(sessions::levels(args.quiet))?;
     let mut sessions = sessions::read(&args.config, Role::Initiator)?;
     for session in &mut sessions {
-        session.lossy_log |= args.lossy_log;
-        if args.accept_loss {
-            session.store.accept_loss();
-        }
+        args.losses.accept_in(session);
     }
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let reload = Reload::on_hangup().context("cannot catch SIGHUP")?;
@@ -132,6 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let key = host.initiate(initiator)?;
         host.handler().add(id, key, opens);
     }
+    supervisor::ready("connecting");
     let ended = agent::run(&mut host, Idle::Wait(NAP), &stop);
     running.end()?;
     ended.map_err(anyhow::Error::from_boxed)?;

@@ -151,10 +151,7 @@ mod tests {
             };
             let known = Instrument {
                 instrument: InstrumentId(7),
-                definition: Definition {
-                    name,
-                    ..Definition::default()
-                },
+                definition: Definition::named(name),
                 revision: 0,
                 status: 0,
             };

@@ -14,9 +14,29 @@ const FORGOTTEN: u64 = 600_000_000_000;
 /// password is the oldest is forgotten.
 const MOST: usize = 16_384;
 
-/// The senders of wrong passwords, by user and address.
+/// The senders of wrong passwords, by user and address: see
+/// [`network_of`](crate::host::network_of). For one thread.
+///
+/// After a wrong password none of the same user from the same address is checked for 0.25 s. The
+/// time doubles with each further wrong one up to 32 s, until one is right, or for 10 minutes.
+/// 16,384 users and addresses are remembered; beyond these, the one with the oldest wrong password
+/// is forgotten.
+///
+/// ```
+/// use fanfare_engine::throttle::Throttle;
+/// use std::net::IpAddr;
+/// use std::sync::Arc;
+///
+/// let mut throttle = Throttle::default();
+/// let (user, address): (Arc<str>, IpAddr) = ("desk".into(), "192.0.2.1".parse()?);
+/// throttle.failed(&user, address, 0);
+/// assert_eq!(throttle.wait(&user, address, 50_000_000), Some(200_000_000));
+/// throttle.succeeded(&user, address);
+/// assert_eq!(throttle.wait(&user, address, 50_000_000), None);
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 #[derive(Default)]
-pub(crate) struct Throttle(HashMap<(Arc<str>, IpAddr), Wrong>);
+pub struct Throttle(HashMap<(Arc<str>, IpAddr), Wrong>);
 
 struct Wrong {
     count: u32,
@@ -36,8 +56,10 @@ impl Wrong {
 }
 
 impl Throttle {
-    /// Returns for how long no password of this user from this address is checked, in nanoseconds.
-    pub(crate) fn wait(&self, user: &Arc<str>, address: IpAddr, now: u64) -> Option<u64> {
+    /// Returns for how long no password of this user from this address is checked, in nanoseconds;
+    /// `None` if one is. `now` is monotonic, in nanoseconds.
+    #[must_use]
+    pub fn wait(&self, user: &Arc<str>, address: IpAddr, now: u64) -> Option<u64> {
         // Avoids the look-up in an empty map.
         if self.0.is_empty() {
             return None;
@@ -46,8 +68,9 @@ impl Throttle {
         wrong.until().checked_sub(now).filter(|&left| left > 0)
     }
 
-    /// Records a wrong password.
-    pub(crate) fn failed(&mut self, user: &Arc<str>, address: IpAddr, now: u64) {
+    /// Records a wrong password. Takes time linear in the number of users and addresses at the
+    /// limit, and allocates.
+    pub fn failed(&mut self, user: &Arc<str>, address: IpAddr, now: u64) {
         let key = (Arc::clone(user), address);
         if self.0.len() >= MOST && !self.0.contains_key(&key) {
             self.make_room(now);
@@ -64,7 +87,7 @@ impl Throttle {
     }
 
     /// Records a correct password.
-    pub(super) fn succeeded(&mut self, user: &Arc<str>, address: IpAddr) {
+    pub fn succeeded(&mut self, user: &Arc<str>, address: IpAddr) {
         if !self.0.is_empty() {
             self.0.remove(&(Arc::clone(user), address));
         }

@@ -1,4 +1,4 @@
-# Corrects sources of Cyclone DDS 11.0.1, in copies inside the build directory. All of it concerns
+# Corrects sources of Cyclone DDS 11.0.1, in copies inside the build directory. Most of it concerns
 # TCP, where any peer that reaches the port makes connections; with UDP the sockets are there before
 # the first packet.
 
@@ -204,6 +204,26 @@ uint32_t ddsi_listen_thread (void *vlistener)
   fanfare_compile()
 endfunction()
 
+# - A writer or reader whose description of its type is not readable is discarded, and never
+#   matches. Fast DDS 2 describes types in a form of its own. Without a description, the name of the
+#   type decides, as the specification permits.
+function(fanfare_correct_discovery)
+  fanfare_read("ddsi_plist.c")
+  fanfare_replace(
+[=[
+dd->bswap, DDS_XTypes_TypeInformation_desc.m_ops))
+  {
+    ret = DDS_RETCODE_BAD_PARAMETER;
+    goto err_normalize;
+  }
+]=]
+[=[
+dd->bswap, DDS_XTypes_TypeInformation_desc.m_ops))
+    goto err_normalize;
+]=])
+  fanfare_compile()
+endfunction()
+
 # Leaves out what only Cyclone's own tests link: a second copy of ddsrt, a fifth of all files.
 function(fanfare_leave_out)
   set_target_properties(ddsrt-internal symbol_export_test PROPERTIES EXCLUDE_FROM_ALL ON)
@@ -213,6 +233,7 @@ function(fanfare_correct)
   fanfare_correct_waitset()
   fanfare_correct_tcp()
   fanfare_correct_receiving()
+  fanfare_correct_discovery()
   fanfare_leave_out()
 endfunction()
 

@@ -71,7 +71,7 @@ impl Source {
         let now = peer.now();
         self.counts.losses.increment(1);
         self.link.put(Kind::Lost, &[]);
-        self.subscriptions.renew(now.mono);
+        self.subscriptions.lose(now.mono);
         self.tell(now.utc.nanos(), format!("{what}: requested anew"), true);
     }
 
@@ -83,6 +83,11 @@ impl Source {
             Effect::Refused(what) => {
                 self.counts.refused.increment(1);
                 self.tell(peer.now().utc.nanos(), what, true);
+                true
+            }
+            Effect::Lost(what) => {
+                self.counts.refused.increment(1);
+                self.lose(peer, &what);
                 true
             }
         }
@@ -224,7 +229,7 @@ impl Handler for Source {
             }
             _ => 0,
         };
-        self.link.wake();
+        self.link.pass_on();
         sent
     }
 

@@ -8,7 +8,7 @@ use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Consumer, Producer, WriteError, spsc};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +97,10 @@ impl Link {
     pub(super) fn has_room(&mut self) -> bool {
         while let Some((kind, bytes)) = self.kept.pop_front() {
             // The flag is set before the attempt, so that room made after it wakes this thread.
-            self.shared.is_full.store(true, Ordering::SeqCst);
+            self.shared.is_full.store(true, Ordering::Relaxed);
+            // Pairs with the fence in `read`: either this attempt sees the room, or the reader sees
+            // the flag.
+            fence(Ordering::SeqCst);
             if let Err(WriteError::Full) = self.write(kind, &bytes) {
                 self.kept.push_front((kind, bytes));
                 break;
@@ -111,8 +114,10 @@ impl Link {
         has_room
     }
 
-    /// Wakes the reader if there is anything new.
-    pub(super) fn wake(&mut self) {
+    /// Writes what was kept, and wakes the reader if there is anything new. Called in each turn, as
+    /// the connection may be quiet or gone, and nothing asks for room then.
+    pub(super) fn pass_on(&mut self) {
+        self.has_room();
         if std::mem::take(&mut self.has_new) {
             self.reader.wake();
         }
@@ -134,8 +139,12 @@ impl LinkReader {
                 each(*kind, record.bytes);
             }
         });
-        let waited = read > 0 && self.shared.is_full.load(Ordering::SeqCst);
-        (read, waited)
+        if read == 0 {
+            return (0, false);
+        }
+        // Orders the room before the flag, as `has_room` orders the flag before its attempt.
+        fence(Ordering::SeqCst);
+        (read, self.shared.is_full.load(Ordering::Relaxed))
     }
 
     /// Returns whether records are still to be read.
@@ -178,6 +187,23 @@ mod tests {
         assert!(!link.put(Kind::Message, &[0; 9_000]), "it never fits");
         drop(reader);
         assert!(link.put(Kind::Message, b"x") && link.has_room());
+    }
+
+    #[test]
+    fn what_is_kept_is_passed_on_without_a_connection_that_asks_for_room() {
+        let (mut link, mut reader) = link(4096, Waker::detached().unwrap());
+        while link.kept.is_empty() {
+            assert!(link.put(Kind::Message, &[0; 100]));
+        }
+        assert!(link.put(Kind::Ended, b""));
+        link.pass_on();
+        let mut last = None;
+        let (read, waited) = reader.read(1_000, |kind, _| last = Some(kind));
+        assert!(read > 0 && waited, "the writer is woken for the room");
+        assert_eq!(last, Some(Kind::Message));
+        link.pass_on();
+        reader.read(1_000, |kind, _| last = Some(kind));
+        assert_eq!(last, Some(Kind::Ended));
     }
 
     #[test]

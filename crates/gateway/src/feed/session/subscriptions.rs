@@ -100,6 +100,10 @@ pub(crate) struct Subscriptions {
     issued: u64,
     tasks: VecDeque<Task>,
     open: BTreeMap<String, Vec<Named>>,
+    /// The IDs of open requests that have brought market data.
+    served: HashSet<String>,
+    /// The instruments of such requests that were renewed: their books may be complete.
+    renewed_books: HashSet<Named>,
     /// The ID of the list that is under way.
     list: Option<String>,
     listed: HashSet<Named>,
@@ -123,6 +127,9 @@ pub(crate) enum Effect {
     Done,
     /// It refuses a request, for this reason.
     Refused(String),
+    /// It refuses a request whose books may be complete, for this reason: no change of them comes
+    /// any more.
+    Lost(String),
 }
 
 impl Subscriptions {
@@ -134,6 +141,8 @@ impl Subscriptions {
             issued: 0,
             tasks: VecDeque::new(),
             open: BTreeMap::new(),
+            served: HashSet::new(),
+            renewed_books: HashSet::new(),
             list: None,
             listed: HashSet::new(),
             refused: VecDeque::new(),
@@ -159,6 +168,8 @@ impl Subscriptions {
         self.is_on = false;
         self.tasks.clear();
         self.open.clear();
+        self.served.clear();
+        self.renewed_books.clear();
         self.listed.clear();
         self.refused.clear();
         self.sent.clear();
@@ -171,6 +182,15 @@ impl Subscriptions {
         if self.is_on && self.renewal.is_none() {
             let first = self.renewed.map_or(0, |last| last + self.terms.retry);
             self.renewal = Some(first.max(now));
+        }
+    }
+
+    /// Records that messages were lost: each instrument is requested anew, and so is the list, of
+    /// which a part may be among them.
+    pub(crate) fn lose(&mut self, now: u64) {
+        self.renew(now);
+        if self.symbols.is_none() {
+            self.list_again = self.renewal;
         }
     }
 
@@ -253,7 +273,22 @@ impl Subscriptions {
             }
             msg_type::BUSINESS_MESSAGE_REJECT => self.rejected(now, message),
             msg_type::SECURITY_LIST => self.listed(now, message),
+            msg_type::MARKET_DATA_SNAPSHOT_FULL_REFRESH => {
+                self.serve(message);
+                Effect::Data
+            }
             _ => Effect::Data,
+        }
+    }
+
+    /// Records that a request brings market data.
+    fn serve(&mut self, message: &Message<'_>) {
+        let id = message.get(tag::MD_REQ_ID);
+        let Some(id) = id.and_then(|id| std::str::from_utf8(id).ok()) else {
+            return;
+        };
+        if self.open.contains_key(id) && !self.served.contains(id) {
+            self.served.insert(id.to_owned());
         }
     }
 
@@ -272,7 +307,8 @@ impl Subscriptions {
     }
 
     /// Records the refusal of a request. One of several instruments is divided, so that one that
-    /// the counterparty does not have costs no other.
+    /// the counterparty does not have costs no other. One that has brought market data is ended,
+    /// too, as the counterparty may serve some of its instruments further.
     fn refuse(&mut self, now: u64, id: &str, message: &Message<'_>, reason: u32) -> Effect {
         let again = now + self.terms.retry;
         let what = if self.list.as_deref() == Some(id) {
@@ -282,19 +318,35 @@ impl Subscriptions {
             let Some(instruments) = self.open.remove(id) else {
                 return Effect::Done;
             };
-            if instruments.len() > 1 {
+            let has_books = self.forget_books(id, &instruments);
+            let is_divided = instruments.len() > 1;
+            let name = instruments.first().map(Named::text).unwrap_or_default();
+            if has_books {
+                let all = instruments.clone();
+                self.tasks.push_back(Task::Close(id.to_owned(), all));
+            }
+            if is_divided {
                 let each = instruments.into_iter().map(|own| Task::Open(vec![own]));
                 self.tasks.extend(each);
-                return Effect::Done;
+            } else {
+                self.refused.push_back((again, instruments));
             }
-            let name = instruments.first().map(Named::text).unwrap_or_default();
-            self.refused.push_back((again, instruments));
-            name
+            match has_books {
+                true => return Effect::Lost(refusal(&name, message, reason)),
+                false if is_divided => return Effect::Done,
+                false => name,
+            }
         };
-        let text = |tag| String::from_utf8_lossy(message.get(tag).unwrap_or_default());
-        let (code, why) = (text(reason), text(tag::TEXT));
-        let (code, why) = (Escaped::text(&code), Escaped::text(&why));
-        Effect::Refused(format!("the request of {what} is refused: {code} {why}"))
+        Effect::Refused(refusal(&what, message, reason))
+    }
+
+    /// Forgets that instruments may have complete books. Returns whether any may.
+    fn forget_books(&mut self, id: &str, instruments: &[Named]) -> bool {
+        let mut has_books = self.served.remove(id);
+        for named in instruments {
+            has_books |= self.renewed_books.remove(named);
+        }
+        has_books
     }
 
     /// Processes a SecurityList(y), which also defines its instruments: it is data, too.
@@ -341,6 +393,9 @@ impl Subscriptions {
 
     fn repeat_open(&mut self) {
         for (id, instruments) in std::mem::take(&mut self.open) {
+            if self.served.remove(&id) {
+                self.renewed_books.extend(instruments.iter().cloned());
+            }
             self.tasks.push_back(Task::Close(id, instruments.clone()));
             self.tasks.push_back(Task::Open(instruments));
         }
@@ -356,6 +411,14 @@ impl Subscriptions {
     pub(crate) fn requested(&self) -> impl Iterator<Item = (&str, &[Named])> {
         self.open.iter().map(|(id, all)| (id.as_str(), &all[..]))
     }
+}
+
+/// Formats a refusal of a request of `what`, whose reason is in the field `reason`.
+fn refusal(what: &str, message: &Message<'_>, reason: u32) -> String {
+    let text = |tag| String::from_utf8_lossy(message.get(tag).unwrap_or_default());
+    let (code, why) = (text(reason), text(tag::TEXT));
+    let (code, why) = (Escaped::text(&code), Escaped::text(&why));
+    format!("the request of {what} is refused: {code} {why}")
 }
 
 /// Returns the instruments of a SecurityList(y), each by the first name and ID of its entry.

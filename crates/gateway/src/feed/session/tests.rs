@@ -252,7 +252,9 @@ impl World {
         let effect = self.subscriptions.take(self.now, &message);
         let is_refusal = message.msg_type() == b"Y";
         assert_eq!(effect != Effect::Data, is_refusal, "{text}");
-        if effect == Effect::Data {
+        if let Effect::Lost(_) = effect {
+            self.lose();
+        } else if effect == Effect::Data {
             let read = &mut self.read;
             self.follower
                 .message(self.now, 7, &message, &mut |event| take(read, event));
@@ -260,6 +262,12 @@ impl World {
         if let Some((at, bids)) = of {
             self.expected[at] = Some(bids);
         }
+    }
+
+    fn lose(&mut self) {
+        let read = &mut self.read;
+        self.follower.lost(self.now, &mut |event| take(read, event));
+        self.subscriptions.lose(self.now);
     }
 
     fn step(&mut self, step: &Step) {
@@ -275,9 +283,7 @@ impl World {
             Step::Arrive(count) => (0..count).for_each(|_| self.arrive()),
             Step::Lose => {
                 if self.venue.under_way.pop_front().is_some() {
-                    let read = &mut self.read;
-                    self.follower.lost(self.now, &mut |event| take(read, event));
-                    self.subscriptions.renew(self.now);
+                    self.lose();
                 }
             }
             Step::Cut if self.is_on => self.cut(),
@@ -414,4 +420,53 @@ fn a_list_that_is_refused_is_requested_again() {
     // A Reject(3) names the request by its MsgSeqNum(34).
     let refused = brought(&mut all, "j", "45=9|372=x|380=3|58=not here|");
     assert!(matches!(refused, Effect::Refused(why) if why.contains("3 not here")));
+}
+
+#[test]
+fn a_list_of_which_a_part_was_lost_is_requested_again() {
+    let mut all = Subscriptions::new(terms(), None);
+    all.log_on(0);
+    assert_eq!(next(&mut all, 0).unwrap(), "320=f1|559=4|");
+    let part = "320=f1|560=0|146=1|55=A|";
+    assert_eq!(brought(&mut all, "y", part), Effect::Data);
+    assert!(next(&mut all, 0).unwrap().starts_with("262=f2|263=1|"));
+    all.lose(1);
+    assert_eq!(next(&mut all, 1), None);
+    assert!(next(&mut all, RETRY).unwrap().starts_with("262=f2|263=2|"));
+    assert!(next(&mut all, RETRY).unwrap().starts_with("262=f3|263=1|"));
+    assert_eq!(next(&mut all, RETRY).unwrap(), "320=f4|559=4|");
+    // What was lost is requested, and what was requested before is not.
+    let whole = "320=f4|560=0|146=2|55=A|55=B|";
+    assert_eq!(brought(&mut all, "y", whole), Effect::Data);
+    assert!(next(&mut all, RETRY).unwrap().ends_with("|146=1|55=B|"));
+    assert_eq!(next(&mut all, RETRY), None);
+}
+
+#[test]
+fn a_request_that_is_refused_once_it_has_brought_books_is_a_loss() {
+    let symbols = ["A", "B"].map(Named::symbol);
+    let mut all = Subscriptions::new(terms(), Some(symbols.to_vec()));
+    all.log_on(0);
+    let open = |all: &mut Subscriptions, now| std::iter::from_fn(|| all.poll(now)).count();
+    assert_eq!(open(&mut all, 0), 1);
+    assert_eq!(brought(&mut all, "W", "262=f1|55=A|268=0|"), Effect::Data);
+    // Some of it may be served further: it is ended, and each is requested by itself.
+    let refused = brought(&mut all, "Y", "262=f1|281=0|58=no more|");
+    assert!(matches!(refused, Effect::Lost(why) if why.contains("no more")));
+    let ended = all.poll(0);
+    assert!(matches!(ended, Some(Request::Close { id, .. }) if id == "f1"));
+    assert_eq!(open(&mut all, 0), 2);
+    // Without books, a refusal costs no other instrument.
+    let refused = brought(&mut all, "Y", "262=f2|281=0|");
+    assert!(matches!(refused, Effect::Refused(_)));
+    // The book of the other one may be complete while its renewed request is refused.
+    assert_eq!(brought(&mut all, "W", "262=f3|55=B|268=0|"), Effect::Data);
+    all.renew(1 << 40);
+    assert!(open(&mut all, 1 << 40) >= 2);
+    let of_b = all
+        .requested()
+        .find(|(_, named)| named[0] == Named::symbol("B"));
+    let id = of_b.map(|(id, _)| id.to_owned()).unwrap();
+    let refused = brought(&mut all, "Y", &format!("262={id}|281=0|"));
+    assert!(matches!(refused, Effect::Lost(_)));
 }

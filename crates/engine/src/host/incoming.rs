@@ -94,7 +94,7 @@ impl Incoming {
     }
 
     /// Responds to the Logon with a Logout that has this Text(58), as far as the connection takes
-    /// it at once, and closes the connection. `config` is that of the session of the Logon. The
+    /// it at once, and closes the connection. `config` belongs to the session of the Logon. The
     /// Logout has MsgSeqNum(34) 0, as it belongs to no session: a counterparty that counts only a
     /// Logout with the expected number, as QuickFIX/J does, does not count this one. QuickFIX C++
     /// counts each, and has to begin its numbers at 1 again (ResetOnLogon=Y).

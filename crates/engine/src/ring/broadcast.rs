@@ -106,8 +106,8 @@ impl Broadcast {
         }
     }
 
-    /// Sets a word of the caller's own in the file of a ring [in a file](Broadcast::in_file) by
-    /// which [`owner`](super::owner()) tells whose ring it is. A ring in memory has none.
+    /// Sets the owner of a ring [in a file](Broadcast::in_file), a number of the caller's choice
+    /// that [`owner`](super::owner()) returns. A ring in memory has no owner.
     pub fn own(&self, owner: u64) {
         if let Writer::Lap(writer) = &self.0 {
             writer.own(owner);

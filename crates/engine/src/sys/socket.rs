@@ -40,8 +40,8 @@ pub(crate) fn connect(
     }
 }
 
-/// Binds a socket to an address of this machine. Its port, unless it is 0, may be that of a
-/// connection that has ended a moment ago.
+/// Binds a socket to an address of this machine. A port other than 0 may have
+/// belonged to a connection that has ended a moment ago.
 fn bind(fd: BorrowedFd<'_>, local: SocketAddr) -> io::Result<()> {
     if local.port() != 0 {
         set_int(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;

@@ -116,7 +116,7 @@ impl Connector {
 
     /// Looks the hosts up again in front of each attempt but the first, for as long as an attempt
     /// may take. Beyond that, the attempt uses the addresses known so far. Addresses of another
-    /// family than that of [`bound_to`](Self::bound_to) are left out.
+    /// family than the address of [`bound_to`](Self::bound_to) are left out.
     #[must_use]
     pub fn looking_up(mut self, lookup: Lookup) -> Self {
         self.lookup = Some(lookup);

@@ -73,7 +73,7 @@ impl Lookup {
     }
 
     /// Begins a lookup, unless one is under way. The outcome of one that came too late for its
-    /// attempt may be old, and does not count as that of this one.
+    /// attempt may be old, and is discarded.
     pub(super) fn begin(&mut self) {
         if !self.poll() {
             return;
@@ -188,7 +188,7 @@ mod tests {
         let [old, new] = [1, 2].map(address);
         let mut lookup = answering(vec![vec![old], vec![new]]);
         lookup.begin();
-        // The thread has the function until its outcome is there.
+        // The thread holds the function until it has the outcome.
         while Arc::strong_count(&lookup.resolve) > 1 {
             thread::yield_now();
         }

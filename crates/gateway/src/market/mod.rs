@@ -31,7 +31,7 @@ use fanfare_history::Source;
 use fanfare_market::{Event, Follower};
 pub(crate) use files::{check, password, read_instruments, session_mapper};
 use mappings::{InForce, Mappings, Slot};
-use outlet::{MarketOutlet, SHOWN};
+use outlet::{MarketOutlet, SHOWN, left_out};
 use place::Place;
 use ring::EventRing;
 use std::ops::ControlFlow;
@@ -423,26 +423,11 @@ impl MarketFeed {
     /// the count has doubled.
     fn describe_left_out(&mut self) {
         let (counts, market) = (self.follower.counts(), self.follower.market());
-        let left_out = [
-            (counts.no_rule, "that no rule of the mapping fits"),
-            (counts.without_instrument, "without an instrument"),
-            (counts.unknown_instrument, "of instruments never defined"),
-            (
-                counts.table_full + market.stats().refused,
-                "of instruments beyond the limit",
-            ),
-        ];
-        let total = left_out.iter().map(|(count, _)| count).sum();
-        if total == 0 || total < 2 * self.left_out {
+        let refused = market.stats().refused;
+        let Some(what) = left_out(counts, refused, &mut self.left_out) else {
             return;
-        }
-        self.left_out = total;
-        let parts = left_out.iter().filter(|(count, _)| *count > 0);
-        let parts: Vec<_> = parts
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
-        let what = format!("left out so far, entries: {}", parts.join(", "));
-        let (channel, what) = (Arc::clone(&self.channel), MarketNotice::LeftOut(what));
+        };
+        let channel = Arc::clone(&self.channel);
         let notice = FeedNotice::Market { channel, what };
         self.notices.send(Notice::Feed(notice));
     }

@@ -9,6 +9,7 @@ use crate::gateway::plan::Plan;
 use crate::notice::{Notice, Notices};
 use fanfare_fix::session::Now;
 use fanfare_market::instruments::Instrument;
+use fanfare_market::mapping::Counts;
 use fanfare_market::{Event, InstrumentId, Instruments, Kind, Values};
 use std::sync::Arc;
 
@@ -305,6 +306,32 @@ fn numbered(table: &Instruments, number: u32, base: u32) -> Option<Instrument<'_
     let mut instrument = table.get(InstrumentId(number))?;
     instrument.instrument.0 += base;
     Some(instrument)
+}
+
+/// Returns a notice of the entries that a mapping has left out, whenever their number has doubled
+/// since `told`. `refused` are those of instruments beyond the limit of the books.
+#[cold]
+pub(crate) fn left_out(counts: Counts, refused: u64, told: &mut u64) -> Option<MarketNotice> {
+    let named = [
+        (counts.no_rule, "that no rule of the mapping fits"),
+        (counts.without_instrument, "without an instrument"),
+        (counts.unknown_instrument, "of instruments never defined"),
+        (
+            counts.table_full + refused,
+            "of instruments beyond the limit",
+        ),
+    ];
+    let total = named.iter().map(|(count, _)| count).sum();
+    if total == 0 || total < 2 * *told {
+        return None;
+    }
+    *told = total;
+    let parts = named.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<_> = parts
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let what = format!("left out so far, entries: {}", parts.join(", "));
+    Some(MarketNotice::LeftOut(what))
 }
 
 #[cfg(test)]

@@ -331,7 +331,7 @@ impl Lines {
         outcome
     }
 
-    /// Writes what is left at the end of the log.
+    /// Writes the lines that have not been written, at the end of the log.
     pub(super) fn close(&mut self) {
         self.end_all();
         self.flush();

@@ -1,5 +1,5 @@
-//! `fanfare dds idl`: the types of templates, and that of FIX messages, for programs in other
-//! languages.
+//! `fanfare dds idl`: the types of templates, and the type of FIX messages, for programs in
+//! other languages.
 
 use super::options::{TypeArgs, mapping};
 use crate::cmd::fast::options::{TEMPLATES_HELP, TemplateReading};

@@ -3,7 +3,7 @@
 use super::link::{Kind, LinkReader};
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
 use crate::gateway::plan::Plan;
-use crate::market::outlet::{MarketOutlet, SHOWN};
+use crate::market::outlet::{MarketOutlet, SHOWN, left_out};
 use crate::market::ring::EventRing;
 use crate::notice::{Limit, Notice, Notices};
 use fanfare_engine::poll::Waker;
@@ -223,24 +223,10 @@ impl Books {
             let what = self.follower.describe_picture(&fault);
             self.tell(MarketNotice::Picture(what));
         }
-        let counts = self.follower.counts();
-        let named = [
-            (counts.no_rule, "that no rule of the mapping fits"),
-            (counts.without_instrument, "without an instrument"),
-            (counts.unknown_instrument, "of instruments never defined"),
-            (counts.table_full, "of instruments beyond the limit"),
-        ];
-        let total: u64 = named.iter().map(|(count, _)| count).sum();
-        if total == 0 || total < 2 * self.left_out {
-            return;
+        let refused = self.follower.market().stats().refused;
+        if let Some(what) = left_out(self.follower.counts(), refused, &mut self.left_out) {
+            self.tell(what);
         }
-        self.left_out = total;
-        let parts = named.iter().filter(|(count, _)| *count > 0);
-        let parts: Vec<_> = parts
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
-        let what = format!("left out so far, entries: {}", parts.join(", "));
-        self.tell(MarketNotice::LeftOut(what));
     }
 
     /// Sets the counters that are not counted on arrival.

@@ -69,14 +69,14 @@ fn act(edge: &mut Edge, now: u64, (call, origin): (u8, u64), rest: &mut &[u8]) -
             let [flags, last] = take::<2>(rest)?;
             let instrument = text(rest)?;
             let events = all(rest, Event::from_bytes)?;
-            let picture = Relayed {
+            let snapshot = Relayed {
                 instrument,
                 is_closed: flags & 1 == 1,
                 last: (flags & 2 == 0).then_some(last.into()),
                 received: now,
                 events: &events,
             };
-            edge.picture(now, origin, &picture, send);
+            edge.snapshot(now, origin, &snapshot, send);
         }
         3 => edge.gone(now, origin, send),
         _ => edge.handle_timeout(now, send),

@@ -188,7 +188,7 @@ impl Sink<[u64; 8]> for Count {
 
     fn dropped(&mut self, _: u32, _: &[u64; 8]) {}
 
-    fn picture(&mut self, _: u32, _: &[[u64; 8]]) {
+    fn snapshot(&mut self, _: u32, _: &[[u64; 8]]) {
         self.0 += 1;
     }
 

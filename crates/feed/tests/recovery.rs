@@ -66,10 +66,10 @@ impl Sink<Item> for Client {
         self.log.push(format!("dropped {}", change.rpt_seq));
     }
 
-    fn picture(&mut self, instrument: u32, items: &[Item]) {
+    fn snapshot(&mut self, instrument: u32, items: &[Item]) {
         let Item { rpt_seq, value } = items[0];
         self.books.insert(instrument, Book { rpt_seq, value });
-        self.log.push(format!("picture {rpt_seq}"));
+        self.log.push(format!("snapshot {rpt_seq}"));
     }
 
     fn clear(&mut self, instrument: u32) {
@@ -90,7 +90,7 @@ struct Message {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Picture {
+struct SentSnapshot {
     instrument: u32,
     book: Book,
     last_processed: u64,
@@ -163,7 +163,7 @@ struct World {
     exchange: Exchange,
     recovery: Recovery<Item>,
     client: Client,
-    pictures: VecDeque<Picture>,
+    snapshots: VecDeque<SentSnapshot>,
     /// The next message that the client has not received.
     heard: Option<u64>,
     lives: u64,
@@ -196,7 +196,7 @@ impl World {
             exchange: Exchange::new(base, INSTRUMENTS),
             recovery: Recovery::new(config),
             client: Client::default(),
-            pictures: VecDeque::new(),
+            snapshots: VecDeque::new(),
             heard: None,
             lives: 0,
             rng,
@@ -254,9 +254,9 @@ impl World {
         }
     }
 
-    fn send_picture(&mut self) {
+    fn send_snapshot(&mut self) {
         let instrument = self.rng.usize(0..INSTRUMENTS);
-        let picture = Picture {
+        let snapshot = SentSnapshot {
             instrument: instrument as u32,
             book: self.exchange.book(instrument, self.exchange.next()),
             last_processed: self.exchange.next() - 1,
@@ -264,28 +264,28 @@ impl World {
             due: self.now + self.rng.u64(0..40),
         };
         for _ in 0..self.rng.usize(0..3) {
-            self.pictures.push_back(picture);
+            self.snapshots.push_back(snapshot);
         }
     }
 
-    fn take_pictures(&mut self) {
-        for _ in 0..self.pictures.len() {
-            let Some(picture) = self.pictures.pop_front() else {
+    fn take_snapshots(&mut self) {
+        for _ in 0..self.snapshots.len() {
+            let Some(snapshot) = self.snapshots.pop_front() else {
                 return;
             };
-            if picture.due > self.now {
-                self.pictures.push_back(picture);
+            if snapshot.due > self.now {
+                self.snapshots.push_back(snapshot);
                 continue;
             }
             // By the configuration none is older.
-            if self.now - picture.made >= SNAPSHOT_AGE {
+            if self.now - snapshot.made >= SNAPSHOT_AGE {
                 continue;
             }
-            let Book { rpt_seq, value } = picture.book;
+            let Book { rpt_seq, value } = snapshot.book;
             let snapshot = Snapshot {
-                instrument: picture.instrument,
+                instrument: snapshot.instrument,
                 rpt_seq: Some(rpt_seq),
-                last_processed: self.with_last.then_some(picture.last_processed as u32),
+                last_processed: self.with_last.then_some(snapshot.last_processed as u32),
                 items: &[Item { rpt_seq, value }],
             };
             self.recovery
@@ -320,10 +320,10 @@ impl World {
     fn distrust(&mut self) {
         let (key, exchange) = (self.rng.u64(..), &mut self.exchange);
         exchange.mean_otherwise(key);
-        for picture in &mut self.pictures {
-            let next = picture.last_processed + 1;
+        for snapshot in &mut self.snapshots {
+            let next = snapshot.last_processed + 1;
             if next >= exchange.base {
-                picture.book = exchange.book(picture.instrument as usize, next);
+                snapshot.book = exchange.book(snapshot.instrument as usize, next);
             }
         }
         self.recovery.distrust(self.now, &mut self.client);
@@ -359,7 +359,7 @@ impl World {
         self.now += 1;
         match self.rng.u32(0..1_000) {
             0..600 => self.message(),
-            600..800 => self.send_picture(),
+            600..800 => self.send_snapshot(),
             800..860 => self.replay(),
             860..862 if resets => self.reset(),
             862..866 => {
@@ -367,7 +367,7 @@ impl World {
                 self.recovery.fault(instrument, 0, &mut self.client);
             }
             866..868 => self.distrust(),
-            _ => self.take_pictures(),
+            _ => self.take_snapshots(),
         }
         self.check();
     }
@@ -412,7 +412,7 @@ fn what_is_live_equals_the_exchange_and_lacks_nothing() {
 
 /// Without loss a joined channel recovers completely, whatever the snapshots did.
 #[test]
-fn all_are_live_in_the_end_if_pictures_come_and_nothing_is_lost() {
+fn all_are_live_in_the_end_if_snapshots_come_and_nothing_is_lost() {
     for seed in 0..100 {
         let mut world = World::new(seed);
         for _ in 0..300 {
@@ -457,7 +457,7 @@ fn change(rpt_seq: u32, sequence: u64) -> Increment<Item> {
     }
 }
 
-fn picture(rpt_seq: u32, last_processed: Option<u32>, items: &[Item]) -> Snapshot<'_, Item> {
+fn snapshot(rpt_seq: u32, last_processed: Option<u32>, items: &[Item]) -> Snapshot<'_, Item> {
     Snapshot {
         instrument: 0,
         rpt_seq: Some(rpt_seq),
@@ -471,7 +471,7 @@ fn item(rpt_seq: u32) -> [Item; 1] {
 }
 
 #[test]
-fn a_number_that_goes_back_ends_trust_until_the_next_picture() {
+fn a_number_that_goes_back_ends_trust_until_the_next_snapshot() {
     let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
     let mut client = Client::default();
     for n in 1..=3 {
@@ -481,14 +481,14 @@ fn a_number_that_goes_back_ends_trust_until_the_next_picture() {
     }
     assert_eq!(recovery.state(0), Some(State::Live));
     recovery.increment(change(2, 4), &mut client).unwrap();
-    let lack = State::Recovering(Lack::PictureAfterFault);
+    let lack = State::Recovering(Lack::SnapshotAfterFault);
     assert_eq!(recovery.state(0), Some(lack));
     recovery
-        .snapshot(0, picture(3, Some(3), &item(3)), &mut client)
+        .snapshot(0, snapshot(3, Some(3), &item(3)), &mut client)
         .unwrap();
     assert_eq!(recovery.state(0), Some(lack), "has the earlier numbers");
     recovery
-        .snapshot(0, picture(2, Some(4), &item(2)), &mut client)
+        .snapshot(0, snapshot(2, Some(4), &item(2)), &mut client)
         .unwrap();
     recovery.increment(change(3, 5), &mut client).unwrap();
     assert_eq!(recovery.state(0), Some(State::Live));
@@ -503,72 +503,72 @@ fn with_a_book(numbering: Numbering) -> (Recovery<Item>, Client) {
     let mut client = Client::default();
     recovery.see(98, &mut client);
     recovery
-        .snapshot(0, picture(4, Some(98), &item(4)), &mut client)
+        .snapshot(0, snapshot(4, Some(98), &item(4)), &mut client)
         .unwrap();
     recovery.increment(change(5, 99), &mut client).unwrap();
     (recovery, client)
 }
 
 #[test]
-fn a_picture_that_precedes_a_lost_change_is_not_taken() {
+fn a_snapshot_that_precedes_a_lost_change_is_not_taken() {
     for numbering in [Numbering::Instrument, Numbering::Channel] {
         let (mut recovery, mut client) = with_a_book(numbering);
         assert_eq!(recovery.state(0), Some(State::Live));
         recovery.see(100, &mut client);
         recovery.fault(0, 101, &mut client);
         recovery
-            .snapshot(0, picture(5, Some(99), &item(5)), &mut client)
+            .snapshot(0, snapshot(5, Some(99), &item(5)), &mut client)
             .unwrap();
-        let lack = State::Recovering(Lack::PictureAfterFault);
+        let lack = State::Recovering(Lack::SnapshotAfterFault);
         assert_eq!(recovery.state(0), Some(lack), "{numbering:?}");
         recovery
-            .snapshot(0, picture(6, Some(100), &item(6)), &mut client)
+            .snapshot(0, snapshot(6, Some(100), &item(6)), &mut client)
             .unwrap();
         assert_eq!(recovery.state(0), Some(State::Live), "{numbering:?}");
     }
 }
 
 #[test]
-fn a_picture_without_its_message_is_taken_when_it_must_have_the_lost_change() {
+fn a_snapshot_without_its_message_is_taken_when_it_must_have_the_lost_change() {
     let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
     let mut client = Client::default();
     recovery.increment(change(1, 1), &mut client).unwrap();
     recovery
-        .snapshot(0, picture(1, None, &item(1)), &mut client)
+        .snapshot(0, snapshot(1, None, &item(1)), &mut client)
         .unwrap();
     recovery.see(2, &mut client);
     recovery.fault(0, 3, &mut client);
     for now in [2 * AGE, 3 * AGE - 1] {
         recovery
-            .snapshot(now, picture(1, None, &item(1)), &mut client)
+            .snapshot(now, snapshot(1, None, &item(1)), &mut client)
             .unwrap();
-        let lack = State::Recovering(Lack::PictureAfterFault);
+        let lack = State::Recovering(Lack::SnapshotAfterFault);
         assert_eq!(recovery.state(0), Some(lack));
     }
     recovery
-        .snapshot(3 * AGE, picture(2, None, &item(2)), &mut client)
+        .snapshot(3 * AGE, snapshot(2, None, &item(2)), &mut client)
         .unwrap();
     assert_eq!(recovery.state(0), Some(State::Live));
     // A later loss is judged on its own, and gaps do not prolong the wait.
     recovery.gap(4 * AGE, 3..4, &mut client);
     recovery.increment(change(4, 5), &mut client).unwrap();
     recovery
-        .snapshot(4 * AGE, picture(4, None, &item(4)), &mut client)
+        .snapshot(4 * AGE, snapshot(4, None, &item(4)), &mut client)
         .unwrap();
     let lack = State::Recovering(Lack::Certainty(4));
     assert_eq!(recovery.state(0), Some(lack));
     recovery.distrust(5 * AGE, &mut client);
     recovery.fault(0, 6, &mut client);
     recovery
-        .snapshot(6 * AGE, picture(4, None, &item(4)), &mut client)
+        .snapshot(6 * AGE, snapshot(4, None, &item(4)), &mut client)
         .unwrap();
     recovery.gap(7 * AGE - 1, 9..10, &mut client);
     recovery
-        .snapshot(7 * AGE, picture(5, None, &item(5)), &mut client)
+        .snapshot(7 * AGE, snapshot(5, None, &item(5)), &mut client)
         .unwrap();
     assert_ne!(
         recovery.state(0),
-        Some(State::Recovering(Lack::PictureAfterFault))
+        Some(State::Recovering(Lack::SnapshotAfterFault))
     );
 }
 
@@ -589,15 +589,15 @@ fn a_change_that_comes_again_is_passed_on_once() {
 }
 
 #[test]
-fn an_instrument_whose_first_change_is_lost_waits_for_a_picture() {
+fn an_instrument_whose_first_change_is_lost_waits_for_a_snapshot() {
     let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
     let mut client = Client::default();
     recovery.see(1, &mut client);
     recovery.fault(0, 2, &mut client);
     recovery
-        .snapshot(0, picture(0, Some(0), &[]), &mut client)
+        .snapshot(0, snapshot(0, Some(0), &[]), &mut client)
         .unwrap();
-    let lack = State::Recovering(Lack::PictureAfterFault);
+    let lack = State::Recovering(Lack::SnapshotAfterFault);
     assert_eq!(recovery.state(0), Some(lack));
 }
 
@@ -614,7 +614,7 @@ fn a_message_that_arrived_in_part_is_not_trusted() {
         if numbering == Numbering::Channel {
             assert_ne!(recovery.state(0), Some(State::Live));
             recovery
-                .snapshot(0, picture(6, Some(99), &item(6)), &mut client)
+                .snapshot(0, snapshot(6, Some(99), &item(6)), &mut client)
                 .unwrap();
         }
         assert_eq!(recovery.state(0), Some(State::Live), "{numbering:?}");
@@ -632,21 +632,21 @@ fn a_gap_does_not_prolong_the_time_after_a_reset() {
     recovery.reset(0, first, &mut client);
     recovery.gap(AGE - 1, first..first + 3, &mut client);
     recovery
-        .snapshot(AGE, picture(5, Some(2), &item(5)), &mut client)
+        .snapshot(AGE, snapshot(5, Some(2), &item(5)), &mut client)
         .unwrap();
     assert_eq!(recovery.stats().snapshots_unusable, 0);
     assert_eq!(recovery.state(0), Some(State::Live));
 }
 
 #[test]
-fn a_picture_from_in_front_of_a_reset_is_not_taken() {
+fn a_snapshot_from_in_front_of_a_reset_is_not_taken() {
     let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
     let mut client = Client::default();
     recovery
         .increment(change(226_148, 482_727), &mut client)
         .unwrap();
     recovery.reset(0, (1 << 32) + 1, &mut client);
-    let late = picture(226_148, Some(482_727), &[]);
+    let late = snapshot(226_148, Some(482_727), &[]);
     recovery.snapshot(1, late, &mut client).unwrap();
     assert_eq!(recovery.stats().snapshots_unusable, 1);
     recovery
@@ -656,28 +656,28 @@ fn a_picture_from_in_front_of_a_reset_is_not_taken() {
 }
 
 #[test]
-fn a_live_book_waits_for_changes_that_a_picture_is_ahead_of() {
+fn a_live_book_waits_for_changes_that_a_snapshot_is_ahead_of() {
     let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
     let mut client = Client::default();
     recovery.increment(change(1, 1), &mut client).unwrap();
     recovery
-        .snapshot(0, picture(2, Some(2), &item(2)), &mut client)
+        .snapshot(0, snapshot(2, Some(2), &item(2)), &mut client)
         .unwrap();
     recovery.increment(change(2, 2), &mut client).unwrap();
-    assert!(!client.log.iter().any(|line| line.starts_with("picture")));
+    assert!(!client.log.iter().any(|line| line.starts_with("snapshot")));
     // Number 3 is lost and no message follows it: the second snapshot is taken.
     recovery
-        .snapshot(1, picture(3, Some(3), &item(3)), &mut client)
+        .snapshot(1, snapshot(3, Some(3), &item(3)), &mut client)
         .unwrap();
     recovery
-        .snapshot(2, picture(3, Some(3), &item(3)), &mut client)
+        .snapshot(2, snapshot(3, Some(3), &item(3)), &mut client)
         .unwrap();
-    assert_eq!(client.log.last().map(String::as_str), Some("picture 3"));
+    assert_eq!(client.log.last().map(String::as_str), Some("snapshot 3"));
     assert_eq!(recovery.position(0), Some(3));
 }
 
 #[test]
-fn changes_without_room_are_counted_and_a_picture_behind_them_helps() {
+fn changes_without_room_are_counted_and_a_snapshot_behind_them_helps() {
     let config = RecoveryConfig {
         most_held_each: 2,
         ..RecoveryConfig::new(Numbering::Instrument)
@@ -694,11 +694,11 @@ fn changes_without_room_are_counted_and_a_picture_behind_them_helps() {
     let dropped = ["dropped 10", "dropped 11", "dropped 12"];
     assert_eq!(client.log[2..5], dropped);
     recovery
-        .snapshot(0, picture(11, Some(11), &item(11)), &mut client)
+        .snapshot(0, snapshot(11, Some(11), &item(11)), &mut client)
         .unwrap();
     assert_eq!(recovery.stats().snapshots_old, 1, "12 was dropped");
     recovery
-        .snapshot(0, picture(12, Some(12), &item(12)), &mut client)
+        .snapshot(0, snapshot(12, Some(12), &item(12)), &mut client)
         .unwrap();
     assert_eq!(recovery.state(0), Some(State::Live));
     assert_eq!(recovery.position(0), Some(13));
@@ -755,7 +755,7 @@ fn a_book_that_is_empty_at_the_start_begins_with_a_clear() {
     let empty = told(|recovery, client| {
         recovery.see(1, client);
         for _ in 0..2 {
-            let empty = picture(0, Some(1), &[]);
+            let empty = snapshot(0, Some(1), &[]);
             recovery.snapshot(0, empty, client).unwrap();
         }
         recovery.increment(change(1, 2), client).unwrap();
@@ -764,11 +764,11 @@ fn a_book_that_is_empty_at_the_start_begins_with_a_clear() {
     let shown = told(|recovery, client| {
         recovery.see(3, client);
         recovery
-            .snapshot(0, picture(3, Some(3), &item(3)), client)
+            .snapshot(0, snapshot(3, Some(3), &item(3)), client)
             .unwrap();
         take(recovery, client, &[4]);
     });
-    assert_eq!(shown, ["picture 3", "live", "apply 4"]);
+    assert_eq!(shown, ["snapshot 3", "live", "apply 4"]);
     let closed = told(|recovery, client| {
         recovery.close(0, Some(0), client);
         take(recovery, client, &[1, 2]);
@@ -790,7 +790,7 @@ fn a_closed_instrument_stays_closed_until_it_is_open_again() {
     recovery.open(0, 4, &mut client);
     assert_eq!(recovery.state(0), Some(State::Closed));
     recovery.open(0, 5, &mut client);
-    assert_eq!(recovery.state(0), Some(State::Recovering(Lack::Picture)));
+    assert_eq!(recovery.state(0), Some(State::Recovering(Lack::Snapshot)));
     recovery.increment(change(1, 5), &mut client).unwrap();
     recovery.open(0, 5, &mut client);
     recovery.close(0, Some(4), &mut client);

@@ -158,9 +158,9 @@ counts! {
     /// The counters of a feed's market.
     MarketCounts:
     events = "market_events", "market events";
-    pictures = "picture_packets", "datagrams of the lines with snapshots";
-    bad_pictures = "pictures_bad", "snapshots, and packets of their lines, that could not be read";
-    picture_drops = "picture_drops", "datagrams with snapshots that the kernel dropped";
+    snapshots = "snapshot_packets", "datagrams of the lines with snapshots";
+    bad_snapshots = "snapshots_bad", "snapshots and packets of their lines that could not be read";
+    snapshot_drops = "snapshot_drops", "datagrams with snapshots that the kernel dropped";
     live = "instruments_live", now: "current instruments whose books are complete";
     recovering = "instruments_recovering", now: "current instruments that are recovering";
     stale = "instruments_stale", now: "current instruments whose lines are silent";
@@ -170,7 +170,7 @@ counts! {
     faults = "book_faults", "changes that a book refused, or after which it was crossed";
     recoveries = "recoveries", "recoveries that began";
     recovered = "recovered", "recoveries that were completed";
-    taken = "pictures_used", "snapshots that books were rebuilt from";
+    taken = "snapshots_used", "snapshots that books were rebuilt from";
     dropped = "changes_discarded", "waiting changes that were dropped, at the limit or at a reset";
     left_out = "entries_unmapped",
         "entries that match no rule, or name no instrument, or one that was never defined";
@@ -219,7 +219,7 @@ counts! {
     /// The counters of the publisher of a feed's market events.
     EdgesCounts:
     samples = "edge_written", "samples of market events written for edges";
-    pictures = "edge_pictures_written", "snapshots of instruments written for edges";
+    snapshots = "edge_snapshots_written", "snapshots of instruments written for edges";
     overrun = "edge_lapped", "samples overwritten before they were written for edges";
     unsent = "edge_untaken", "samples for edges that DDS did not accept in time";
     beyond = "edge_beyond", "samples for edges beyond a limit of their topic, as that of keys";

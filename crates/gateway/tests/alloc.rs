@@ -238,11 +238,11 @@ fn over_a_market() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = socket.local_addr().unwrap().port();
     let groups = [85, 86].map(|last| format!("239.255.{last}.1:{port}"));
-    let [line, pictures] = &groups;
+    let [line, snapshots] = &groups;
     let domain = fanfare_peers::domain();
     let text = format!(
         "[feed]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\nchannel = \"one\"\n\
-         mapping = \"builtin:spectra\"\n[feed.snapshot]\nlines = [\"{pictures}\"]\n\
+         mapping = \"builtin:spectra\"\n[feed.snapshot]\nlines = [\"{snapshots}\"]\n\
          [feed.edges]\ndomain = {domain}\nlease_ms = 60000\n"
     );
     let feeds = Config::from_toml(&text).unwrap().feeds;
@@ -274,7 +274,7 @@ fn over_a_market() {
             // The number of messages of a turn is fixed, because a turn longer than all before
             // allocates.
             let until = Instant::now() + PATIENCE;
-            while ["datagrams", "picture_packets"].map(|name| gateway.count(name)) != [sent; 2] {
+            while ["datagrams", "snapshot_packets"].map(|name| gateway.count(name)) != [sent; 2] {
                 events.read(64, |_| {});
                 assert!(Instant::now() < until, "nothing came");
             }

@@ -21,7 +21,7 @@ pub enum Source {
     /// A line of a feed.
     Line = 1,
     /// A snapshot line of a feed.
-    Pictures = 2,
+    Snapshots = 2,
     /// The session of a producer.
     Fix = 3,
 }
@@ -108,7 +108,7 @@ impl<'a> Raw<'a> {
         let half = |at: usize| u64_at(header, 16) >> (16 * at) & 0xffff;
         let source = match half(2) {
             1 => Source::Line,
-            2 => Source::Pictures,
+            2 => Source::Snapshots,
             3 => Source::Fix,
             _ => return None,
         };
@@ -136,7 +136,7 @@ mod tests {
     fn what_arrived_comes_back() {
         for (source, feed, line) in [
             (Source::Line, 1, 0),
-            (Source::Pictures, u16::MAX, 3),
+            (Source::Snapshots, u16::MAX, 3),
             (Source::Fix, 0, 0),
         ] {
             let raw = Raw {

@@ -50,7 +50,7 @@ struct Feed {
     /// Whether clients request orders.
     by_order: bool,
     changes: Vec<Vec<u8>>,
-    pictures: Vec<Vec<u8>>,
+    snapshots: Vec<Vec<u8>>,
     /// Names of instruments that clients request.
     symbols: &'static [&'static str],
     /// The number of books that are live before the clients join.
@@ -128,7 +128,7 @@ fn spectra(seconds: u64) -> Feed {
         book: "starts_empty = false\n",
         by_order: false,
         changes: generated(false),
-        pictures: generated(true),
+        snapshots: generated(true),
         symbols: &["*"],
         least: 1,
         rights: [&["*"], &["*"], &["*"]],
@@ -168,7 +168,7 @@ fn moex(seconds: u64) -> Option<Feed> {
         book: "starts_empty = false\n",
         by_order: false,
         changes: cut("increment_a.dat", count),
-        pictures: cut("snapshot.dat", usize::MAX),
+        snapshots: cut("snapshot.dat", usize::MAX),
         // Its instruments have no symbols: a prefix matches none, and a request for snapshots of
         // one is refused.
         symbols: &["*"],
@@ -244,7 +244,7 @@ fn orders(seconds: u64) -> Feed {
         book: "kind = \"orders\"\ndepth = 100\n",
         by_order: true,
         changes,
-        pictures: Vec::new(),
+        snapshots: Vec::new(),
         symbols: &["*", "O1", "O2", "O3*", "O4"],
         least: 8,
         rights: [&["*"], &["O1", "O3*"], &["O4", "O5", "O3"]],
@@ -264,18 +264,18 @@ fn group(last: u8) -> SocketAddrV4 {
 /// The senders of the lines of a gateway's feed.
 struct Lines {
     changes: (Sender, Vec<Vec<u8>>),
-    pictures: (Sender, Vec<Vec<u8>>),
+    snapshots: (Sender, Vec<Vec<u8>>),
 }
 
 /// Starts a gateway with this feed, its lines, and alternating configurations to reload: one has an
 /// additional user.
 fn plant(feed: Feed, last: u8) -> (Gateway, Lines, [Config; 2]) {
-    let [line, pictures] = [group(last), group(last + 1)];
+    let [line, snapshots] = [group(last), group(last + 1)];
     let text = format!(
         "[producers]\nport = 0\n[consumers]\nport = 0\n{}\
          [[feed]]\ntemplates = \"{}\"\nlines = [\"{line}\"]\nmapping = \"{}\"\n\
          [feed.book]\n{}\
-         [feed.snapshot]\nlines = [\"{pictures}\"]\n",
+         [feed.snapshot]\nlines = [\"{snapshots}\"]\n",
         users(&feed),
         feed.templates,
         feed.mapping,
@@ -287,7 +287,7 @@ fn plant(feed: Feed, last: u8) -> (Gateway, Lines, [Config; 2]) {
     let sender = |to| Sender::open(&SenderConfig::new(to)).unwrap();
     let lines = Lines {
         changes: (sender(line), feed.changes),
-        pictures: (sender(pictures), feed.pictures),
+        snapshots: (sender(snapshots), feed.snapshots),
     };
     let gateway = Gateway::start(&configs[1], Stop::new()).unwrap();
     (gateway, lines, configs)
@@ -296,11 +296,11 @@ fn plant(feed: Feed, last: u8) -> (Gateway, Lines, [Config; 2]) {
 impl Lines {
     /// Sends a change, and with each tenth one as many snapshots.
     fn put(&self, at: usize, packet: &[u8]) {
-        let ((line, _), (other, pictures)) = (&self.changes, &self.pictures);
+        let ((line, _), (other, snapshots)) = (&self.changes, &self.snapshots);
         line.send(packet).unwrap();
         if at.is_multiple_of(SOME) {
-            let some = pictures.iter().cycle().skip(at).take(SOME);
-            some.for_each(|picture| other.send(picture).unwrap());
+            let some = snapshots.iter().cycle().skip(at).take(SOME);
+            some.for_each(|snapshot| other.send(snapshot).unwrap());
         }
     }
 

@@ -13,8 +13,8 @@ use crate::fragments::{FragmentStats, Fragments};
 use crate::instruments::Instruments;
 use crate::mapping::{Counts, FastMapper, FixMapper};
 use crate::market::Market;
-use crate::picture_fault::PictureFault;
 use crate::relay::Steps;
+use crate::snapshot_fault::SnapshotFault;
 use fanfare_fast::Record;
 use fanfare_feed::channel;
 use fanfare_feed::recovery::{Replay, ReplayStats};
@@ -156,18 +156,18 @@ impl Follower {
     /// Returns the counters of snapshots that span several messages.
     pub fn fragment_stats(&self) -> FragmentStats {
         let course = &self.course;
-        let pictures = course.fragments_of_pictures.iter().map(Fragments::stats);
-        pictures.fold(course.fragments.stats(), FragmentStats::plus)
+        let snapshots = course.fragments_of_snapshots.iter().map(Fragments::stats);
+        snapshots.fold(course.fragments.stats(), FragmentStats::plus)
     }
 
     /// Takes the first fault of a snapshot since the last call, for which a snapshot was not read.
     /// Values that cannot be represented are among the faults of the mapping.
-    pub fn take_picture_fault(&mut self) -> Option<PictureFault> {
-        self.course.take_picture_fault()
+    pub fn take_snapshot_fault(&mut self) -> Option<SnapshotFault> {
+        self.course.take_snapshot_fault()
     }
 
     /// Formats a fault of a snapshot, with the name of its instrument.
-    pub fn describe_picture(&self, fault: &PictureFault) -> String {
+    pub fn describe_snapshot(&self, fault: &SnapshotFault) -> String {
         fault.describe(&self.table)
     }
 

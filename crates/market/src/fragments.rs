@@ -12,15 +12,15 @@
 
 use crate::book::{BookConfig, BookKind};
 use crate::event::{Event, Flags, InstrumentId};
-use crate::mapping::{Does, Fragment, Outcome, Picture};
-use crate::picture_fault::{PictureFault, PictureWhy};
+use crate::mapping::{Does, Fragment, Outcome, Snapshot};
+use crate::snapshot_fault::{SnapshotFault, SnapshotWhy};
 use std::collections::HashMap;
 
 /// The limits on incomplete snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentConfig {
     /// The most events of one snapshot. A larger one is discarded.
-    pub most_of_picture: usize,
+    pub most_of_snapshot: usize,
     /// The most events of all incomplete snapshots, 64 bytes each. Beyond it, the oldest incomplete
     /// snapshot is discarded.
     pub most: usize,
@@ -30,7 +30,7 @@ impl Default for FragmentConfig {
     /// Returns 65,536 events of a snapshot (4 MB) and 1,048,576 of all (64 MB).
     fn default() -> Self {
         Self {
-            most_of_picture: 1 << 16,
+            most_of_snapshot: 1 << 16,
             most: 1 << 20,
         }
     }
@@ -51,7 +51,7 @@ impl FragmentConfig {
         let whole = entries as usize + Self::BESIDE;
         let least = Self::default();
         Self {
-            most_of_picture: least.most_of_picture.max(whole),
+            most_of_snapshot: least.most_of_snapshot.max(whole),
             most: least.most.max(2 * whole),
         }
     }
@@ -144,7 +144,7 @@ pub struct Fragments {
     is_between: bool,
     stats: FragmentStats,
     /// The first fault since the last call of [`Self::take_fault`].
-    fault: Option<PictureFault>,
+    fault: Option<SnapshotFault>,
 }
 
 impl Fragments {
@@ -162,7 +162,7 @@ impl Fragments {
     }
 
     /// Takes the first fault since the last call.
-    pub(crate) const fn take_fault(&mut self) -> Option<PictureFault> {
+    pub(crate) const fn take_fault(&mut self) -> Option<SnapshotFault> {
         self.fault.take()
     }
 
@@ -171,18 +171,18 @@ impl Fragments {
     /// snapshot that is not complete yet, or never will be.
     pub fn take<'a>(&'a mut self, outcome: &Outcome, events: &'a [Event]) -> Option<Whole<'a>> {
         let number = outcome.number;
-        let Some(picture) = outcome.picture else {
+        let Some(snapshot) = outcome.snapshot else {
             self.pass(outcome);
             return Some(Whole { events, number });
         };
         if !self.is_next(number) {
-            self.lose(PictureWhy::Gap);
+            self.lose(SnapshotWhy::Gap);
         }
         let was_between = self.is_between;
         self.last = number;
-        self.is_between = picture.fragment.is_none_or(|fragment| fragment.is_last);
-        let Some(fragment) = picture.fragment else {
-            self.discard(picture.instrument.0, PictureWhy::Unfinished);
+        self.is_between = snapshot.fragment.is_none_or(|fragment| fragment.is_last);
+        let Some(fragment) = snapshot.fragment else {
+            self.discard(snapshot.instrument.0, SnapshotWhy::Unfinished);
             return Some(Whole { events, number });
         };
         self.stats.fragments += 1;
@@ -192,21 +192,21 @@ impl Fragments {
             (None, None) => was_between,
         };
         if begins {
-            self.discard(picture.instrument.0, PictureWhy::Unfinished);
+            self.discard(snapshot.instrument.0, SnapshotWhy::Unfinished);
             if fragment.is_last {
                 return Some(Whole { events, number });
             }
-            self.begin(number, &picture, fragment, events);
+            self.begin(number, &snapshot, fragment, events);
             return None;
         }
-        self.go_on(&picture, fragment, events)
+        self.go_on(&snapshot, fragment, events)
     }
 
     /// Records that messages are missing, among which may be a fragment of each snapshot. Even a
     /// later fragment of the same moment may belong to another snapshot, which is divided
     /// differently.
     #[cold]
-    pub(crate) fn lose(&mut self, why: PictureWhy) {
+    pub(crate) fn lose(&mut self, why: SnapshotWhy) {
         self.is_between = false;
         self.discard_all(why);
     }
@@ -218,9 +218,9 @@ impl Fragments {
         let has_lost = outcome.does == Some(Does::Snapshot);
         if has_lost || outcome.number.is_some() {
             if has_lost {
-                self.lose(PictureWhy::Unread);
+                self.lose(SnapshotWhy::Unread);
             } else if !self.is_next(outcome.number) {
-                self.lose(PictureWhy::Gap);
+                self.lose(SnapshotWhy::Gap);
             }
             self.last = outcome.number;
         }
@@ -239,15 +239,15 @@ impl Fragments {
     fn begin(
         &mut self,
         number: Option<u64>,
-        picture: &Picture,
+        snapshot: &Snapshot,
         fragment: Fragment,
         events: &[Event],
     ) {
         if fragment.number.is_none() {
             // If fragments are in consecutive messages, only one snapshot is incomplete.
-            self.discard_all(PictureWhy::Unfinished);
+            self.discard_all(SnapshotWhy::Unfinished);
         }
-        if !self.has_room((picture.instrument.0, number), 0, events.len()) {
+        if !self.has_room((snapshot.instrument.0, number), 0, events.len()) {
             return;
         }
         self.begun += 1;
@@ -255,7 +255,7 @@ impl Fragments {
         room.extend(events.iter().map(inner));
         self.held += events.len();
         let part = Part {
-            moment: moment(picture, fragment),
+            moment: moment(snapshot, fragment),
             next: match fragment.number {
                 Some(own) => u64::from(own) + 1,
                 None => number.unwrap_or(0).wrapping_add(1),
@@ -264,28 +264,28 @@ impl Fragments {
             age: self.begun,
             events: room,
         };
-        self.parts.insert(picture.instrument.0, part);
+        self.parts.insert(snapshot.instrument.0, part);
     }
 
     fn go_on(
         &mut self,
-        picture: &Picture,
+        snapshot: &Snapshot,
         fragment: Fragment,
         events: &[Event],
     ) -> Option<Whole<'_>> {
-        let id = picture.instrument.0;
+        let id = snapshot.instrument.0;
         let Some(part) = self.parts.get(&id) else {
             if fragment.number.is_none() {
-                self.discard_all(PictureWhy::Unfinished);
+                self.discard_all(SnapshotWhy::Unfinished);
             }
             self.stats.without_beginning += 1;
-            self.note(id, self.last, PictureWhy::NoBeginning);
+            self.note(id, self.last, SnapshotWhy::NoBeginning);
             return None;
         };
         // Without a number of its own it directly follows the previous fragment.
         let number = fragment.number.map(u64::from).or(self.last);
-        if number != Some(part.next) || part.moment != moment(picture, fragment) {
-            self.discard(id, PictureWhy::NotNext);
+        if number != Some(part.next) || part.moment != moment(snapshot, fragment) {
+            self.discard(id, SnapshotWhy::NotNext);
             return None;
         }
         // Its Clear was in an earlier part.
@@ -296,7 +296,7 @@ impl Fragments {
         }
         let part = self.parts.get_mut(&id)?;
         if let Some(clear) = part.events.first_mut() {
-            clear.rpt_seq = clear.rpt_seq.max(picture.rpt_seq);
+            clear.rpt_seq = clear.rpt_seq.max(snapshot.rpt_seq);
         }
         part.events.extend(more.iter().map(inner));
         part.next = part.next.wrapping_add(1);
@@ -331,12 +331,16 @@ impl Fragments {
     /// this number, after others were discarded if necessary.
     fn has_room(&mut self, (own, number): (u32, Option<u64>), has: usize, more: usize) -> bool {
         let FragmentConfig {
-            most_of_picture,
+            most_of_snapshot,
             most,
         } = self.config;
-        if has + more > most_of_picture.min(most) {
+        if has + more > most_of_snapshot.min(most) {
             self.stats.no_room += 1;
-            self.note(own, number, PictureWhy::TooLarge(most_of_picture.min(most)));
+            self.note(
+                own,
+                number,
+                SnapshotWhy::TooLarge(most_of_snapshot.min(most)),
+            );
             return false;
         }
         while self.held + more > most {
@@ -346,7 +350,7 @@ impl Fragments {
                 return false;
             };
             self.stats.no_room += 1;
-            self.note(id, number, PictureWhy::NoRoom(most));
+            self.note(id, number, SnapshotWhy::NoRoom(most));
             self.remove(id);
         }
         true
@@ -362,8 +366,8 @@ impl Fragments {
     }
 
     /// Notes a fault of a snapshot for [`Self::take_fault`].
-    fn note(&mut self, id: u32, number: Option<u64>, why: PictureWhy) {
-        self.fault.get_or_insert(PictureFault {
+    fn note(&mut self, id: u32, number: Option<u64>, why: SnapshotWhy) {
+        self.fault.get_or_insert(SnapshotFault {
             instrument: Some(InstrumentId(id)),
             number,
             why,
@@ -377,14 +381,14 @@ impl Fragments {
         }
     }
 
-    fn discard(&mut self, id: u32, why: PictureWhy) {
+    fn discard(&mut self, id: u32, why: SnapshotWhy) {
         if let Some(number) = self.remove(id) {
             self.stats.discarded += 1;
             self.note(id, number, why);
         }
     }
 
-    fn discard_all(&mut self, why: PictureWhy) {
+    fn discard_all(&mut self, why: SnapshotWhy) {
         while let Some(id) = self.parts.keys().next().copied() {
             self.discard(id, why);
         }
@@ -395,9 +399,9 @@ impl Fragments {
 const SPARE: usize = 4;
 
 /// Returns the fields that are the same in all fragments of a snapshot.
-fn moment(picture: &Picture, fragment: Fragment) -> (Option<u32>, Option<u64>) {
-    let rpt_seq = fragment.has_rpt_seq.then_some(picture.rpt_seq);
-    (rpt_seq, picture.last_processed)
+fn moment(snapshot: &Snapshot, fragment: Fragment) -> (Option<u32>, Option<u64>) {
+    let rpt_seq = fragment.has_rpt_seq.then_some(snapshot.rpt_seq);
+    (rpt_seq, snapshot.last_processed)
 }
 
 /// Returns the event without LAST, because the message ends but the snapshot does not.
@@ -418,7 +422,7 @@ mod tests {
 
     /// Returns a fragment with this number of entries.
     fn part(number: u64, instrument: u32, rpt_seq: u32, entries: usize) -> (Outcome, Vec<Event>) {
-        let picture = Picture {
+        let snapshot = Snapshot {
             instrument: InstrumentId(instrument),
             rpt_seq,
             last_processed: Some(500),
@@ -435,7 +439,7 @@ mod tests {
             number: Some(number),
             sent: None,
             next: None,
-            picture: Some(picture),
+            snapshot: Some(snapshot),
         };
         let clear = Event {
             instrument: InstrumentId(instrument),
@@ -456,8 +460,8 @@ mod tests {
     }
 
     fn change(outcome: &mut Outcome, change: impl FnOnce(&mut Fragment)) {
-        let picture = outcome.picture.as_mut().unwrap();
-        change(picture.fragment.as_mut().unwrap());
+        let snapshot = outcome.snapshot.as_mut().unwrap();
+        change(snapshot.fragment.as_mut().unwrap());
     }
 
     fn last(mut part: (Outcome, Vec<Event>)) -> (Outcome, Vec<Event>) {
@@ -496,15 +500,15 @@ mod tests {
     }
 
     #[test]
-    fn consecutive_fragments_become_a_picture() {
+    fn consecutive_fragments_become_a_snapshot() {
         let mut to = Fragments::default();
         // The first message may be the end of any snapshot.
         assert_eq!(take(&mut to, &last(part(7, A, 9, 1))), None);
         assert_eq!(to.stats().without_beginning, 1);
         assert_eq!(take(&mut to, &part(8, A, 9, 2)), None);
         assert_eq!(take(&mut to, &part(9, A, 9, 0)), None);
-        let picture = last(part(10, A, 9, 1));
-        assert_eq!(take(&mut to, &picture), Some(vec![8, 8, 10]));
+        let snapshot = last(part(10, A, 9, 1));
+        assert_eq!(take(&mut to, &snapshot), Some(vec![8, 8, 10]));
         assert_eq!(to.whole[0].rpt_seq, 9);
         assert_eq!(take(&mut to, &last(part(11, B, 3, 1))), Some(vec![11]));
         let stats = to.stats();
@@ -521,7 +525,7 @@ mod tests {
             last(part(3, B, 9, 1)),
             {
                 let mut other = last(part(3, A, 9, 1));
-                other.0.picture.as_mut().unwrap().last_processed = Some(501);
+                other.0.snapshot.as_mut().unwrap().last_processed = Some(501);
                 other
             },
             {
@@ -543,12 +547,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_picture_may_stand_between_or_lose_one() {
+    fn what_is_no_snapshot_may_stand_between_or_lose_one() {
         let mut to = Fragments::default();
         let heartbeat = |number| Outcome {
             does: Some(Does::Heartbeat),
             number,
-            picture: None,
+            snapshot: None,
             ..part(0, A, 1, 0).0
         };
         assert_eq!(take(&mut to, &last(part(1, A, 9, 1))), None);
@@ -565,7 +569,7 @@ mod tests {
         assert_eq!(to.stats().discarded, 1);
         // A snapshot of an unknown instrument.
         let unknown = Outcome {
-            picture: None,
+            snapshot: None,
             ..part(8, A, 9, 0).0
         };
         to.pass(&unknown);
@@ -579,7 +583,7 @@ mod tests {
         let reset = |number, next| Outcome {
             does: Some(Does::SequenceReset),
             next: Some(next),
-            picture: None,
+            snapshot: None,
             ..part(number, A, 1, 0).0
         };
         assert_eq!(take(&mut to, &last(part(1, A, 9, 1))), None);
@@ -626,10 +630,10 @@ mod tests {
     fn a_snapshot_of_the_largest_book_fits() {
         let limits = |book: BookConfig| {
             let FragmentConfig {
-                most_of_picture,
+                most_of_snapshot,
                 most,
             } = FragmentConfig::of(&book);
-            (most_of_picture, most)
+            (most_of_snapshot, most)
         };
         let default = (1 << 16, 1 << 20);
         assert_eq!(limits(BookConfig::by_level(5).unwrap()), default);
@@ -645,7 +649,7 @@ mod tests {
     #[test]
     fn what_is_held_is_bounded() {
         let mut to = Fragments::new(FragmentConfig {
-            most_of_picture: 4,
+            most_of_snapshot: 4,
             most: 6,
         });
         assert_eq!(take(&mut to, &of(1, part(1, A, 9, 2))), None);
@@ -669,8 +673,8 @@ mod tests {
     }
 
     /// Returns a fault of an instrument, whose snapshot began with a message.
-    fn fault(instrument: u32, number: u64, why: PictureWhy) -> Option<PictureFault> {
-        Some(PictureFault {
+    fn fault(instrument: u32, number: u64, why: SnapshotWhy) -> Option<SnapshotFault> {
+        Some(SnapshotFault {
             instrument: Some(InstrumentId(instrument)),
             number: Some(number),
             why,
@@ -680,25 +684,25 @@ mod tests {
     #[test]
     fn the_first_fault_is_kept_with_its_reason() {
         let mut to = Fragments::new(FragmentConfig {
-            most_of_picture: 4,
+            most_of_snapshot: 4,
             most: 6,
         });
         assert_eq!(take(&mut to, &last(part(1, A, 9, 1))), None);
-        let no_beginning = fault(A, 1, PictureWhy::NoBeginning);
+        let no_beginning = fault(A, 1, SnapshotWhy::NoBeginning);
         assert_eq!(to.take_fault(), no_beginning);
         assert_eq!(to.take_fault(), None);
         // One after another: an incomplete snapshot, and the message that discards it.
         let unreadable = |number| Outcome {
-            picture: None,
+            snapshot: None,
             ..part(number, A, 9, 0).0
         };
         for (next, expected) in [
-            (Ok(part(5, A, 9, 1)), PictureWhy::Gap),
-            (Ok(part(4, A, 8, 1)), PictureWhy::NotNext),
-            (Ok(first(part(4, A, 9, 1))), PictureWhy::Unfinished),
-            (Ok(first(part(4, B, 9, 1))), PictureWhy::Unfinished),
-            (Ok(part(4, A, 9, 3)), PictureWhy::TooLarge(4)),
-            (Err(unreadable(4)), PictureWhy::Unread),
+            (Ok(part(5, A, 9, 1)), SnapshotWhy::Gap),
+            (Ok(part(4, A, 8, 1)), SnapshotWhy::NotNext),
+            (Ok(first(part(4, A, 9, 1))), SnapshotWhy::Unfinished),
+            (Ok(first(part(4, B, 9, 1))), SnapshotWhy::Unfinished),
+            (Ok(part(4, A, 9, 3)), SnapshotWhy::TooLarge(4)),
+            (Err(unreadable(4)), SnapshotWhy::Unread),
         ] {
             let mut to = Fragments::new(to.config);
             assert_eq!(take(&mut to, &first(part(3, A, 9, 1))), None);
@@ -710,11 +714,11 @@ mod tests {
         }
         assert_eq!(take(&mut to, &of(1, part(2, A, 9, 2))), None);
         assert_eq!(take(&mut to, &of(1, part(3, B, 9, 3))), None);
-        assert_eq!(to.take_fault(), fault(A, 2, PictureWhy::NoRoom(6)));
-        to.lose(PictureWhy::Remapped);
+        assert_eq!(to.take_fault(), fault(A, 2, SnapshotWhy::NoRoom(6)));
+        to.lose(SnapshotWhy::Remapped);
         // It is not that of a later fault.
         assert_eq!(take(&mut to, &of(2, last(part(4, A, 9, 0)))), None);
-        assert_eq!(to.take_fault(), fault(B, 3, PictureWhy::Remapped));
+        assert_eq!(to.take_fault(), fault(B, 3, SnapshotWhy::Remapped));
         assert_eq!(to.take_fault(), None);
     }
 }

@@ -4,8 +4,8 @@
 use crate::book::{Book, BookConfig, BookKind, Books, Fault};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::newest::Newest;
-use crate::picture;
 use crate::refresh::{self, Refresh};
+use crate::snapshot;
 use crate::state;
 use fanfare_feed::recovery::{
     Increment, Numbering, Recovery, RecoveryConfig, RecoveryStats, Sink, Snapshot, State,
@@ -108,7 +108,7 @@ struct Out {
     /// are passed on after its changes. At most one for each instrument of the message.
     completed: Vec<(InstrumentId, State)>,
     /// The instrument whose snapshot is being applied, and the MDEntryTypes(269) of its statistics.
-    pictured: Option<(u32, u128)>,
+    snapshotted: Option<(u32, u128)>,
     /// Whether messages that are missing may come late.
     expects_late: bool,
     newest: Newest,
@@ -140,7 +140,7 @@ impl Market {
                 faulty: Vec::new(),
                 is_within: false,
                 completed: Vec::new(),
-                pictured: None,
+                snapshotted: None,
                 expects_late: false,
                 newest: Newest::default(),
                 stats: MarketStats::default(),
@@ -305,7 +305,7 @@ impl Market {
             {
                 to.out.stats.refreshed += 1;
             }
-            to.out.pictured = None;
+            to.out.snapshotted = None;
         }
     }
 
@@ -363,7 +363,7 @@ impl Market {
             false => self.recovery.snapshot(now, snapshot, &mut to),
         };
         to.out.stats.refused += u64::from(taken.is_err());
-        to.out.pictured = None;
+        to.out.snapshotted = None;
         self.end(send);
     }
 
@@ -523,7 +523,7 @@ impl Market {
             next += 1;
         };
         if state::keeps_book(state) {
-            self.picture(instrument, &mut emit);
+            self.snapshot_of(instrument, &mut emit);
         }
         let mut event = state::to_event(state);
         event.flags = Flags::LAST;
@@ -533,7 +533,7 @@ impl Market {
 
     /// Calls `send` with a snapshot of the instrument's current book, complete or not: a Clear and
     /// the book, with the last RptSeq(83) and without the plant's numbers. Allocates nothing.
-    pub fn picture(&self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
+    pub fn snapshot_of(&self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
         let rpt_seq = match self.is_numbered {
             true => self.position(instrument).unwrap_or_default(),
             false => 0,
@@ -545,7 +545,7 @@ impl Market {
             source: self.out.source,
             ..Event::EMPTY
         };
-        picture::snapshot(&clear, self.out.books.get(instrument), send);
+        snapshot::snapshot(&clear, self.out.books.get(instrument), send);
     }
 
     fn with<F: FnMut(&Event)>(
@@ -679,9 +679,9 @@ impl<F: FnMut(&Event)> To<'_, F> {
 
     /// Returns whether a statistic is contained in the snapshot that is being applied to its
     /// instrument, which has no value of its type.
-    fn is_beside_picture(&self, instrument: u32, event: &Event) -> bool {
-        let pictured = self.out.pictured.filter(|(own, _)| *own == instrument);
-        pictured.is_some_and(|(_, entries)| entries & bit(event.entry) == 0)
+    fn is_beside_snapshot(&self, instrument: u32, event: &Event) -> bool {
+        let snapshotted = self.out.snapshotted.filter(|(own, _)| *own == instrument);
+        snapshotted.is_some_and(|(_, entries)| entries & bit(event.entry) == 0)
     }
 
     #[cold]
@@ -717,7 +717,9 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
             Kind::Trade => self.emit_beside(event),
             _ if event.is_bare_number() => {}
             // Snapshots of many feeds have levels alone.
-            Kind::Statistic if self.is_beside_picture(instrument, event) => self.emit_beside(event),
+            Kind::Statistic if self.is_beside_snapshot(instrument, event) => {
+                self.emit_beside(event);
+            }
             _ => self.out.stats.left_out += 1,
         }
     }
@@ -726,10 +728,10 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
         self.superseded(instrument, event);
     }
 
-    fn picture(&mut self, instrument: u32, events: &[Event]) {
+    fn snapshot(&mut self, instrument: u32, events: &[Event]) {
         let statistics = events.iter().filter(|event| event.kind == Kind::Statistic);
         let entries = statistics.fold(0, |all, event| all | bit(event.entry));
-        self.out.pictured = Some((instrument, entries));
+        self.out.snapshotted = Some((instrument, entries));
         for event in events {
             self.apply(instrument, event);
         }
@@ -779,7 +781,7 @@ impl<F: FnMut(&Event)> Sink<Event> for Waiting<'_, '_, F> {
         self.superseded(instrument, event);
     }
 
-    fn picture(&mut self, _: u32, _: &[Event]) {}
+    fn snapshot(&mut self, _: u32, _: &[Event]) {}
 
     fn clear(&mut self, _: u32) {}
 

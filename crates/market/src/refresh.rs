@@ -28,7 +28,7 @@ pub(crate) struct Refresh {
     most: usize,
     shadows: BTreeMap<InstrumentId, Shadow>,
     /// The last snapshot that was assembled.
-    picture: Vec<Event>,
+    snapshot: Vec<Event>,
 }
 
 impl Refresh {
@@ -38,7 +38,7 @@ impl Refresh {
             depth: depth.clamp(1, MOST_LEVELS).into(),
             most,
             shadows: BTreeMap::new(),
-            picture: Vec::new(),
+            snapshot: Vec::new(),
         }
     }
 
@@ -83,8 +83,8 @@ impl Refresh {
             return None;
         }
         let shadow = self.shadows.remove(&event.instrument)?;
-        shadow.picture(event, &mut self.picture);
-        Some(&self.picture)
+        shadow.snapshot(event, &mut self.snapshot);
+        Some(&self.snapshot)
     }
 }
 
@@ -127,7 +127,7 @@ impl Shadow {
     }
 
     /// Writes the snapshot as of this event, the last of its message.
-    fn picture(&self, event: &Event, out: &mut Vec<Event>) {
+    fn snapshot(&self, event: &Event, out: &mut Vec<Event>) {
         let part = Event {
             number: 0,
             kind: Kind::Clear,
@@ -209,11 +209,11 @@ mod tests {
                 if rpt_seq < 50 || rng.u8(0..100) == 0 {
                     continue; // Lost.
                 }
-                let Some(picture) = refresh.take(&event) else {
+                let Some(snapshot) = refresh.take(&event) else {
                     continue;
                 };
                 let mut other = Book::new(&config);
-                for event in picture {
+                for event in snapshot {
                     other.apply(event).unwrap();
                 }
                 assert_eq!(other, book, "seed {seed}, RptSeq {rpt_seq}");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn instruments_beyond_the_limit_are_left_to_pictures() {
+    fn instruments_beyond_the_limit_are_left_to_snapshots() {
         let mut refresh = Refresh::new(1, 1);
         let change = |instrument, side: Side| Event {
             kind: Kind::Level,

@@ -18,9 +18,9 @@ pub mod code {
 /// The codes of what a recovering instrument lacks, in the `level` of a [`Kind::State`] event.
 pub mod lack {
     /// A first snapshot.
-    pub const PICTURE: u16 = 1;
+    pub const SNAPSHOT: u16 = 1;
     /// A snapshot, because the book had a fault.
-    pub const PICTURE_AFTER_FAULT: u16 = 2;
+    pub const SNAPSHOT_AFTER_FAULT: u16 = 2;
     /// Changes, of which `rpt_seq` is the first, and `size` the number.
     pub const CHANGES: u16 = 3;
     /// Certainty that nothing was lost in the messages of the channel before number `size` (its low
@@ -52,8 +52,8 @@ pub fn to_event(state: State) -> Event {
     };
     event.id = code::RECOVERING;
     match lack {
-        Lack::Picture => event.level = lack::PICTURE,
-        Lack::PictureAfterFault => event.level = lack::PICTURE_AFTER_FAULT,
+        Lack::Snapshot => event.level = lack::SNAPSHOT,
+        Lack::SnapshotAfterFault => event.level = lack::SNAPSHOT_AFTER_FAULT,
         Lack::Changes(from, to) => {
             event.level = lack::CHANGES;
             event.rpt_seq = u32::try_from(from).unwrap_or(u32::MAX);
@@ -74,7 +74,7 @@ pub fn forget_book(instrument: InstrumentId, source: u16, ts_recv: u64) -> [Even
         kind: Kind::Clear,
         ..Event::EMPTY
     };
-    [clear, to_event(State::Recovering(Lack::Picture))].map(|event| Event {
+    [clear, to_event(State::Recovering(Lack::Snapshot))].map(|event| Event {
         instrument,
         source,
         ts_recv,
@@ -98,7 +98,7 @@ pub const fn has_book(state: State) -> bool {
 pub(crate) const fn keeps_book(state: State) -> bool {
     !matches!(
         state,
-        State::Recovering(Lack::Picture | Lack::PictureAfterFault)
+        State::Recovering(Lack::Snapshot | Lack::SnapshotAfterFault)
     )
 }
 
@@ -111,8 +111,8 @@ pub fn of_event(event: &Event) -> Option<State> {
         (code::LIVE, _) => return Some(State::Live),
         (code::STALE, _) => return Some(State::Stale),
         (code::CLOSED, _) => return Some(State::Closed),
-        (code::RECOVERING, lack::PICTURE) => Lack::Picture,
-        (code::RECOVERING, lack::PICTURE_AFTER_FAULT) => Lack::PictureAfterFault,
+        (code::RECOVERING, lack::SNAPSHOT) => Lack::Snapshot,
+        (code::RECOVERING, lack::SNAPSHOT_AFTER_FAULT) => Lack::SnapshotAfterFault,
         (code::RECOVERING, lack::CHANGES) => {
             let from = u64::from(event.rpt_seq);
             let count = u64::try_from(event.size).ok()?;
@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn states_are_what_their_events_say() {
         let lacks = [
-            Lack::Picture,
-            Lack::PictureAfterFault,
+            Lack::Snapshot,
+            Lack::SnapshotAfterFault,
             Lack::Changes(5, 5),
             Lack::Changes(1, 226_147),
             Lack::Certainty(482_727),

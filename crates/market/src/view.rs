@@ -3,11 +3,11 @@
 
 use crate::book::BookConfig;
 use crate::event::{Event, Flags, InstrumentId, Kind};
-use crate::{Book, LastValues, picture, state};
+use crate::{Book, LastValues, snapshot, state};
 use fanfare_feed::recovery::{Lack, State};
 
 /// The state of a book that is not known.
-const UNKNOWN: State = State::Recovering(Lack::Picture);
+const UNKNOWN: State = State::Recovering(Lack::Snapshot);
 
 /// The state of an instrument, with a value of the reader.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl<T: Default> Default for Seen<T> {
 impl<T> Seen<T> {
     /// Returns whether snapshots of the book may be shown. An instrument that is stale or closed
     /// keeps its last book.
-    pub const fn has_picture(&self) -> bool {
+    pub const fn has_snapshot(&self) -> bool {
         !self.is_lost && !matches!(self.state, State::Recovering(_))
     }
 
@@ -78,7 +78,7 @@ impl<T> Seen<T> {
         if let Some(book) = &self.book {
             let rpt_seq = book.rpt_seq();
             send(&Event { rpt_seq, ..base });
-            picture::of_book(book, instrument, &mut |event| {
+            snapshot::of_book(book, instrument, &mut |event| {
                 send(&Event {
                     rpt_seq,
                     source,
@@ -288,7 +288,7 @@ mod tests {
         });
         assert!(last.flags.has(Flags::LAST));
         let other = copy.get(InstrumentId(2)).unwrap();
-        assert!(other.has_picture() && seen.has_picture());
+        assert!(other.has_snapshot() && seen.has_snapshot());
         assert_eq!(other.book, seen.book);
         assert_eq!(other.book.as_ref().unwrap().rpt_seq(), 9);
         assert_eq!(other.status, seen.status);
@@ -299,17 +299,17 @@ mod tests {
         let seen = view.get(InstrumentId(2)).unwrap();
         seen.show(InstrumentId(2), 1, &mut |_| shown += 1);
         assert_eq!(shown, 1, "that it is recovering");
-        let has_picture = |view: &View| view.get(InstrumentId(2)).unwrap().has_picture();
+        let has_snapshot = |view: &View| view.get(InstrumentId(2)).unwrap().has_snapshot();
         let live = Event {
             instrument: InstrumentId(2),
             ..live
         };
         view.apply(&live);
-        assert!(!has_picture(&view), "it was not shown");
+        assert!(!has_snapshot(&view), "it was not shown");
         view.restart();
-        assert!(!has_picture(&view));
+        assert!(!has_snapshot(&view));
         view.apply(&live);
-        assert!(has_picture(&view), "a plant that starts shows every book");
+        assert!(has_snapshot(&view), "a plant that starts shows every book");
     }
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
         let known = |view: &View, number| {
             let seen = view.get(InstrumentId(number)).unwrap();
             let is_empty = seen.book.as_ref().is_none_or(Book::is_empty);
-            (seen.state, seen.has_picture(), is_empty)
+            (seen.state, seen.has_snapshot(), is_empty)
         };
         view.lose_all();
         // Its beginning is missing, and another one begins.
@@ -381,7 +381,7 @@ mod tests {
             view.apply(&event(source, Kind::Level, entry::BID));
             view.apply(&live);
             let seen = view.get(InstrumentId(source.into())).unwrap();
-            (seen.state, seen.has_picture(), seen.last.iter().count())
+            (seen.state, seen.has_snapshot(), seen.last.iter().count())
         });
         let unknown = (UNKNOWN, false, 1);
         assert_eq!(seen, [unknown, (State::Live, true, 1), unknown]);

@@ -25,7 +25,7 @@ const TEMPLATES: &str = r#"<templates>
       <uInt32 name="SecurityID" id="48"/><uInt32 name="RptSeq" id="83"/>
       <decimal name="MDEntryPx" id="270"/><uInt32 name="MDEntrySize" id="271"/>
     </sequence></template>
-  <template name="Picture" id="2"><uInt32 name="MsgSeqNum" id="34"/>
+  <template name="Snapshot" id="2"><uInt32 name="MsgSeqNum" id="34"/>
     <uInt32 name="SecurityID" id="48"/><uInt32 name="RptSeq" id="83"/>
     <uInt32 name="LastMsgSeqNumProcessed" id="369"/>
     <uInt32 name="RouteFirst" id="7944" presence="optional"/>
@@ -104,7 +104,7 @@ struct Exchange {
     books: Vec<(u32, Content)>,
     truth: BTreeMap<(usize, u32), Content>,
     changes: u32,
-    pictures: u32,
+    snapshots: u32,
     /// The messages of snapshots that are still to be sent.
     queue: Vec<String>,
 }
@@ -149,7 +149,7 @@ impl Exchange {
     }
 
     /// Returns the next message of a snapshot.
-    fn picture(&mut self, rng: &mut Rng, marks: Marks) -> String {
+    fn snapshot(&mut self, rng: &mut Rng, marks: Marks) -> String {
         if self.queue.is_empty() {
             let at = rng.usize(0..INSTRUMENTS);
             let one = self.fragments(at, rng, marks);
@@ -165,8 +165,8 @@ impl Exchange {
             }
             self.queue.reverse();
         }
-        self.pictures += 1;
-        let number = self.pictures.to_string();
+        self.snapshots += 1;
+        let number = self.snapshots.to_string();
         self.queue.pop().unwrap().replace("NUMBER", &number)
     }
 
@@ -194,7 +194,7 @@ impl Exchange {
                 Marks::Numbers => format!(r#""Fragment": {}, "#, number + 1),
             };
             format!(
-                r#"{{"template": "Picture", "fields": {{"MsgSeqNum": NUMBER, "SecurityID": {},
+                r#"{{"template": "Snapshot", "fields": {{"MsgSeqNum": NUMBER, "SecurityID": {},
                     "RptSeq": {rpt_seq}, "LastMsgSeqNumProcessed": {}, {marks}"LastFragment": {},
                     "MDEntries": [{}]}}}}"#,
                 at + 1,
@@ -214,7 +214,7 @@ struct Run {
     exchange: Exchange,
     follower: Follower,
     changes: Channel,
-    pictures: Channel,
+    snapshots: Channel,
     rng: Rng,
     loss: f64,
     now: u64,
@@ -242,12 +242,12 @@ impl Run {
                 books: vec![(0, Content::default()); INSTRUMENTS],
                 truth: BTreeMap::new(),
                 changes: 0,
-                pictures: 0,
+                snapshots: 0,
                 queue: Vec::new(),
             },
             follower: Follower::new(FollowerConfig::new(market), mapper, Instruments::new(100)),
             changes: channel(),
-            pictures: channel(),
+            snapshots: channel(),
             rng: Rng::with_seed(seed),
             loss,
             now: 0,
@@ -300,7 +300,7 @@ impl Run {
                 };
                 let channel = match is_change {
                     true => &mut self.changes,
-                    false => &mut self.pictures,
+                    false => &mut self.snapshots,
                 };
                 let mut events = channel.receive(datagram);
                 while let Some(event) = events.next() {
@@ -315,7 +315,7 @@ impl Run {
         while let Some(event) = events.next() {
             self.follower.channel(now, &event, &mut |_| {});
         }
-        let mut events = self.pictures.handle_timeout(now);
+        let mut events = self.snapshots.handle_timeout(now);
         while let Some(event) = events.next() {
             self.follower.snapshot_lines(0, now, &event, &mut |_| {});
         }
@@ -368,7 +368,7 @@ fn run(seed: u64, marks: Marks, loss: f64, remaps: u32) -> (u64, FragmentStats) 
                 run.bring(&line, true);
             }
             _ => {
-                let line = run.exchange.picture(&mut run.rng, marks);
+                let line = run.exchange.snapshot(&mut run.rng, marks);
                 run.bring(&line, false);
             }
         }
@@ -385,7 +385,7 @@ fn seeds() -> Range<u64> {
 }
 
 #[test]
-fn no_book_is_live_from_a_part_of_a_picture() {
+fn no_book_is_live_from_a_part_of_a_snapshot() {
     for marks in [Marks::Last, Marks::Both, Marks::Numbers] {
         let (mut live, mut whole, mut discarded) = (0, 0, 0);
         for seed in seeds() {

@@ -45,7 +45,7 @@ fn trade(rpt_seq: u32, price: i64) -> Event {
     }
 }
 
-fn picture(rpt_seq: u32, price: i64) -> [Event; 2] {
+fn snapshot(rpt_seq: u32, price: i64) -> [Event; 2] {
     let flags = Flags::SNAPSHOT;
     let clear = Event {
         flags,
@@ -86,17 +86,17 @@ fn changes(market: &mut Market, log: &mut Log, sequence: u64, events: &[Event]) 
     market.changes(0, sequence, events, &mut |event| log.add(event));
 }
 
-fn snapshot(market: &mut Market, log: &mut Log, last: u32, events: &[Event]) {
+fn restore(market: &mut Market, log: &mut Log, last: u32, events: &[Event]) {
     market.snapshot((0, 0), Some(last), events, &mut |event| log.add(event));
 }
 
 #[test]
-fn trades_that_a_picture_contains_are_passed_on_and_its_levels_are_not() {
+fn trades_that_a_snapshot_contains_are_passed_on_and_its_levels_are_not() {
     let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
     changes(&mut market, &mut log, 50, &[level(7, entry::BID, 1, 70)]);
     changes(&mut market, &mut log, 51, &[trade(8, 71)]);
     changes(&mut market, &mut log, 52, &[level(9, entry::OFFER, 1, 90)]);
-    snapshot(&mut market, &mut log, 51, &picture(8, 65));
+    restore(&mut market, &mut log, 51, &snapshot(8, 65));
     assert_eq!(
         log.0,
         [
@@ -116,7 +116,7 @@ fn trades_that_a_picture_contains_are_passed_on_and_its_levels_are_not() {
 }
 
 #[test]
-fn statistics_that_wait_are_passed_on_if_the_picture_has_none_of_their_type() {
+fn statistics_that_wait_are_passed_on_if_the_snapshot_has_none_of_their_type() {
     let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
     changes(&mut market, &mut log, 50, &[level(7, entry::BID, 1, 70)]);
     changes(&mut market, &mut log, 51, &[statistic(8, b'4', 71)]);
@@ -125,8 +125,8 @@ fn statistics_that_wait_are_passed_on_if_the_picture_has_none_of_their_type() {
         flags: Flags::SNAPSHOT,
         ..statistic(9, b'4', 80)
     };
-    let [clear, bid] = picture(9, 65);
-    snapshot(&mut market, &mut log, 52, &[clear, opening, bid]);
+    let [clear, bid] = snapshot(9, 65);
+    restore(&mut market, &mut log, 52, &[clear, opening, bid]);
     assert_eq!(
         log.0,
         [
@@ -170,9 +170,9 @@ fn late_values_without_a_number_do_not_follow_newer_ones() {
 }
 
 #[test]
-fn a_picture_with_a_fault_is_never_told_as_live() {
+fn a_snapshot_with_a_fault_is_never_told_as_live() {
     let mut market = market(Numbering::Instrument);
-    let [clear, bid] = picture(8, 65);
+    let [clear, bid] = snapshot(8, 65);
     let offer = Event {
         flags: Flags::SNAPSHOT.with(Flags::LAST),
         ..level(8, entry::OFFER, 1, 60)
@@ -194,20 +194,20 @@ fn a_picture_with_a_fault_is_never_told_as_live() {
         let expected = ["Clear 8", "Level 8", "Level 8", "Clear 0", recovering];
         assert_eq!(log, expected);
     }
-    market.snapshot((0, 0), Some(51), &picture(8, 65), &mut |_| {});
+    market.snapshot((0, 0), Some(51), &snapshot(8, 65), &mut |_| {});
     assert_eq!(market.state(RIU3), Some(State::Live));
 }
 
 #[test]
 fn a_book_is_cleared_once_for_all_faults_of_a_message() {
     let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
-    let [clear, bid] = picture(8, 65);
+    let [clear, bid] = snapshot(8, 65);
     let mut events = vec![clear, bid];
     // The book has 5 levels.
     events.extend((6..=10).map(|level| Event { level, ..bid }));
     events.extend([statistic(8, b'4', 60), level(8, entry::BID, 2, 64)]);
     market.see(50, &mut |event| panic!("{event:?}"));
-    snapshot(&mut market, &mut log, 50, &events);
+    restore(&mut market, &mut log, 50, &events);
     let expected = [
         "Clear 8 9223372036854775807",
         "Level 8 65",
@@ -221,7 +221,7 @@ fn a_book_is_cleared_once_for_all_faults_of_a_message() {
     // Nor may a snapshot that lacks changes without RptSeq(83) restore it.
     let unnumbered = [1, 2, 3].map(|at| level(0, entry::BID, at, 70));
     market.changes(0, 51, &unnumbered, &mut |_| {});
-    market.snapshot((0, 0), Some(50), &picture(8, 65), &mut |_| {});
+    market.snapshot((0, 0), Some(50), &snapshot(8, 65), &mut |_| {});
     assert_ne!(market.state(RIU3), Some(State::Live));
     assert_eq!(market.recovery_stats().faults, 2);
 }
@@ -233,7 +233,7 @@ fn trades_alone_of_messages_before_a_new_beginning_are_passed_on() {
     changes(&mut market, &mut log, 51, &[level(2, entry::BID, 1, 71)]);
     market.gap(0, 52..54, &mut |event| log.add(event));
     changes(&mut market, &mut log, 54, &[level(1, entry::BID, 1, 72)]);
-    snapshot(&mut market, &mut log, 54, &picture(2, 73));
+    restore(&mut market, &mut log, 54, &snapshot(2, 73));
     assert_eq!(market.state(RIU3), Some(State::Live));
     let (mut log, before) = (Vec::new(), market.stats());
     let unnumbered = level(0, entry::BID, 2, 76);
@@ -298,17 +298,17 @@ fn trades_that_wait_when_the_feed_ends_are_passed_on() {
 }
 
 #[test]
-fn a_book_that_is_crossed_is_cleared_and_recovers_with_a_picture() {
+fn a_book_that_is_crossed_is_cleared_and_recovers_with_a_snapshot() {
     let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
     changes(&mut market, &mut log, 1, &[level(1, entry::BID, 1, 70)]);
     changes(&mut market, &mut log, 2, &[level(2, entry::OFFER, 1, 60)]);
     assert_eq!(
         market.state(RIU3),
-        Some(State::Recovering(Lack::PictureAfterFault))
+        Some(State::Recovering(Lack::SnapshotAfterFault))
     );
     assert!(market.book(RIU3).unwrap().is_empty());
     changes(&mut market, &mut log, 3, &[level(3, entry::OFFER, 1, 80)]);
-    snapshot(&mut market, &mut log, 2, &picture(2, 70));
+    restore(&mut market, &mut log, 2, &snapshot(2, 70));
     assert_eq!(
         log.0,
         [
@@ -356,7 +356,7 @@ fn first(change: Event) -> Event {
 fn a_reader_sees_no_book_that_is_crossed_or_in_disorder() {
     let crossing = first(level(2, entry::OFFER, 1, 60));
     let disordered = first(level(2, entry::BID, 2, 71));
-    let lost = State::Recovering(Lack::PictureAfterFault);
+    let lost = State::Recovering(Lack::SnapshotAfterFault);
     for (faulty, state) in [
         (&[level(2, entry::OFFER, 1, 60)][..], lost),
         (&[disordered, trade(3, 72)], lost),
@@ -542,7 +542,7 @@ fn a_reader_that_shows_live_books_alone_never_shows_a_part_of_a_message() {
     let mut send = |event: &Event| {
         view.apply(event);
         let seen = view.get(RIU3).unwrap();
-        if event.kind == Kind::State && seen.has_picture() {
+        if event.kind == Kind::State && seen.has_snapshot() {
             let book = seen.book.as_ref().unwrap();
             shown.push(Side::BOTH.map(|side| book.best(side).map(|best| best.price.units())));
         }
@@ -596,35 +596,35 @@ fn levels_without_numbers_in_a_feed_that_has_them_are_a_fault() {
     assert_eq!(market.stats().unnumbered, 1);
     assert_eq!(
         market.state(RIU3),
-        Some(State::Recovering(Lack::PictureAfterFault))
+        Some(State::Recovering(Lack::SnapshotAfterFault))
     );
     assert!(log.0.contains(&"Trade 0 70".into()));
-    snapshot(&mut market, &mut log, 1, &picture(1, 70));
+    restore(&mut market, &mut log, 1, &snapshot(1, 70));
     assert_ne!(market.state(RIU3), Some(State::Live), "lacks the level");
-    snapshot(&mut market, &mut log, 2, &picture(1, 71));
+    restore(&mut market, &mut log, 2, &snapshot(1, 71));
     assert_eq!(market.state(RIU3), Some(State::Live));
 }
 
 #[test]
-fn a_change_in_a_message_without_a_number_is_in_pictures_of_later_messages() {
+fn a_change_in_a_message_without_a_number_is_in_snapshots_of_later_messages() {
     let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
     changes(&mut market, &mut log, 1, &[level(1, entry::BID, 1, 70)]);
     market.fault_without_number(RIU3, &mut |event| log.add(event));
-    snapshot(&mut market, &mut log, 1, &picture(2, 71));
+    restore(&mut market, &mut log, 1, &snapshot(2, 71));
     assert_ne!(market.state(RIU3), Some(State::Live));
-    snapshot(&mut market, &mut log, 2, &picture(2, 71));
+    restore(&mut market, &mut log, 2, &snapshot(2, 71));
     assert_eq!(market.state(RIU3), Some(State::Live));
 }
 
 #[test]
-fn a_picture_without_its_number_is_not_taken_for_an_empty_book() {
+fn a_snapshot_without_its_number_is_not_taken_for_an_empty_book() {
     let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
     changes(&mut market, &mut log, 50, &[]);
-    snapshot(&mut market, &mut log, 50, &picture(0, 70));
+    restore(&mut market, &mut log, 50, &snapshot(0, 70));
     assert_ne!(market.state(RIU3), Some(State::Live));
     assert_eq!(market.recovery_stats().snapshots_unusable, 1);
     // An empty book may precede the first change.
-    snapshot(&mut market, &mut log, 50, &picture(0, 70)[..1]);
+    restore(&mut market, &mut log, 50, &snapshot(0, 70)[..1]);
     assert_eq!(market.state(RIU3), Some(State::Live));
 }
 
@@ -655,10 +655,10 @@ fn a_gap_a_silence_and_a_reset_are_told() {
 }
 
 #[test]
-fn without_numbers_of_instruments_pictures_say_what_they_contain() {
+fn without_numbers_of_instruments_snapshots_say_what_they_contain() {
     let (mut market, mut log) = (market(Numbering::Channel), Log::default());
     changes(&mut market, &mut log, 50, &[level(0, entry::OFFER, 1, 80)]);
-    snapshot(&mut market, &mut log, 49, &picture(0, 70));
+    restore(&mut market, &mut log, 49, &snapshot(0, 70));
     changes(&mut market, &mut log, 51, &[level(0, entry::OFFER, 2, 90)]);
     assert_eq!(
         log.0,
@@ -679,7 +679,7 @@ fn a_book_is_ahead_until_the_messages_that_its_snapshot_contains_have_arrived() 
     let (mut market, mut log) = (market(Numbering::Channel), Log::default());
     assert!(!market.is_ahead(RIU3));
     changes(&mut market, &mut log, 50, &[level(0, entry::OFFER, 1, 80)]);
-    snapshot(&mut market, &mut log, 52, &picture(0, 70));
+    restore(&mut market, &mut log, 52, &snapshot(0, 70));
     for sequence in [51, 52] {
         assert!(market.is_ahead(RIU3));
         let change = level(0, entry::OFFER, 1, 81);
@@ -711,7 +711,7 @@ fn instruments_beyond_the_limit_are_counted() {
 fn knows(view: &View, market: &Market) -> (bool, bool) {
     let seen = view.get(RIU3).unwrap();
     let has_book = seen.book.as_ref() == market.book(RIU3);
-    (seen.has_picture(), has_book)
+    (seen.has_snapshot(), has_book)
 }
 
 #[test]
@@ -754,7 +754,7 @@ fn a_reader_that_lost_the_beginning_of_a_book_does_not_show_the_rest_of_it() {
         market.silence(is_silent, &mut |event| view.apply(event));
         assert_eq!(knows(&view, &market), (false, false));
         let state = view.get(RIU3).unwrap().state;
-        assert_eq!(state, State::Recovering(Lack::Picture));
+        assert_eq!(state, State::Recovering(Lack::Snapshot));
     }
     market.show(1, RIU3, &mut |event| view.apply(event));
     assert_eq!(knows(&view, &market), (true, true));
@@ -764,7 +764,7 @@ fn a_reader_that_lost_the_beginning_of_a_book_does_not_show_the_rest_of_it() {
 fn a_reader_that_lost_events_is_shown_books_that_are_not_live() {
     let mut market = market(Numbering::Instrument);
     let mut view: View = View::new(vec![BookConfig::by_level(5).unwrap(); 7]);
-    market.snapshot((0, 0), Some(50), &picture(8, 65), &mut |event| {
+    market.snapshot((0, 0), Some(50), &snapshot(8, 65), &mut |event| {
         view.apply(event);
     });
     market.changes(0, 51, &[level(9, entry::OFFER, 1, 90)], &mut |event| {

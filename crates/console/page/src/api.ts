@@ -37,7 +37,7 @@ export interface Status {
 
 export interface Line {
   line: string;
-  use: "changes" | "pictures";
+  use: "changes" | "snapshots";
   group: string;
   interface: string;
   source: string | null;
@@ -102,7 +102,7 @@ export interface Session {
 
 export type Lacks =
   | null
-  | { what: "picture"; after_fault: boolean }
+  | { what: "snapshot"; after_fault: boolean }
   | { what: "changes"; from: number; to: number }
   | { what: "certainty"; below: number }
   | { what: "channel" };

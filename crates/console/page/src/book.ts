@@ -225,7 +225,7 @@ function explained(book: Book): string {
   const trading = book.trading === null ? "" : ` SecurityTradingStatus(326) ${book.trading}.`;
   const { lacks } = book;
   let why = "";
-  if (lacks?.what === "picture") {
+  if (lacks?.what === "snapshot") {
     why = lacks.after_fault
       ? " The book refused a change and needs a snapshot."
       : " The book needs a snapshot.";

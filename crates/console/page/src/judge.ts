@@ -46,7 +46,7 @@ const RULES: Rule[] = [
     view: "lines",
   },
   {
-    counters: ["kernel_drops", "picture_drops"],
+    counters: ["kernel_drops", "snapshot_drops"],
     severity: "act",
     what: ["datagram was dropped by the kernel", "datagrams were dropped by the kernel"],
     means: "The receive buffer was full: the thread of the feeds read it too late.",
@@ -54,7 +54,7 @@ const RULES: Rule[] = [
     view: "lines",
   },
   {
-    counters: ["undecodable", "pictures_bad"],
+    counters: ["undecodable", "snapshots_bad"],
     severity: "act",
     what: ["packet could not be decoded", "packets could not be decoded"],
     means: "Their content is missing. The exchange may have changed its templates.",

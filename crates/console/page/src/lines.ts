@@ -178,7 +178,6 @@ class FeedPart {
 
 function row(line: Line): HTMLElement {
   const isSilent = line.silence_ms === null || line.silence_ms > 5000;
-  const use = line.use === "pictures" ? "snapshots" : "changes";
   return h(
     "tr",
     {},
@@ -186,7 +185,7 @@ function row(line: Line): HTMLElement {
       "th",
       { scope: "row" },
       h("b", {}, line.line),
-      h("small", {}, `${use}, ${line.group}${line.source ? ` from ${line.source}` : ""}`),
+      h("small", {}, `${line.use}, ${line.group}${line.source ? ` from ${line.source}` : ""}`),
     ),
     ...COLUMNS.map(([name, , value]) => {
       const mark = name === "Silent for" && isSilent && line.use === "changes";

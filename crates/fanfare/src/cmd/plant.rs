@@ -196,9 +196,9 @@ fn announce(config: &Config, gateway: &Gateway) {
     say!("Running on {}", counted(gateway.threads() as u64, "thread"));
     for feed in &config.feeds {
         announce_lines(&feed.lines, feed.interface, "");
-        for pictures in &feed.snapshot {
-            let interface = pictures.interface.unwrap_or(feed.interface);
-            announce_lines(&pictures.lines, interface, ", snapshots");
+        for snapshots in &feed.snapshot {
+            let interface = snapshots.interface.unwrap_or(feed.interface);
+            announce_lines(&snapshots.lines, interface, ", snapshots");
         }
         if let Some(replay) = &feed.replay {
             say!(

@@ -162,7 +162,7 @@ pub(crate) fn write_raw(folder: &Path) {
     let address = SocketAddrV4::new(Ipv4Addr::new(239, 255, 0, 1), 9000);
     let pieces: [(Source, u16, &[u8]); 3] = [
         (Source::Line, 0, &[0xc0, 0x81]),
-        (Source::Pictures, 1, &[0xc0, 0x82]),
+        (Source::Snapshots, 1, &[0xc0, 0x82]),
         (Source::Fix, 0, b"8=FIX.4.4\x0135=W\x01"),
     ];
     for (at, (source, line, bytes)) in pieces.into_iter().enumerate() {

@@ -33,7 +33,7 @@ fn quickfix_is_refused_what_it_may_not_see() {
                 sessions = [{ sender = \"TW\", target = \"ISLD\" }]\ninstruments = [\"RIU*\"]\n";
     let mut plant = Plant::start_with(user);
     plant.changes(500);
-    plant.pictures();
+    plant.snapshots();
     let version = VERSIONS[CHOSEN[1]];
     let consumers = plant.consumers();
     let mut own = Subscriber::log_on(&engines, Engine::QuickFix, version, consumers);
@@ -60,9 +60,9 @@ fn tell(engine: Engine) {
         own.subscribe("r1", "*");
         own.news("state=recovering");
     }
-    plant.pictures();
+    plant.snapshots();
     for own in &mut all {
-        own.first_picture("r1");
+        own.first_snapshot("r1");
     }
     for round in 0..3 {
         plant.changes(300);
@@ -90,7 +90,7 @@ fn a_simplefix_client_rebuilds_the_books() {
     };
     let mut plant = Plant::start();
     plant.changes(2_000);
-    plant.pictures();
+    plant.snapshots();
     for version in ["FIX.4.2", "FIX.4.3", "FIX.4.4", "FIX.5.0", "FIX.5.0SP2"] {
         let mut client = Command::new(&python);
         client.arg(source("simplefix_market.py"));

@@ -68,7 +68,8 @@ fn after_a_wrong_password(initiator: Engine, more: &str) {
     story.logon();
     story.exchange(1..=3);
     for to in [To::Acceptor, To::Initiator] {
-        assert_eq!(story.wire.passed(to, "MsgSeqNum too low"), 0);
+        let too_low = story.wire.passed(to, "MsgSeqNum too low");
+        assert_eq!(too_low, 0, "to {to:?}: {}", story.wire.story());
     }
 }
 

@@ -98,7 +98,7 @@ class Book:
         side, price = first(entry, 269), units(first(entry, 270))
         return side, price, (int(first(entry, 271)), int(first(entry, 346) or 0))
 
-    def picture(self, pairs):
+    def snapshot(self, pairs):
         self.sides = {"0": {}, "1": {}}
         for entry in groups(pairs, 268, 269):
             if first(entry, 269) in self.sides:
@@ -175,7 +175,7 @@ def take(kind, pairs):
     if symbol == "[N/A]":
         symbol = first(pairs, 48)
     if kind == "W":
-        books.setdefault(symbol, Book()).picture(pairs)
+        books.setdefault(symbol, Book()).snapshot(pairs)
     else:
         books[symbol].change(pairs)
     told = first(pairs, 20013)

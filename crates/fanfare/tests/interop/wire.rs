@@ -36,6 +36,13 @@ struct State {
     streams: Vec<TcpStream>,
 }
 
+impl State {
+    fn story(&self) -> String {
+        let [acceptor, initiator] = &self.passed;
+        format!("to the acceptor: {acceptor}\nto the initiator: {initiator}")
+    }
+}
+
 impl Wire {
     pub(crate) fn to(acceptor: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -95,17 +102,17 @@ impl Wire {
         all.filter(fits).count()
     }
 
+    /// Returns all text that has arrived, by direction.
+    pub(crate) fn story(&self) -> String {
+        self.shared.state.lock().unwrap().story()
+    }
+
     fn wait(&self, what: &str, done: impl Fn(&State) -> bool) {
         let end = Instant::now() + Duration::from_secs(60);
         let mut state = self.shared.state.lock().unwrap();
         while !done(&state) {
             let left = end.saturating_duration_since(Instant::now());
-            assert!(
-                !left.is_zero(),
-                "no {what} came:\nto the acceptor: {}\nto the initiator: {}",
-                state.passed[0],
-                state.passed[1]
-            );
+            assert!(!left.is_zero(), "no {what} came:\n{}", state.story());
             state = self.shared.changed.wait_timeout(state, left).unwrap().0;
         }
     }

@@ -13,7 +13,7 @@ const TEMPLATES: &str = r#"<templates>
       <decimal name="MDEntryPx" id="270"/><uInt32 name="MDEntrySize" id="271"/>
       <uInt32 name="MDPriceLevel" id="1023"/>
     </sequence></template>
-  <template name="Picture" id="2"><uInt32 name="MsgSeqNum" id="34"/>
+  <template name="Snapshot" id="2"><uInt32 name="MsgSeqNum" id="34"/>
     <uInt32 name="SecurityID" id="48"/><uInt32 name="RptSeq" id="83"/>
     <uInt32 name="LastMsgSeqNumProcessed" id="369"/>
     <sequence name="MDEntries"><length name="NoMDEntries" id="268"/>
@@ -155,20 +155,20 @@ fn values_that_cannot_be_are_named_and_the_book_recovers() {
 }
 
 #[test]
-fn a_picture_older_than_the_changes_is_not_taken() {
-    let files = Files::new("market-bad-picture");
+fn a_snapshot_older_than_the_changes_is_not_taken() {
+    let files = Files::new("market-bad-snapshot");
     let changes = files.feed("changes", &good());
-    let picture = r#"{"template": "Picture", "fields": {"MsgSeqNum": 1, "SecurityID": 7,
+    let snapshot = r#"{"template": "Snapshot", "fields": {"MsgSeqNum": 1, "SecurityID": 7,
         "RptSeq": 2, "LastMsgSeqNumProcessed": 2, "MDEntries": [{"MDEntryType": "0",
         "MDEntryPx": 50, "MDEntrySize": 9, "MDPriceLevel": 1}]}}"#;
-    let pictures = files.feed("snapshots", &[picture.replace('\n', "")]);
+    let snapshots = files.feed("snapshots", &[snapshot.replace('\n', "")]);
     let args = [
         "--symbol",
         "7",
         "-f",
         text(&changes),
         "--snapshot",
-        text(&pictures),
+        text(&snapshots),
     ];
     let book = files.run("book", &args).succeeded();
     assert!(book.out.starts_with("7  live  RptSeq 3\n"), "{}", book.out);

@@ -34,7 +34,7 @@ pub(crate) fn changes(number: u64, entries: &[Value]) -> String {
     .to_string()
 }
 
-pub(crate) fn picture(rpt_seq: u64, last: u64, entries: &[Value]) -> String {
+pub(crate) fn snapshot(rpt_seq: u64, last: u64, entries: &[Value]) -> String {
     let mut entries = entries.to_vec();
     for entry in &mut entries {
         let entry = entry.as_object_mut().unwrap();
@@ -126,7 +126,7 @@ fn a_book_that_begins_with_the_day_is_live() {
 }
 
 #[test]
-fn what_is_missing_is_said_until_a_picture_comes() {
+fn what_is_missing_is_said_until_a_snapshot_comes() {
     let folder = Folder::new("book-loss");
     let mut lines = day();
     lines.remove(1);
@@ -143,7 +143,7 @@ fn what_is_missing_is_said_until_a_picture_comes() {
         entry(0, "0", 0, 2, 100, 5),
         entry(0, "1", 0, 1, 102, 7),
     ];
-    let snapshot = packets(&folder, "snapshot", &[picture(3, 2, &whole)]);
+    let snapshot = packets(&folder, "snapshot", &[snapshot(3, 2, &whole)]);
     let args = [
         "-f",
         &file,
@@ -176,21 +176,21 @@ fn two_lines_bring_what_either_has() {
 
 #[test]
 fn a_book_is_followed_over_multicast() {
-    let [group, pictures] = groups();
+    let [group, snapshots] = groups();
     let folder = Folder::new("book-multicast");
     let mut lines = day();
     lines.remove(0);
     let file = packets(&folder, "feed", &lines);
     let whole = [entry(0, "0", 0, 1, 100, 5), entry(0, "1", 0, 1, 102, 7)];
-    let snapshot = packets(&folder, "snapshot", &[picture(2, 1, &whole)]);
-    let lines = ["--multicast", &group, "--snapshot", &pictures];
+    let snapshot = packets(&folder, "snapshot", &[snapshot(2, 1, &whole)]);
+    let lines = ["--multicast", &group, "--snapshot", &snapshots];
     let ends = ["--once", "--json", "--idle", "60"];
     let args = [&BOOK[..], &lines, &ends].concat();
     let mut running = Running::start(&mut fanfare(&args));
     running.tells(&format!("receiving {group}"));
-    running.tells(&format!("receiving {pictures}"));
+    running.tells(&format!("receiving {snapshots}"));
     send(&file, &group);
-    send(&snapshot, &pictures);
+    send(&snapshot, &snapshots);
     let last = running.end().succeeded().json();
     assert_eq!(
         of(&last),
@@ -271,7 +271,7 @@ fn a_book_is_followed_in_a_capture() {
     let whole = [entry(0, "0", 0, 1, 100, 5), entry(0, "1", 0, 1, 102, 7)];
     let files = [
         (133, packets(&folder, "feed", &lines)),
-        (140, packets(&folder, "snapshot", &[picture(2, 1, &whole)])),
+        (140, packets(&folder, "snapshot", &[snapshot(2, 1, &whole)])),
     ];
     let mut writer = Writer::new(Vec::new(), LinkType::RAW, 65_535).unwrap();
     for (group, file) in files {

@@ -55,7 +55,7 @@ fn stock_clients_receive_what_the_plant_says() {
     let Some(python) = databento() else {
         return;
     };
-    let [line, pictures] = groups();
+    let [line, snapshots] = groups();
     let folder = Folder::new("market-dbn-live");
     let key = folder.with("user.key", format!("{KEY}\n"));
     let [events, log, socket] = ["events.jsonl", "log", "ctl"].map(|name| folder.file(name));
@@ -68,7 +68,7 @@ fn stock_clients_receive_what_the_plant_says() {
              [[user]]\nname = \"u\"\ndbn_key_file = \"{key}\"\ninstruments = [\"*\"]\n\
              sessions_at_a_time = 3\n[[feed]]\ntemplates = \"builtin:spectra\"\n\
              lines = [\"{line}\"]\nmapping = \"builtin:spectra\"\n[feed.book]\n\
-             starts_empty = false\n[feed.snapshot]\nlines = [\"{pictures}\"]\n"
+             starts_empty = false\n[feed.snapshot]\nlines = [\"{snapshots}\"]\n"
         ),
     );
     let mut gateway = Running::start(&mut fanfare(&["gateway", &config]));
@@ -93,7 +93,7 @@ fn stock_clients_receive_what_the_plant_says() {
     let changes = folder.path().join("changes.dat");
     fs::rename(feed(&folder, "spectra", &["--trades", "20"]), &changes).unwrap();
     let shown = feed(&folder, "spectra", &["--trades", "20", "--snapshots"]);
-    let sent = [(&changes, &line), (&shown, &pictures)].map(|(file, group)| {
+    let sent = [(&changes, &line), (&shown, &snapshots)].map(|(file, group)| {
         let said = done(sending(file, group).args(["-s", "100", "--json"]));
         said.figures()["packets"].as_u64().unwrap()
     });

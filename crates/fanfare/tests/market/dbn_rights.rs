@@ -277,7 +277,7 @@ fn send_feed(folder: &Folder, groups: [&str; 2]) {
 fn a_file_of_dbn_is_a_feed_beside_a_live_one() {
     let folder = Folder::new("dbn-file-feed");
     let file = minute(&folder);
-    let [line, pictures] = groups();
+    let [line, snapshots] = groups();
     let (events, log) = (folder.file("events.jsonl"), folder.file("log"));
     let config = folder.with(
         "gateway.toml",
@@ -285,14 +285,14 @@ fn a_file_of_dbn_is_a_feed_beside_a_live_one() {
             "events = \"{events}\"\n[producers]\nport = 0\n[consumers]\nport = 0\n\
              [history]\nfolder = \"{log}\"\n[[feed]]\ntemplates = \"builtin:spectra\"\n\
              lines = [\"{line}\"]\nmapping = \"builtin:spectra\"\n[feed.book]\n\
-             starts_empty = false\n[feed.snapshot]\nlines = [\"{pictures}\"]\n[[feed]]\n\
+             starts_empty = false\n[feed.snapshot]\nlines = [\"{snapshots}\"]\n[[feed]]\n\
              dbn = {{ file = \"{file}\", speed = \"max\" }}\n"
         ),
     );
     let mut gateway = Running::start(&mut fanfare(&["gateway", &config]));
     gateway.prints("Listening for consumers");
     gateway.tells("feed minute.dbn: the file has ended, ");
-    send_feed(&folder, [&line, &pictures]);
+    send_feed(&folder, [&line, &snapshots]);
     let written = run(&["market", "events", "--dbn", &file]).succeeded();
     let expected: Vec<Value> = lines(&written.out).into_iter().map(plain).collect();
     assert!(expected.len() > 75);

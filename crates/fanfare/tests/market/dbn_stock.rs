@@ -50,14 +50,14 @@ struct Plant {
 impl Plant {
     fn start(folder: &Folder, more: &str) -> Self {
         let lines = groups();
-        let [line, pictures] = &lines;
+        let [line, snapshots] = &lines;
         let (socket, events) = (folder.file("ctl"), folder.file("events.jsonl"));
         let config = format!(
             "control = \"{socket}\"\nevents = \"{events}\"\n\
              [producers]\nport = 0\n[consumers]\nport = 0\n{more}\n\
              [[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
              mapping = \"builtin:spectra\"\n[feed.book]\nstarts_empty = false\n[feed.snapshot]\n\
-             lines = [\"{pictures}\"]\n"
+             lines = [\"{snapshots}\"]\n"
         );
         let config = folder.with("gateway.toml", config);
         let mut gateway = Running::start(&mut fanfare(&["gateway", &config]));
@@ -347,9 +347,9 @@ fn the_stock_crate_receives_present_and_past() {
     all.says("Heartbeat");
     timed.tell("reconnect");
     timed.says("{\"session\":\"4");
-    let [changes, pictures] = files(&folder, "300");
+    let [changes, snapshots] = files(&folder, "300");
     // No record of an instrument is sent until a snapshot has come.
-    let senders = [(0, &changes), (1, &pictures)]
+    let senders = [(0, &changes), (1, &snapshots)]
         .map(|(line, file)| Running::start(&mut plant.send(line, file, 8_000)));
     // The events so far are the past, and more come meanwhile.
     eventually("a part of the feed", || trades(&plant.events()).len() > 30);
@@ -368,7 +368,7 @@ fn the_stock_crate_receives_present_and_past() {
     let in_past = ["mbp-10", "ohlcv-1s"].map(|schema| format!("{schema} ALL_SYMBOLS start=0"));
     let mut past = start("past", &[], &in_past.each_ref().map(String::as_str));
     plant.settled(senders);
-    let again = Running::start(&mut plant.send(1, &pictures, 100));
+    let again = Running::start(&mut plant.send(1, &snapshots, 100));
     let events = plant.settled([again]);
     plant.gateway.tells("11 live");
     let count = events.iter().filter(is_of_a_book).count();
@@ -491,8 +491,8 @@ fn a_stock_client_that_stops_reading_is_told_what_it_missed() {
         client.tell("stop");
         client.says("stopped");
     }
-    let [changes, pictures] = files(&folder, "12000");
-    let senders = [(0, &changes), (1, &pictures)]
+    let [changes, snapshots] = files(&folder, "12000");
+    let senders = [(0, &changes), (1, &snapshots)]
         .map(|(line, file)| Running::start(&mut plant.send(line, file, 100)));
     let events = plant.settled(senders);
     let count = events.iter().filter(is_of_a_book).count() as u64;

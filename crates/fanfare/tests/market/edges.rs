@@ -104,14 +104,14 @@ fn a_plant_is_killed_and_an_edge_and_its_clients_go_on() {
     send(&folder, "day", &day(), &group);
     edge.tells("of 1 instrument, 1 live");
     let (mut at_edge, mut at_a) = (Client::subscribe(&edge, "E"), Client::subscribe(&a, "C"));
-    let picture = at_edge.entries("W");
-    assert_eq!(at_a.entries("W"), picture);
+    let snapshot = at_edge.entries("W");
+    assert_eq!(at_a.entries("W"), snapshot);
 
     let killed = Instant::now();
     a.kill();
     while !at_a.next().is_empty() {}
     let mut at_b = Client::subscribe(&b, "C");
-    assert_eq!(at_b.entries("W"), picture);
+    assert_eq!(at_b.entries("W"), snapshot);
     println!("the client goes on after {:?}", killed.elapsed());
     edge.tells("1 gateway publishes it");
     println!("the edge knows after {:?}", killed.elapsed());

@@ -191,7 +191,7 @@ fn a_clear_precedes_the_trade_that_comes_before_the_first_level_of_its_message()
 }
 
 #[test]
-fn pictures_in_fragments_come_out_whole_or_not_at_all() {
+fn snapshots_in_fragments_come_out_whole_or_not_at_all() {
     let folder = Folder::new("market-fix-fragments");
     let part = |number, is_last, level: u32| {
         let fields = format!(

@@ -1,6 +1,6 @@
 //! Tests of `[[feed]]` with a mapping: the events of a feed, its snapshots and its replay.
 
-use crate::book::{changes, datagram, day, entry, picture, send};
+use crate::book::{changes, datagram, day, entry, send, snapshot};
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, Said, eventually, fanfare, groups, nobody, run};
 use fanfare_engine::agent;
@@ -83,9 +83,9 @@ fn has(said: &Said, line: &str) {
 
 #[test]
 fn a_gateway_keeps_the_books_of_a_feed() {
-    let [group, pictures] = groups();
+    let [group, snapshots] = groups();
     let folder = Folder::new("market-gateway");
-    let more = format!("[feed.snapshot]\nlines = [\"{pictures}\"]\n");
+    let more = format!("[feed.snapshot]\nlines = [\"{snapshots}\"]\n");
     let config = config(&folder, &group, &more);
     let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
     // The first message is on no line.
@@ -94,8 +94,8 @@ fn a_gateway_keeps_the_books_of_a_feed() {
     send(&packets(&folder, "feed", &lines), &group);
     gateway.tells("of 1 instrument, 0 live, 1 recovering");
     let whole = [entry(0, "0", 0, 1, 100, 5), entry(0, "1", 0, 1, 102, 7)];
-    let picture = packets(&folder, "snapshots", &[picture(2, 1, &whole)]);
-    send(&picture, &pictures);
+    let snapshot = packets(&folder, "snapshots", &[snapshot(2, 1, &whole)]);
+    send(&snapshot, &snapshots);
     gateway.tells("of 1 instrument, 1 live");
     let said = gateway.stop();
     let all = events(&folder);
@@ -357,21 +357,21 @@ fn values_that_no_event_can_hold_are_named() {
 
 #[test]
 fn snapshots_that_are_not_read_are_named() {
-    let [group, pictures] = groups();
+    let [group, snapshots] = groups();
     let folder = Folder::new("market-unread");
     // Each snapshot ends with its only message.
     let mapping = SPECTRA.replace("total = 911", "last-fragment = 911");
     let mapping = folder.with("mapping.toml", mapping);
-    let more = format!("[feed.snapshot]\nlines = [\"{pictures}\"]\n");
+    let more = format!("[feed.snapshot]\nlines = [\"{snapshots}\"]\n");
     let text = fs::read_to_string(config(&folder, &group, &more)).unwrap();
     let config = folder.with("unread.toml", text.replace("builtin:spectra", &mapping));
     let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
     // It may be the end of a snapshot that began before.
-    let first = picture(2, 1, &[entry(0, "0", 0, 1, 100, 5)]);
-    send(&packets(&folder, "snapshots", &[first]), &pictures);
+    let first = snapshot(2, 1, &[entry(0, "0", 0, 1, 100, 5)]);
+    send(&packets(&folder, "snapshots", &[first]), &snapshots);
     gateway.tells("snapshot, MsgSeqNum(34) 1: instrument RIU3");
     // An unknown template.
-    let sender = Sender::open(&SenderConfig::new(pictures.parse().unwrap())).unwrap();
+    let sender = Sender::open(&SenderConfig::new(snapshots.parse().unwrap())).unwrap();
     sender.send(&[0xc0, 0xff]).unwrap();
     gateway.tells("packet of the snapshots, line A: ");
     let said = gateway.stop();

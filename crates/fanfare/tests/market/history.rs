@@ -257,7 +257,7 @@ fn what_arrived_is_printed_and_captured() {
     let bytes: Vec<_> = lines.iter().map(|line| &line["bytes"]).collect();
     assert_eq!(bytes, ["c081", "c082", "8=FIX.4.4|35=W|"]);
     let text = history(&["raw", &log, "--from", "+1", "--to", "+2"]).out;
-    let end = " feed=1 pictures=B 239.255.0.1:9000 2 c082\n";
+    let end = " feed=1 snapshots=B 239.255.0.1:9000 2 c082\n";
     assert!(text.starts_with("2 ") && text.ends_with(end), "{text}");
     let file = folder.file("raw.pcap");
     let said = history(&["raw", &log, "-o", &file]).err;

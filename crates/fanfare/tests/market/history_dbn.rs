@@ -97,7 +97,7 @@ fn last_books(file: &str) -> (BTreeMap<u32, String>, bool) {
 }
 
 #[test]
-fn dbn_from_the_middle_begins_with_pictures() {
+fn dbn_from_the_middle_begins_with_snapshots() {
     let folder = Folder::new("history-dbn-part");
     let log = folder.file("log");
     write(Path::new(&log), &live(60));

@@ -70,8 +70,8 @@ fn written(socket: &str, events: &str, sent: u64) -> String {
             of_name.map(|(_, count)| count.as_u64().unwrap()).sum()
         };
         text = fs::read_to_string(events).unwrap();
-        let taken = count("_datagrams") + count("_picture_packets");
-        taken + count("_kernel_drops") + count("_picture_drops") == sent
+        let taken = count("_datagrams") + count("_snapshot_packets");
+        taken + count("_kernel_drops") + count("_snapshot_drops") == sent
             && text.matches('\n').count() as u64 == count("_market_events")
     });
     text

@@ -181,7 +181,7 @@ fn sessions_are_served_what_is_replayed() {
             .unwrap_or_else(|| panic!("{said}"))
     };
     assert!(
-        count("pictures") >= 12.0,
+        count("snapshots") >= 12.0,
         "each turn begins with them: {said}"
     );
     assert!(count("checked") > 200.0 && count("faults") == 0.0, "{said}");

@@ -19,12 +19,12 @@ struct Plant {
     console: String,
     consumers: String,
     groups: [String; 2],
-    pictures: String,
+    snapshots: String,
 }
 
 impl Plant {
     fn start(test: &str, more: &str) -> Self {
-        let [pictures, _] = groups();
+        let [snapshots, _] = groups();
         let (folder, groups) = (Folder::new(test), groups());
         let [a, b] = &groups;
         let text = format!(
@@ -32,7 +32,7 @@ impl Plant {
              [console]\nport = 0\nconnections = 8\nsocket = \"{}\"\n{more}\n\
              [[feed]]\nchannel = \"day\"\ntemplates = \"builtin:spectra\"\n\
              lines = [\"{a}\", \"{b}\"]\nmapping = \"builtin:spectra\"\ngap_timeout_ms = 1000\n\
-             [feed.book]\nstarts_empty = false\n[feed.snapshot]\nlines = [\"{pictures}\"]\n",
+             [feed.book]\nstarts_empty = false\n[feed.snapshot]\nlines = [\"{snapshots}\"]\n",
             folder.file("console.sock"),
         );
         let file = folder.with("gateway.toml", text);
@@ -45,7 +45,7 @@ impl Plant {
             console,
             consumers,
             groups,
-            pictures,
+            snapshots,
         }
     }
 
@@ -84,7 +84,7 @@ impl Plant {
         make(&[]);
         send(a, &["--second", b, "--loss-a", "0.1"]);
         make(&["--snapshots"]);
-        send(&self.pictures, &[]);
+        send(&self.snapshots, &[]);
         eventually("all books are whole", || {
             self.result("/api/v1/status")["feeds"][0]["live"] == 11
         });

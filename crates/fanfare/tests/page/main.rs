@@ -33,7 +33,7 @@ impl Plant {
     fn start() -> Self {
         let folder = Folder::new("page");
         let [a, b] = groups();
-        let [pictures, _] = groups();
+        let [snapshots, _] = groups();
         let token = folder.with("token", format!("{TOKEN}\n"));
         // The page shows the path of the log, relative to the folder that the gateway is started
         // in.
@@ -43,7 +43,7 @@ impl Plant {
              [console]\nport = 0\ntoken_file = \"{token}\"\n[history]\nfolder = \"log\"\n\
              [[feed]]\nchannel = \"spectra\"\ntemplates = \"builtin:spectra\"\n\
              lines = [\"{a}\", \"{b}\"]\nmapping = \"builtin:spectra\"\n\
-             [feed.book]\nstarts_empty = false\n[feed.snapshot]\nlines = [\"{pictures}\"]\n"
+             [feed.book]\nstarts_empty = false\n[feed.snapshot]\nlines = [\"{snapshots}\"]\n"
         );
         let file = folder.with("gateway.toml", text);
         let mut gateway = fanfare(&["gateway", "--quiet", &file]);
@@ -56,7 +56,7 @@ impl Plant {
             console,
             load: vec![gateway],
         };
-        plant.feed([&a, &b, &pictures]);
+        plant.feed([&a, &b, &snapshots]);
         plant.sessions(&consumers, "C", 200, &["--subscribe", "*"]);
         plant.sessions(&consumers, "IDLE", IDLE, &[]);
         let args = [
@@ -98,8 +98,8 @@ impl Plant {
         self.load.push(back);
     }
 
-    /// Sends a feed slowly: changes on two lines with losses, and their snapshots.
-    fn feed(&mut self, [a, b, pictures]: [&str; 3]) {
+    /// Sends a feed slowly: changes on the lines `a` and `b` with losses, their snapshots on `c`.
+    fn feed(&mut self, [a, b, c]: [&str; 3]) {
         let generate = [
             "fast", "generate", "spectra", "-n", "20000", "--trades", "10",
         ];
@@ -107,7 +107,7 @@ impl Plant {
         run(&[&generate[..], &["-o", &changes]].concat()).succeeded();
         run(&[&generate[..], &["-o", &snapshots, "--snapshots"]].concat()).succeeded();
         let losses = ["--second", b, "--loss-a", "0.01", "--loss-b", "0.002"];
-        for (file, group, more) in [(&changes, a, &losses[..]), (&snapshots, pictures, &[])] {
+        for (file, group, more) in [(&changes, a, &losses[..]), (&snapshots, c, &[])] {
             let mut send = sending(file, group);
             let sender = Running::start(send.args(["-s", "10000"]).args(more));
             self.load.push(sender);

@@ -12,7 +12,7 @@ pub(super) struct Instrument {
     /// The key of the last change in the book.
     pub(super) applied: u64,
     /// The key of the last snapshot taken.
-    pub(super) picture: u64,
+    pub(super) snapshot: u64,
     /// The key of the newest change, and the number of its message.
     pub(super) seen: u64,
     pub(super) seen_sequence: u64,
@@ -49,7 +49,7 @@ impl Instrument {
         Self {
             state: None,
             applied: 0,
-            picture: 0,
+            snapshot: 0,
             seen: 0,
             seen_sequence: 0,
             known_end: 0,
@@ -88,8 +88,8 @@ impl Instrument {
     }
 
     /// Notes that the book is a snapshot with this key.
-    pub(super) const fn take_picture(&mut self, key: u64, known_end: u64, is_dated: bool) {
-        (self.applied, self.picture) = (key, key);
+    pub(super) const fn take_snapshot(&mut self, key: u64, known_end: u64, is_dated: bool) {
+        (self.applied, self.snapshot) = (key, key);
         (self.known_end, self.is_dated, self.ahead) = (known_end, is_dated, 0);
         (self.has_book, self.is_faulty) = (true, false);
     }
@@ -135,7 +135,7 @@ impl Instrument {
     pub(super) const fn is_in_book(&self, key: u64, is_numbered: bool) -> bool {
         match is_numbered {
             true => self.has_book && key <= self.applied,
-            false => self.has_book && key <= self.picture,
+            false => self.has_book && key <= self.snapshot,
         }
     }
 
@@ -151,10 +151,10 @@ impl Instrument {
     pub(super) fn judge(&self, first: Option<u64>, unseen: u64, is_silent: bool) -> State {
         let lack = match first {
             _ if self.is_closed => return State::Closed,
-            _ if self.is_faulty => Lack::PictureAfterFault,
-            _ if !self.has_book => Lack::Picture,
+            _ if self.is_faulty => Lack::SnapshotAfterFault,
+            _ if !self.has_book => Lack::Snapshot,
             Some(first) if first > self.applied + 1 => Lack::Changes(self.applied + 1, first - 1),
-            None if self.known_end == 0 => Lack::Picture,
+            None if self.known_end == 0 => Lack::Snapshot,
             // The next change waits: its message may lack others.
             Some(_) => Lack::Certainty(unseen),
             None if self.known_end < unseen => Lack::Certainty(unseen),

@@ -20,7 +20,7 @@
 //! changes of messages before the one that closed an instrument which is open again, or in which
 //! its RptSeq(83) went back.
 //!
-//! Every book begins with [`Sink::clear`] or [`Sink::picture`]: one that is empty at the start is
+//! Every book begins with [`Sink::clear`] or [`Sink::snapshot`]: one that is empty at the start is
 //! cleared in front of its first change, whatever RptSeq(83) that has. A reader that has missed
 //! something knows by them which books it has whole.
 //!
@@ -41,8 +41,8 @@
 //!         self.0.push(format!("superseded {change}"));
 //!     }
 //!     fn dropped(&mut self, _: u32, _: &char) {}
-//!     fn picture(&mut self, _: u32, items: &[char]) {
-//!         self.0.push(format!("picture {items:?}"));
+//!     fn snapshot(&mut self, _: u32, items: &[char]) {
+//!         self.0.push(format!("snapshot {items:?}"));
 //!     }
 //!     fn clear(&mut self, _: u32) {}
 //!     fn state(&mut self, _: u32, state: State) {
@@ -65,7 +65,7 @@
 //!     log.0,
 //!     [
 //!         "recovering: RptSeq 1 to 6 are missing",
-//!         "picture ['x', 'y']",
+//!         "snapshot ['x', 'y']",
 //!         "superseded g",
 //!         "apply h",
 //!         "live",
@@ -129,7 +129,7 @@ pub trait Sink<T> {
     fn dropped(&mut self, instrument: u32, change: &T);
 
     /// Replaces the book by this snapshot.
-    fn picture(&mut self, instrument: u32, items: &[T]);
+    fn snapshot(&mut self, instrument: u32, items: &[T]);
 
     /// Empties the book, also one that is empty at the start, in front of its first change.
     fn clear(&mut self, instrument: u32);
@@ -218,7 +218,7 @@ impl<T: Copy> Recovery<T> {
         let known = self.instruments.get(instrument as usize);
         known.is_some_and(|known| match self.config.numbering {
             Numbering::Instrument => {
-                known.applied == known.picture && known.known_end > self.next()
+                known.applied == known.snapshot && known.known_end > self.next()
             }
             Numbering::Channel => known.applied >= self.next(),
         })
@@ -251,7 +251,7 @@ impl<T: Copy> Recovery<T> {
             && self.next.is_some_and(|next| increment.sequence + 1 >= next)
             && match is_numbered {
                 true => key == known.applied + 1,
-                false => key > known.picture,
+                false => key > known.snapshot,
             }
         {
             known.advance(key, increment.sequence);
@@ -295,7 +295,7 @@ impl<T: Copy> Recovery<T> {
         let is_live = known.state == Some(State::Live);
         let is_next = match is_numbered {
             true => known.has_book && key == known.applied + 1,
-            false => is_live && key > known.picture && key >= known.applied,
+            false => is_live && key > known.snapshot && key >= known.applied,
         };
         if is_next {
             known.advance(key, sequence);
@@ -307,7 +307,7 @@ impl<T: Copy> Recovery<T> {
         } else if known.is_in_book(key, is_numbered) {
             self.stats.superseded += 1;
             // One that comes again was passed on when it was applied.
-            if !is_numbered || key <= known.picture {
+            if !is_numbered || key <= known.snapshot {
                 sink.superseded(id, &increment.item);
             }
         } else {
@@ -477,7 +477,7 @@ impl<T: Copy> Recovery<T> {
             self.stats.snapshots_unusable += 1;
             return Ok(());
         }
-        self.picture(key, known_end, snapshot, sink);
+        self.restore(key, known_end, snapshot, sink);
         self.settle(id, sink);
         Ok(())
     }
@@ -502,13 +502,13 @@ impl<T: Copy> Recovery<T> {
             last_processed: Some(sequence as u32),
             items,
         };
-        self.picture(u64::from(rpt_seq), sequence + 1, snapshot, sink);
+        self.restore(u64::from(rpt_seq), sequence + 1, snapshot, sink);
         self.settle(instrument, sink);
         Ok(())
     }
 
     /// Takes a snapshot, or leaves it if the book is as new.
-    fn picture(
+    fn restore(
         &mut self,
         key: u64,
         known_end: u64,
@@ -549,9 +549,9 @@ impl<T: Copy> Recovery<T> {
             self.stats.snapshots_ahead += 1;
             return;
         }
-        known.take_picture(key, known_end, snapshot.last_processed.is_some());
+        known.take_snapshot(key, known_end, snapshot.last_processed.is_some());
         self.stats.snapshots_taken += 1;
-        sink.picture(id, snapshot.items);
+        sink.snapshot(id, snapshot.items);
         self.drain_below(id, sink);
         if is_numbered {
             self.drain(id, sink);
@@ -561,7 +561,7 @@ impl<T: Copy> Recovery<T> {
     /// Reports waiting changes that are part of the snapshot as superseded.
     fn drain_below(&mut self, id: u32, sink: &mut impl Sink<T>) {
         let known = &mut self.instruments[id as usize];
-        while let Some(waited) = self.held.pop(&mut known.list, known.picture) {
+        while let Some(waited) = self.held.pop(&mut known.list, known.snapshot) {
             known.held -= 1;
             self.stats.superseded += 1;
             sink.superseded(id, &waited.item);

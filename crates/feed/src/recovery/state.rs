@@ -19,9 +19,9 @@ pub enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lack {
     /// A snapshot to begin with.
-    Picture,
+    Snapshot,
     /// A snapshot, since the book was found wrong or RptSeq(83) went back.
-    PictureAfterFault,
+    SnapshotAfterFault,
     /// Changes with these RptSeq(83), from the first to the last.
     Changes(u64, u64),
     /// The certainty that the missing messages of the channel below this number had none of its
@@ -43,8 +43,8 @@ impl fmt::Display for State {
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Picture => f.write_str("a snapshot is missing"),
-            Self::PictureAfterFault => f.write_str("a snapshot is missing, after a fault"),
+            Self::Snapshot => f.write_str("a snapshot is missing"),
+            Self::SnapshotAfterFault => f.write_str("a snapshot is missing, after a fault"),
             Self::Changes(from, to) if from == to => write!(f, "RptSeq {from} is missing"),
             Self::Changes(from, to) => write!(f, "RptSeq {from} to {to} are missing"),
             Self::Certainty(u64::MAX) => f.write_str("nothing of the channel was heard"),

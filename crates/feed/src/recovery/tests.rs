@@ -18,8 +18,8 @@ impl Sink<&'static str> for Log {
         self.0.push(format!("dropped {change}"));
     }
 
-    fn picture(&mut self, _: u32, _: &[&'static str]) {
-        self.0.push("picture".into());
+    fn snapshot(&mut self, _: u32, _: &[&'static str]) {
+        self.0.push("snapshot".into());
     }
 
     fn clear(&mut self, _: u32) {
@@ -64,7 +64,7 @@ impl World {
         self.recovery.increment(change, &mut self.log).unwrap();
     }
 
-    fn picture(&mut self, rpt_seq: u32, last: u32) {
+    fn snapshot(&mut self, rpt_seq: u32, last: u32) {
         let snapshot = Snapshot {
             instrument: 0,
             rpt_seq: Some(rpt_seq),
@@ -97,7 +97,7 @@ fn a_book_is_ahead_until_the_messages_of_its_snapshot_have_arrived() {
         let mut world = World::new(numbering);
         assert!(!world.recovery.is_ahead(0));
         world.change(90, 10, "old");
-        world.picture(95, 12);
+        world.snapshot(95, 12);
         assert!(world.recovery.is_ahead(0), "{numbering:?}");
         world.recovery.see(11, &mut world.log);
         assert!(world.recovery.is_ahead(0), "{numbering:?}");
@@ -162,7 +162,7 @@ fn late_changes_of_messages_before_a_number_that_went_back_do_not_reach_the_book
     let mut world = World::with_a_gap();
     world.change(5, 24, "new");
     world.recovery.see(39, &mut world.log);
-    world.picture(20, 39);
+    world.snapshot(20, 39);
     world.check_late();
     world.change(21, 40, "new");
     assert_eq!(world.recovery.position(0), Some(21));
@@ -221,31 +221,31 @@ fn a_channel_may_begin_again_with_lower_numbers_than_a_book() {
 fn a_complete_book_without_numbers_needs_no_snapshot_of_messages_that_have_come() {
     let mut world = World::new(Numbering::Channel);
     world.change(0, 50, "change");
-    world.picture(0, 49);
+    world.snapshot(0, 49);
     world.log.0.clear();
     for silence in [false, true] {
         world.recovery.silence(silence, &mut world.log);
         for last in 50..60 {
             world.recovery.see(last.into(), &mut world.log);
-            world.picture(0, last);
-            world.picture(0, last);
+            world.snapshot(0, last);
+            world.snapshot(0, last);
         }
     }
     assert_eq!(world.log.0, ["stale"]);
     world.recovery.silence(false, &mut world.log);
     // Snapshots that are ahead of the channel show what it has lost, if it does not come.
-    world.picture(0, 60);
+    world.snapshot(0, 60);
     world.recovery.see(60, &mut world.log);
-    world.picture(0, 60);
-    world.picture(0, 61);
+    world.snapshot(0, 60);
+    world.snapshot(0, 61);
     assert_eq!(world.log.0, ["stale", "live"]);
-    world.picture(0, 62);
-    assert_eq!(world.log.0, ["stale", "live", "picture"]);
+    world.snapshot(0, 62);
+    assert_eq!(world.log.0, ["stale", "live", "snapshot"]);
     // So do those behind a gap.
     world.recovery.gap(0, 63..65, &mut world.log);
-    world.picture(0, 63);
+    world.snapshot(0, 63);
     assert_ne!(world.recovery.state(0), Some(State::Live));
-    world.picture(0, 64);
+    world.snapshot(0, 64);
     assert_eq!(world.recovery.state(0), Some(State::Live));
     let stats = world.recovery.stats();
     assert_eq!((stats.snapshots_taken, stats.snapshots_ahead), (3, 2));

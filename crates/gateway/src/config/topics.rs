@@ -4,7 +4,7 @@ use super::Config;
 use super::error::{ConfigError, range};
 use crate::dds::endpoint::Participant;
 use crate::dds::sample;
-use crate::edges::sample::{pictures_type, steps_type};
+use crate::edges::sample::{snapshots_type, steps_type};
 use crate::feed;
 use crate::gateway::start_error::StartError;
 use fanfare_dds::types::StructType;
@@ -85,7 +85,7 @@ impl Config {
         }
         let market = [
             ("Steps", Arc::new(steps_type())),
-            ("Pictures", Arc::new(pictures_type())),
+            ("Snapshots", Arc::new(snapshots_type())),
         ];
         let of_feeds = self.feeds.iter().filter_map(|feed| {
             let edges = feed.edges.as_ref()?;
@@ -127,8 +127,8 @@ mod tests {
         assert_eq!(told(&dds("domain = 1\n")), None);
         assert_eq!(told(&dds("interface = \"10.0.0.1\"\n")), None);
         let edge = "[[edge]]\nchannel = \"other\"\n[dds.subscribe]\ntopics = \"Market\"\n\
-                    msg_types = [\"W\", \"Pictures\"]\n";
-        let why = "`edge of other` = Market_Pictures: is a topic of dds.subscribe too, with \
+                    msg_types = [\"W\", \"Steps\"]\n";
+        let why = "`edge of other` = Market_Steps: is a topic of dds.subscribe too, with \
                    another type, in domain 0";
         assert_eq!(told(edge).as_deref(), Some(why));
     }

@@ -23,13 +23,13 @@ dds_endpoint! {
     lease_ms = 500;
     /// The topics of a feed's market events, for gateways that do not receive it.
     pub struct FeedEdges {
-        /// The prefix of `_Steps` and `_Pictures` in the names of the topics.
+        /// The prefix of `_Steps` and `_Snapshots` in the names of the topics.
         pub topics: String = "Market".to_owned(),
         /// The partition. Gateways in different partitions do not communicate.
         pub partition: Option<String> = None,
         /// The milliseconds, from 10 to 60,000, between two snapshots of an instrument that
         /// changes.
-        pub pictures_ms: u64 = 250,
+        pub snapshots_ms: u64 = 250,
     }
 }
 
@@ -37,7 +37,7 @@ dds_endpoint! {
     lease_ms = 500;
     /// A feed that other gateways receive and publish with `[feed.edges]`.
     pub struct Edge {
-        /// The prefix of `_Steps` and `_Pictures` in the names of the topics.
+        /// The prefix of `_Steps` and `_Snapshots` in the names of the topics.
         pub topics: String = "Market".to_owned(),
         /// The partition. Gateways in different partitions do not communicate.
         pub partition: Option<String> = None,
@@ -62,7 +62,7 @@ fn steps_qos(partition: Option<&str>, instances: u32) -> Qos {
 }
 
 /// Returns the policies of the snapshots: the last one of each instrument is kept for late joiners.
-fn pictures_qos(partition: Option<&str>, instances: u32) -> Qos {
+fn snapshots_qos(partition: Option<&str>, instances: u32) -> Qos {
     let qos = Qos::last_value().instances(instances).autodispose(false);
     partition.iter().fold(qos, |qos, name| qos.partition(name))
 }
@@ -72,7 +72,7 @@ impl FeedEdges {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let at = "feed.edges";
         check(at, self.domain, self.wait_ms, self.instances, self.lease_ms)?;
-        within("feed.edges.pictures_ms", self.pictures_ms, 10..=60_000)?;
+        within("feed.edges.snapshots_ms", self.snapshots_ms, 10..=60_000)?;
         check_names(at, &self.topics, self.partition.as_deref())
     }
 
@@ -80,8 +80,8 @@ impl FeedEdges {
         steps_qos(self.partition.as_deref(), self.instances)
     }
 
-    pub(crate) fn pictures_qos(&self) -> Qos {
-        pictures_qos(self.partition.as_deref(), self.instances)
+    pub(crate) fn snapshots_qos(&self) -> Qos {
+        snapshots_qos(self.partition.as_deref(), self.instances)
     }
 
     pub(crate) fn member(&self) -> Participant<'_> {
@@ -113,8 +113,8 @@ impl Edge {
         steps_qos(self.partition.as_deref(), self.instances).ignore_own()
     }
 
-    pub(crate) fn pictures_qos(&self) -> Qos {
-        pictures_qos(self.partition.as_deref(), self.instances).ignore_own()
+    pub(crate) fn snapshots_qos(&self) -> Qos {
+        snapshots_qos(self.partition.as_deref(), self.instances).ignore_own()
     }
 
     pub(crate) fn member(&self) -> Participant<'_> {

@@ -32,7 +32,7 @@ const ALONE: u64 = 35_000_000_000;
 
 /// A feed that other gateways receive.
 pub(crate) struct EdgeFeed {
-    pictures: TopicReader,
+    snapshots: TopicReader,
     steps: TopicReader,
     follower: Follower,
     outlet: MarketOutlet,
@@ -90,7 +90,11 @@ impl EdgeFeed {
             TopicReader::open(&topic, &qos, TAKEN, waker, plan)
         };
         Ok(Self {
-            pictures: open("Pictures", sample::pictures_type(), settings.pictures_qos())?,
+            snapshots: open(
+                "Snapshots",
+                sample::snapshots_type(),
+                settings.snapshots_qos(),
+            )?,
             steps: open("Steps", sample::steps_type(), settings.steps_qos())?,
             follower: Follower {
                 edge: Edge::new(start.config, start.table),
@@ -129,9 +133,9 @@ impl EdgeFeed {
             ..
         } = self;
         // Snapshots define instruments, to which the steps after them refer.
-        let pictures = self.pictures.take(&follower.counts.closed)?;
-        for sample in pictures {
-            follower.picture(now.mono, &sample, outlet);
+        let snapshots = self.snapshots.take(&follower.counts.closed)?;
+        for sample in snapshots {
+            follower.snapshot(now.mono, &sample, outlet);
             outlet.pass_on(follower.edge.instruments(), ring);
         }
         let steps = self.steps.take(&follower.counts.closed)?;
@@ -147,14 +151,14 @@ impl EdgeFeed {
                 stages.end_decode(ring.end_mark());
             }
         }
-        let work = pictures.len() + steps.len();
+        let work = snapshots.len() + steps.len();
         // A closed topic does not show the end of its gateways. Without steps, snapshots bring
         // nothing.
         if self.steps.is_closed() {
-            self.pictures.close();
+            self.snapshots.close();
             follower.ended.extend(follower.origins.keys());
         }
-        if self.pictures.is_closed() {
+        if self.snapshots.is_closed() {
             follower.ended.extend(follower.heralds.keys());
         }
         let has_ended = !follower.ended.is_empty();
@@ -253,24 +257,24 @@ impl EdgeFeed {
 }
 
 impl Follower {
-    fn picture(&mut self, now: u64, sample: &fanfare_dds::Sample<'_>, outlet: &mut MarketOutlet) {
+    fn snapshot(&mut self, now: u64, sample: &fanfare_dds::Sample<'_>, outlet: &mut MarketOutlet) {
         let instance = sample.info.instance;
         if sample.info.has_data {
             self.counts.samples.increment(1);
-            self.take_picture(now, (instance, sample.bytes()), outlet);
+            self.take_snapshot(now, (instance, sample.bytes()), outlet);
         }
         if !sample.info.alive && self.heralds.contains_key(&instance) {
             self.ended.push(instance);
         }
     }
 
-    fn take_picture(
+    fn take_snapshot(
         &mut self,
         now: u64,
         (instance, bytes): (u64, &[u8]),
         outlet: &mut MarketOutlet,
     ) {
-        let Ok(sample) = sample::read_picture(bytes) else {
+        let Ok(sample) = sample::read_snapshot(bytes) else {
             self.counts.bad.increment(1);
             return;
         };
@@ -283,7 +287,7 @@ impl Follower {
             self.counts.bad.increment(1);
             return;
         }
-        let picture = Relayed {
+        let snapshot = Relayed {
             instrument: sample.definition,
             is_closed: u64::from(sample.state) == code::CLOSED,
             last: sample.has_last.then_some(sample.last),
@@ -293,7 +297,7 @@ impl Follower {
         let brought = &mut outlet.brought;
         let send = &mut |event: &Event| brought.take(event);
         let origin = sample.source.origin;
-        self.edge.picture(now, origin, &picture, send);
+        self.edge.snapshot(now, origin, &snapshot, send);
         // A gateway may be gone before it has written steps, whose instance would end.
         let is_heralded = self.heralds.values().any(|own| *own == origin);
         if !is_heralded && !self.has_steps(origin) && self.edge.has_plant(origin) {
@@ -431,7 +435,7 @@ mod tests {
     use super::*;
     use crate::Config;
     use crate::counts::total;
-    use crate::edges::sample::{PictureSample, Source, StepsSample};
+    use crate::edges::sample::{SnapshotSample, Source, StepsSample};
     use crate::notice::{self, NoticeReceiver};
     use fanfare_dds::Writer;
     use fanfare_dds::cdr::CdrBuffer;
@@ -454,7 +458,7 @@ mod tests {
         let definition = Definition::named(name);
         let (defined, mut bytes) = (table.define(&definition).unwrap(), Vec::new());
         table.get(defined.instrument).unwrap().write(&mut bytes);
-        let picture = PictureSample {
+        let snapshot = SnapshotSample {
             source: Source {
                 channel: b"one",
                 origin: 7,
@@ -470,11 +474,11 @@ mod tests {
             events: &[],
         };
         let domain = settings.member().open().unwrap();
-        let (t, qos) = (sample::pictures_type(), settings.pictures_qos());
-        let topic = domain.topic("Market_Pictures", &t, &qos).unwrap();
+        let (t, qos) = (sample::snapshots_type(), settings.snapshots_qos());
+        let topic = domain.topic("Market_Snapshots", &t, &qos).unwrap();
         let writer = topic.writer(&qos).open().unwrap();
         let mut buffer = CdrBuffer::with_capacity(4_096);
-        writer.write(picture.write(&mut buffer).unwrap()).unwrap();
+        writer.write(snapshot.write(&mut buffer).unwrap()).unwrap();
         writer
     }
 
@@ -603,7 +607,7 @@ mod tests {
             write_steps(&writer, &settings, origin);
         });
         let edge = &running.edge;
-        assert!(edge.steps.is_closed() && edge.pictures.is_closed());
+        assert!(edge.steps.is_closed() && edge.snapshots.is_closed());
         assert!(edge.follower.origins.is_empty());
         assert_eq!(total(&running.counters, "edge_topics_left"), 1);
         assert_eq!(total(&running.counters, "edge_plants"), 0);

@@ -1,8 +1,8 @@
 //! The publisher of a feed's market events on DDS, on a thread of its own.
 
 use super::config::FeedEdges;
-use super::relay::{HEAD, INSTRUMENT, PICTURE, Relay, RelayEnd, STEPS, book_kind};
-use super::sample::{self, BookKind, OVERHEAD, PictureSample, Source, StepsSample};
+use super::relay::{HEAD, INSTRUMENT, Relay, RelayEnd, SNAPSHOT, STEPS, book_kind};
+use super::sample::{self, BookKind, OVERHEAD, SnapshotSample, Source, StepsSample};
 use crate::counts::{EdgesCounts, RelayCounts, TopicCounts};
 use crate::dds::ack_wait::{AckWait, OfWriter, Written};
 use crate::dds::omissions::Omissions;
@@ -39,7 +39,7 @@ pub(crate) struct EdgesPublisher {
 /// The two topics of a feed.
 struct Topics {
     steps: Writer,
-    pictures: Writer,
+    snapshots: Writer,
     channel: Vec<u8>,
     origin: u64,
     book: BookKind,
@@ -66,7 +66,7 @@ pub(crate) fn open(
     plan: Plan<'_>,
 ) -> Result<(Relay, EdgesPublisher), StartError> {
     let waker = Waker::detached()?;
-    let interval = edges.pictures_ms * 1_000_000;
+    let interval = edges.snapshots_ms * 1_000_000;
     let counts = RelayCounts::new(plan.counters, "");
     let ends = Relay::new(ring_bytes, interval, waker, counts);
     let (relay, end) = ends.ok_or(StartError::Ring)?;
@@ -106,10 +106,10 @@ impl Topics {
         };
         let asked = Some(Arc::clone(&end.asked));
         Ok(Self {
-            pictures: open(
-                "Pictures",
-                sample::pictures_type(),
-                edges.pictures_qos(),
+            snapshots: open(
+                "Snapshots",
+                sample::snapshots_type(),
+                edges.snapshots_qos(),
                 None,
             )?,
             steps: open("Steps", sample::steps_type(), edges.steps_qos(), asked)?,
@@ -148,7 +148,7 @@ impl Topics {
                 }
             }
             STEPS => self.steps(record.bytes),
-            PICTURE => self.picture(record.bytes),
+            SNAPSHOT => self.snapshot(record.bytes),
             _ => Ok(()),
         }
     }
@@ -193,7 +193,7 @@ impl Topics {
         Ok(())
     }
 
-    fn picture(&mut self, bytes: &[u8]) -> Result<(), DdsError> {
+    fn snapshot(&mut self, bytes: &[u8]) -> Result<(), DdsError> {
         let Some((head, rest)) = bytes.split_first_chunk::<HEAD>() else {
             return Ok(());
         };
@@ -206,7 +206,7 @@ impl Topics {
         let Some(instrument) = Instrument::read(definition) else {
             return Ok(());
         };
-        let sample = PictureSample {
+        let sample = SnapshotSample {
             source: Source {
                 channel: &self.channel,
                 origin: self.origin,
@@ -222,12 +222,12 @@ impl Topics {
             events: events.as_chunks().0,
         };
         let left_out = match sample.write(&mut self.buffer) {
-            Ok(bytes) => write(&self.pictures, bytes, &mut self.patience)?,
+            Ok(bytes) => write(&self.snapshots, bytes, &mut self.patience)?,
             Err(_) => Some(Why::OverLimit),
         };
         match left_out {
             Some(why) => self.leave_out(why),
-            None => self.counts.pictures.increment(1),
+            None => self.counts.snapshots.increment(1),
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
 use fanfare_feed::recovery::State;
 use fanfare_fix::session::Now;
-use fanfare_market::relay::{Pictures, Relayed, Step};
+use fanfare_market::relay::{Relayed, Snapshots, Step};
 use fanfare_market::state::{has_book, to_event};
 use fanfare_market::{Event, Flags, Follower, InstrumentId, Instruments, Kind, LastValues, Market};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The kinds of records.
 pub(super) const STEPS: u32 = 0;
 pub(super) const INSTRUMENT: u32 = 1;
-pub(super) const PICTURE: u32 = 2;
+pub(super) const SNAPSHOT: u32 = 2;
 
 /// The bytes of this ring for each byte of a ring to a worker.
 const PER_BYTE: usize = 4;
@@ -44,7 +44,7 @@ pub(crate) struct Relay {
     /// Whether all instruments are to be shown, because an edge has joined, or the publisher was
     /// overtaken.
     asked: Arc<AtomicBool>,
-    pictures: Pictures,
+    snapshots: Snapshots,
     last: Vec<LastValues>,
     /// The number of instruments that the publisher has, and those that have changed since.
     known: u32,
@@ -87,7 +87,7 @@ impl Relay {
             ring,
             waker,
             asked,
-            pictures: Pictures::new(interval),
+            snapshots: Snapshots::new(interval),
             last: Vec::new(),
             known: 0,
             changed: Vec::with_capacity(EVENTS),
@@ -118,10 +118,10 @@ impl Relay {
                     self.last[place].take(event);
                 }
                 Kind::Definition | Kind::Status => self.changed.push(event.instrument),
-                Kind::State => self.pictures.hurry(number),
+                Kind::State => self.snapshots.hurry(number),
                 _ => {}
             }
-            self.pictures.change(now, number);
+            self.snapshots.change(now, number);
         }
     }
 
@@ -142,13 +142,13 @@ impl Relay {
             steps.clear();
         }
         if self.asked.load(Ordering::Relaxed) && self.asked.swap(false, Ordering::Relaxed) {
-            self.pictures.show_all(follower.instruments().len());
+            self.snapshots.show_all(follower.instruments().len());
         }
         for _ in 0..TURN {
-            let Some(number) = self.pictures.next(now.mono) else {
+            let Some(number) = self.snapshots.next(now.mono) else {
                 break;
             };
-            self.put_picture(now, follower, InstrumentId(number));
+            self.put_snapshot(now, follower, InstrumentId(number));
         }
         if std::mem::take(&mut self.wrote) {
             self.waker.wake();
@@ -158,8 +158,8 @@ impl Relay {
     /// Returns the time of the next scheduled work.
     pub(crate) fn next_timer(&self) -> Option<u64> {
         let spoken = self.spoken + BETWEEN;
-        let pictures = self.pictures.poll_timeout();
-        Some(pictures.map_or(spoken, |due| due.min(spoken)))
+        let snapshots = self.snapshots.poll_timeout();
+        Some(snapshots.map_or(spoken, |due| due.min(spoken)))
     }
 
     /// Writes the record in `self.room`.
@@ -197,7 +197,7 @@ impl Relay {
         self.put(STEPS);
     }
 
-    fn put_picture(&mut self, now: Now, follower: &Follower, id: InstrumentId) {
+    fn put_snapshot(&mut self, now: Now, follower: &Follower, id: InstrumentId) {
         let Some(instrument) = follower.instruments().get(id) else {
             return;
         };
@@ -219,23 +219,23 @@ impl Relay {
         self.room.splice(0..0, head);
         match shown(market, id) {
             Shown::Book => {
-                self.picture(follower, id);
+                self.snapshot(follower, id);
                 self.room
                     .extend(self.events.iter().flat_map(Event::to_bytes));
             }
-            Shown::Later => self.pictures.change(now.mono, id.0),
+            Shown::Later => self.snapshots.change(now.mono, id.0),
             Shown::Nothing => {}
         }
-        self.put(PICTURE);
+        self.put(SNAPSHOT);
     }
 
     /// Writes the book and the last values of an instrument.
-    fn picture(&mut self, follower: &Follower, id: InstrumentId) {
+    fn snapshot(&mut self, follower: &Follower, id: InstrumentId) {
         let events = &mut self.events;
         events.clear();
         follower
             .market()
-            .picture(id, &mut |event| events.push(*event));
+            .snapshot_of(id, &mut |event| events.push(*event));
         let rpt_seq = events.last().map_or(0, |event| event.rpt_seq);
         let values = self.last.get(id.0 as usize);
         events.extend(values.into_iter().flat_map(LastValues::iter));
@@ -386,13 +386,13 @@ event = [{ kind = "level", level = 1023 }]
             utc: UtcTimestamp::from_nanos(1),
         };
         for restarts in 0..2_u32 {
-            relay.put_picture(now, &follower, id);
+            relay.put_snapshot(now, &follower, id);
             let mut shown = Vec::new();
             let batch = end.ring.read(2, |record| {
                 shown.push((record.kind, record.bytes[HEAD + 12..HEAD + 16].to_vec()));
             });
             assert_eq!((batch.read, batch.lost), (1, 0));
-            assert_eq!(shown, [(PICTURE, (restarts + 1).to_le_bytes().to_vec())]);
+            assert_eq!(shown, [(SNAPSHOT, (restarts + 1).to_le_bytes().to_vec())]);
             follower.channel(0, &reset, &mut |_| {});
         }
     }

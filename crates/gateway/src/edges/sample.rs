@@ -43,7 +43,7 @@ pub(super) struct StepsSample<'a> {
 
 /// A sample of the snapshots.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PictureSample<'a> {
+pub(super) struct SnapshotSample<'a> {
     pub(super) source: Source<'a>,
     pub(super) instrument: u32,
     pub(super) symbol: &'a [u8],
@@ -104,8 +104,8 @@ pub(crate) fn steps_type() -> StructType {
 }
 
 /// Returns the type of the snapshots.
-pub(crate) fn pictures_type() -> StructType {
-    StructType::new("Fanfare::MarketPicture")
+pub(crate) fn snapshots_type() -> StructType {
+    StructType::new("Fanfare::MarketSnapshot")
         .key("Channel", Kind::String(None))
         .key("Origin", Kind::UInt64)
         .key("Instrument", Kind::UInt32)
@@ -170,7 +170,7 @@ impl StepsSample<'_> {
     }
 }
 
-impl PictureSample<'_> {
+impl SnapshotSample<'_> {
     pub(super) fn write<'b>(&self, buffer: &'b mut CdrBuffer) -> Result<&'b [u8], CdrError> {
         buffer.begin();
         buffer.string(self.source.channel);
@@ -205,9 +205,9 @@ pub(super) fn read_steps(bytes: &[u8]) -> Result<StepsSample<'_>, CdrError> {
 }
 
 /// Parses a sample of the snapshots.
-pub(super) fn read_picture(bytes: &[u8]) -> Result<PictureSample<'_>, CdrError> {
+pub(super) fn read_snapshot(bytes: &[u8]) -> Result<SnapshotSample<'_>, CdrError> {
     let mut cdr = CdrReader::new(bytes)?;
-    Ok(PictureSample {
+    Ok(SnapshotSample {
         source: Source {
             channel: cdr.string()?,
             origin: cdr.u64()?,
@@ -276,10 +276,10 @@ mod tests {
     }
 
     #[test]
-    fn pictures_too() {
+    fn snapshots_too() {
         let events = [Event::EMPTY.to_bytes(); 2];
         for events in [&events[..], &[]] {
-            let sample = PictureSample {
+            let sample = SnapshotSample {
                 source: Source {
                     channel: b"moex",
                     origin: 7,
@@ -300,13 +300,13 @@ mod tests {
             };
             let mut buffer = CdrBuffer::with_capacity(4096);
             let bytes = sample.write(&mut buffer).unwrap();
-            fanfare_dds::cdr::check(&pictures_type(), bytes).unwrap();
-            let back = read_picture(bytes).unwrap();
+            fanfare_dds::cdr::check(&snapshots_type(), bytes).unwrap();
+            let back = read_snapshot(bytes).unwrap();
             assert_eq!((back.instrument, back.symbol), (3, &b"RIU3"[..]));
             assert_eq!(back.book, sample.book);
             assert_eq!((back.state, back.has_last, back.last), (1, true, 88));
             assert_eq!((back.definition, back.events), (&b"bytes"[..], events));
-            assert!(read_picture(&bytes[..bytes.len() - 8]).is_err());
+            assert!(read_snapshot(&bytes[..bytes.len() - 8]).is_err());
         }
     }
 }

@@ -54,7 +54,7 @@ pub enum MarketNotice {
     /// A value exceeds what an event can hold, with its message, field and instrument.
     Value(String),
     /// A snapshot, or a packet of its lines, was not read, for this reason.
-    Picture(String),
+    Snapshot(String),
     /// The mapping or a limit leaves out entries: their number, and the reason.
     LeftOut(String),
     /// The feed has nearly as many instruments as it may have: the numbers, and what to do.
@@ -148,7 +148,7 @@ impl fmt::Display for MarketNotice {
         let counts = match self {
             Self::Replay(why) => return write!(f, "replay: {why}"),
             Self::Value(what)
-            | Self::Picture(what)
+            | Self::Snapshot(what)
             | Self::LeftOut(what)
             | Self::Room(what)
             | Self::File(what)

@@ -17,7 +17,7 @@ pub(crate) enum Use {
     /// Changes, and all other messages of the feed.
     Changes,
     /// Snapshots: the lines at this index in the configuration, from 0.
-    Pictures(usize),
+    Snapshots(usize),
 }
 
 /// Returns the owner of the counters of a line.
@@ -25,8 +25,8 @@ pub(crate) fn owner(channel: &str, what: Use, line: usize) -> String {
     let line = Line::new(line).unwrap_or(Line::A);
     match what {
         Use::Changes => format!("{channel} {line}"),
-        Use::Pictures(0) => format!("{channel} pictures {line}"),
-        Use::Pictures(place) => format!("{channel} pictures{} {line}", place + 1),
+        Use::Snapshots(0) => format!("{channel} snapshots {line}"),
+        Use::Snapshots(place) => format!("{channel} snapshots{} {line}", place + 1),
     }
 }
 

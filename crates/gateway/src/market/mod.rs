@@ -53,11 +53,11 @@ pub(crate) struct MarketFeed {
     snapshots: Vec<Receiver>,
     meters: Vec<LineMeters>,
     /// The faults of snapshots that were counted so far.
-    bad_pictures: u64,
+    bad_snapshots: u64,
     /// The first packet of snapshot lines since the last notice that could not be read, with the
     /// number of the lines, from 0.
     bad_packet: Option<(usize, BadPacket)>,
-    picture_limit: Limit,
+    snapshot_limit: Limit,
     /// The time at which snapshots were last polled.
     looked: u64,
     replay: Option<(Replayer, FixDecoder)>,
@@ -146,13 +146,13 @@ impl MarketFeed {
                 .iter()
                 .enumerate()
                 .map(|(place, own)| {
-                    let (what, lines) = (Use::Pictures(place), own.lines.len());
+                    let (what, lines) = (Use::Snapshots(place), own.lines.len());
                     LineMeters::new(plan.counters, &channel, what, lines)
                 })
                 .collect(),
-            bad_pictures: 0,
+            bad_snapshots: 0,
             bad_packet: None,
-            picture_limit: Limit::default(),
+            snapshot_limit: Limit::default(),
             snapshots,
             looked: 0,
             replay: replay.map(|replayer| (replayer, FixDecoder::new())),
@@ -171,7 +171,7 @@ impl MarketFeed {
     /// Also writes all datagrams with snapshots to the raw log.
     pub(crate) fn log_to(&mut self, log: &mut RawInlets, place: u16) {
         for lines in &mut self.snapshots {
-            lines.set_tap(log.tap(Source::Pictures, place));
+            lines.set_tap(log.tap(Source::Snapshots, place));
         }
     }
 
@@ -199,7 +199,7 @@ impl MarketFeed {
         let mut work = self.answers(now, ring);
         if changes == 0 || now.mono.saturating_sub(self.looked) >= BETWEEN_LOOKS {
             self.looked = now.mono;
-            work += self.pictures(now, ring)?;
+            work += self.snapshots(now, ring)?;
         }
         if self
             .follower
@@ -215,7 +215,7 @@ impl MarketFeed {
         self.outlet.count(now.mono);
         if self.outlet.is_due(now.mono) {
             self.count(now);
-            self.describe_pictures();
+            self.describe_snapshots();
             self.outlet.tell_room(self.follower.instruments());
         }
         self.describe_left_out();
@@ -243,13 +243,13 @@ impl MarketFeed {
         }
     }
 
-    fn pictures(&mut self, now: Now, ring: &mut EventRing) -> Result<usize, AgentError> {
+    fn snapshots(&mut self, now: Now, ring: &mut EventRing) -> Result<usize, AgentError> {
         let mut datagrams = 0;
         let mut snapshots = std::mem::take(&mut self.snapshots);
         for (at, lines) in snapshots.iter_mut().enumerate() {
             let turn = lines.turn(now.mono, |event| {
                 if let ChannelEvent::Bad(bad) = &event {
-                    self.outlet.counts.bad_pictures.increment(1);
+                    self.outlet.counts.bad_snapshots.increment(1);
                     self.bad_packet.get_or_insert((at, *bad));
                 }
                 let brought = &mut self.outlet.brought;
@@ -261,7 +261,7 @@ impl MarketFeed {
             datagrams += turn.datagrams;
         }
         self.snapshots = snapshots;
-        self.outlet.counts.pictures.increment(datagrams as u64);
+        self.outlet.counts.snapshots.increment(datagrams as u64);
         Ok(datagrams)
     }
 
@@ -402,17 +402,17 @@ impl MarketFeed {
 
     /// Sends notices of the first snapshot, and of the first packet of its lines, that were not
     /// read since the last call.
-    fn describe_pictures(&mut self) {
-        let fault = self.follower.take_picture_fault();
+    fn describe_snapshots(&mut self) {
+        let fault = self.follower.take_snapshot_fault();
         let packet = self.bad_packet.take();
         if fault.is_none() && packet.is_none() {
             return;
         }
-        let fault = fault.map(|fault| self.follower.describe_picture(&fault));
+        let fault = fault.map(|fault| self.follower.describe_snapshot(&fault));
         let packet = packet.map(|(lines, bad)| of_packet(lines, &bad));
         for what in fault.into_iter().chain(packet) {
-            if self.picture_limit.lets(self.utc_nanos) {
-                let (channel, what) = (Arc::clone(&self.channel), MarketNotice::Picture(what));
+            if self.snapshot_limit.lets(self.utc_nanos) {
+                let (channel, what) = (Arc::clone(&self.channel), MarketNotice::Snapshot(what));
                 let notice = FeedNotice::Market { channel, what };
                 self.notices.send(Notice::Feed(notice));
             }
@@ -448,7 +448,7 @@ impl MarketFeed {
             meters.set(now, lines, true);
         }
         self.count(now);
-        self.describe_pictures();
+        self.describe_snapshots();
     }
 
     /// Sets the counters that are not counted on arrival. Allocates nothing.
@@ -463,13 +463,13 @@ impl MarketFeed {
         counts.instruments.set(self.outlet.known().into());
         let fragments = self.follower.fragment_stats();
         let in_parts = fragments.discarded + fragments.no_room + fragments.without_beginning;
-        let bad = self.follower.stats().bad_pictures + in_parts;
-        counts.bad_pictures.increment(bad - self.bad_pictures);
-        self.bad_pictures = bad;
+        let bad = self.follower.stats().bad_snapshots + in_parts;
+        counts.bad_snapshots.increment(bad - self.bad_snapshots);
+        self.bad_snapshots = bad;
         let left_out = mapped.no_rule + mapped.without_instrument + mapped.unknown_instrument;
         counts.left_out.set(left_out);
         let drops = self.meters.iter().map(LineMeters::drops);
-        counts.picture_drops.set(drops.sum());
+        counts.snapshot_drops.set(drops.sum());
         counts
             .refused
             .set(self.follower.instruments().refused() + market.stats().refused);

@@ -191,8 +191,8 @@ const LINE: Shape = Object(&[
     of("line", Text, "The letter of the line: A, B, C or D."),
     of(
         "use",
-        OneOf(&["changes", "pictures"]),
-        "The content: changes, or snapshots (pictures) for recovery.",
+        OneOf(&["changes", "snapshots"]),
+        "The content: changes, or snapshots for recovery.",
     ),
     of("group", Text, "Multicast group and port."),
     of(
@@ -248,7 +248,7 @@ const BEHIND: Shape = Object(&[
 const LACKS: Shape = Maybe(&Object(&[
     of(
         "what",
-        OneOf(&["picture", "changes", "certainty", "channel"]),
+        OneOf(&["snapshot", "changes", "certainty", "channel"]),
         "A snapshot, changes, the certainty that none is missing, or any channel message.",
     ),
     of("after_fault", Flag, "Whether the book was found wrong.").optional(),

@@ -112,7 +112,7 @@ impl FileMarket {
             ..Event::EMPTY
         };
         self.put_to_all(&clear, received, ring);
-        let state = to_event(State::Recovering(Lack::Picture));
+        let state = to_event(State::Recovering(Lack::Snapshot));
         self.put_to_all(&state, received, ring);
     }
 

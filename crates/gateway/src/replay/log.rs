@@ -258,7 +258,7 @@ fn unknown(instrument: InstrumentId, source: u16) -> Event {
         instrument,
         source,
         flags: Flags::LAST,
-        ..to_event(State::Recovering(Lack::Picture))
+        ..to_event(State::Recovering(Lack::Snapshot))
     }
 }
 
@@ -651,8 +651,8 @@ mod tests {
     }
 
     /// Applies the pieces to a view as outlets do. Returns which of the four instruments have a
-    /// picture after each event, by turns.
-    fn pictures(pieces: &[Piece], view: &mut View) -> Vec<Vec<[bool; 4]>> {
+    /// snapshot after each event, by turns.
+    fn snapshots(pieces: &[Piece], view: &mut View) -> Vec<Vec<[bool; 4]>> {
         let (mut next, mut turns) = (u64::MAX, vec![Vec::new()]);
         for piece in pieces {
             let mut events = piece.events.iter();
@@ -668,7 +668,7 @@ mod tests {
                             next = event.number + 1;
                             view.apply(event);
                             let seen = [0, 1, 2, 3].map(|at| view.get(InstrumentId(at)));
-                            let all = seen.map(|seen| seen.is_some_and(Seen::has_picture));
+                            let all = seen.map(|seen| seen.is_some_and(Seen::has_snapshot));
                             turns.last_mut().unwrap().push(all);
                         }
                     }
@@ -686,7 +686,7 @@ mod tests {
         write_hidden(&mut writer);
         writer.close().unwrap();
         let mut view: View = View::new(vec![BookConfig::by_price(5).unwrap()]);
-        let turns = pictures(&pieces_of(&folder, Some(11), 2), &mut view);
+        let turns = snapshots(&pieces_of(&folder, Some(11), 2), &mut view);
         assert_eq!(turns.len(), 2);
         for mut all in turns {
             // After the events that show what is known, and after those of the part.
@@ -746,7 +746,7 @@ mod tests {
         writer.close().unwrap();
         let pieces = pieces_of(&folder, None, 3);
         let mut view: View = View::new(vec![BookConfig::by_price(5).unwrap()]);
-        let turns = pictures(&pieces, &mut view);
+        let turns = snapshots(&pieces, &mut view);
         assert_eq!(turns.len(), 3);
         let none = [false; 4];
         let [seen, later, last] = [0, 1, 2].map(|own| [0, 1, 2, 3].map(|at| at == own));

@@ -221,7 +221,7 @@ impl Class {
     /// Writes a snapshot to `out`: a Clear with the number of the last entry, the state sent to the
     /// class so far, and the last trade and statistics but those that the next update changes.
     /// `trades` replace the last one of their kind.
-    pub(crate) fn picture(&self, seen: &Seen, trades: &[Event], out: &mut Vec<Event>) {
+    pub(crate) fn snapshot(&self, seen: &Seen, trades: &[Event], out: &mut Vec<Event>) {
         out.clear();
         out.push(Event {
             instrument: self.instrument,
@@ -235,11 +235,11 @@ impl Class {
             }
             match self.spec.by_order {
                 true => orders(seen, side, out),
-                false => self.ladder.picture(side, out),
+                false => self.ladder.snapshot(side, out),
             }
         }
         // The next update has what is held. One that is a snapshot has all values.
-        let held: &[Event] = if self.spec.pictures { &[] } else { &self.held };
+        let held: &[Event] = if self.spec.snapshots { &[] } else { &self.held };
         let is_other = |kind: u8| held.iter().chain(trades).all(|own| own.entry != kind);
         let is_wanted = |kind: u8| self.spec.entries.has(kind) && is_other(kind);
         let values = seen.last.iter();
@@ -327,12 +327,12 @@ fn of_order(event: &Event, seen: &Seen) -> Event {
 mod tests {
     use super::*;
 
-    fn class(entries: &[u8], by_order: bool, pictures: bool) -> Class {
+    fn class(entries: &[u8], by_order: bool, snapshots: bool) -> Class {
         let spec = Spec {
             depth: if by_order { 0 } else { 1 },
             entries: entries.iter().copied().collect(),
             by_order,
-            pictures,
+            snapshots,
             interval: 0,
             checksum_every: 0,
         };
@@ -353,14 +353,14 @@ mod tests {
             entry: entry::TRADE,
             ..Event::EMPTY
         };
-        for (pictures, expected) in [(false, 0), (true, 1)] {
-            let (mut class, mut seen) = (class(b"2", false, pictures), Seen::default());
+        for (snapshots, expected) in [(false, 0), (true, 1)] {
+            let (mut class, mut seen) = (class(b"2", false, snapshots), Seen::default());
             seen.last.take(&trade);
             class.hold(&trade, &seen);
             let mut out = Vec::new();
-            class.picture(&seen, &[], &mut out);
+            class.snapshot(&seen, &[], &mut out);
             let trades = out.iter().filter(|event| event.kind == Kind::Trade);
-            assert_eq!(trades.count(), expected, "{pictures}");
+            assert_eq!(trades.count(), expected, "{snapshots}");
         }
     }
 }

@@ -233,7 +233,7 @@ impl Subscription {
     pub(crate) fn hold_trades(&mut self, entries: &[Event]) {
         for event in entries.iter().filter(|event| event.kind == Kind::Trade) {
             if self.trades.len() >= MOST_TRADES {
-                if !self.spec.pictures {
+                if !self.spec.snapshots {
                     self.trades_left_out += 1;
                     continue;
                 }

@@ -330,8 +330,8 @@ impl Sender {
         };
         let ids: &[BodyId] = match &next {
             Next::Held(held) => &[held.body],
-            Next::Snapshot(None, picture) => &[*picture],
-            Next::Snapshot(Some(before), picture) => &[*before, *picture],
+            Next::Snapshot(None, snapshot) => &[*snapshot],
+            Next::Snapshot(Some(before), snapshot) => &[*before, *snapshot],
         };
         let sent = self.send_all(&on.core.bodies, on.peer, ids, &own.lead, on.time)?;
         match next {
@@ -447,7 +447,7 @@ impl Core {
         }
         let client = client::at_mut(&mut self.clients, link.session);
         if let Some(own) = client.and_then(|client| client.get_mut(link.subscription))
-            && own.spec.pictures
+            && own.spec.snapshots
         {
             own.hold_trades(self.bodies.trades(id));
         }

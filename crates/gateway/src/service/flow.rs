@@ -113,9 +113,9 @@ impl Core {
         }
     }
 
-    fn has_picture(&self, instrument: InstrumentId) -> bool {
+    fn has_snapshot(&self, instrument: InstrumentId) -> bool {
         let seen = self.view.get(instrument);
-        seen.is_some_and(Seen::has_picture)
+        seen.is_some_and(Seen::has_snapshot)
     }
 
     /// Ends the events of a message, and sends trades whose instrument had no last event.
@@ -145,7 +145,7 @@ impl Core {
         let Some(seen) = self.view.get(event.instrument) else {
             return;
         };
-        let is_back = seen.has_picture() && !seen.own.has_picture;
+        let is_back = seen.has_snapshot() && !seen.own.has_snapshot;
         if is_back {
             // Its state came before.
             self.state(event, directory);
@@ -167,7 +167,7 @@ impl Core {
         let Some(seen) = self.view.get(last.instrument) else {
             return;
         };
-        if !seen.has_picture() {
+        if !seen.has_snapshot() {
             return;
         }
         for at in 0..seen.own.classes.len() {
@@ -188,7 +188,7 @@ impl Core {
                 instrument,
                 ..Event::EMPTY
             };
-            if self.has_picture(instrument) {
+            if self.has_snapshot(instrument) {
                 self.update(number, &last, directory);
             }
         }
@@ -213,8 +213,8 @@ impl Core {
             return self.queue_delayed(number);
         };
         let has_trades = entries.iter().any(|event| event.kind == Kind::Trade);
-        let is_picture = class.spec.pictures;
-        if is_picture {
+        let is_snapshot = class.spec.snapshots;
+        if is_snapshot {
             trades_after(entries.iter(), &mut scratch.trades);
         }
         self.queue_delayed(number);
@@ -230,7 +230,7 @@ impl Core {
             if link.is_behind {
                 // A part without its first snapshot keeps no trades, and a range of changes that
                 // will be announced includes them.
-                if has_trades && link.is_served && (link.missed == 0 || is_picture) {
+                if has_trades && link.is_served && (link.missed == 0 || is_snapshot) {
                     self.hold_trades(link);
                 }
                 continue;
@@ -327,10 +327,10 @@ impl Core {
         directory: &Directory,
     ) -> Option<BodyId> {
         let class = self.classes.get(number)?;
-        if class.spec.pictures {
+        if class.spec.snapshots {
             let body = match self.scratch.trades.is_empty() {
-                true => self.picture(number, version, directory)?,
-                false => self.put_picture(number, version, directory)?,
+                true => self.snapshot(number, version, directory)?,
+                false => self.put_snapshot(number, version, directory)?,
             };
             self.bodies.begin_at(body, update.first);
             self.bodies.keep_trades(body, &self.scratch.entries);
@@ -362,7 +362,7 @@ impl Core {
 
     /// Returns the snapshot of a class in a version, as of its last update, with the last trade
     /// alone. It is encoded once a turn.
-    pub(super) fn picture(
+    pub(super) fn snapshot(
         &mut self,
         number: u32,
         version: usize,
@@ -370,21 +370,21 @@ impl Core {
     ) -> Option<BodyId> {
         let key = (number, version as u8);
         let class = self.classes.get(number)?;
-        if let Some(known) = self.pictures.get(&key)
+        if let Some(known) = self.snapshots.get(&key)
             && let Some((body, _)) = self.bodies.get(*known)
             && body.numbers.1 == class.rpt_seq
         {
             return Some(*known);
         }
         self.scratch.trades.clear();
-        let body = self.put_picture(number, version, directory)?;
-        self.pictures.insert(key, body);
+        let body = self.put_snapshot(number, version, directory)?;
+        self.snapshots.insert(key, body);
         Some(body)
     }
 
     /// Encodes the snapshot of a class in a version, with the trades of `scratch.trades`, if there
     /// are any, in place of the last one.
-    pub(super) fn put_picture(
+    pub(super) fn put_snapshot(
         &mut self,
         number: u32,
         version: usize,
@@ -393,8 +393,8 @@ impl Core {
         let class = self.classes.get(number)?;
         let seen = self.view.get(class.instrument)?;
         let writer = self.writers.get(version)?;
-        let entries = &mut self.scratch.picture;
-        class.picture(seen, &self.scratch.trades, entries);
+        let entries = &mut self.scratch.snapshot;
+        class.snapshot(seen, &self.scratch.trades, entries);
         let checksum = (class.spec.checksum_every != 0).then(|| messages::checksum(class, seen));
         let (numbers, instrument) = ((class.rpt_seq, class.rpt_seq), class.instrument);
         let feed = self.feeds.told(Some(seen));
@@ -402,14 +402,14 @@ impl Core {
             let to_fix = &writer.to_fix;
             messages::put_feed(feed, out);
             messages::put_checksum(checksum, out);
-            to_fix.picture(directory, b"", instrument, entries, out)
+            to_fix.snapshot(directory, b"", instrument, entries, out)
         };
         let mut put = self.bodies.put(b"W", numbers, |out| fill(entries, out));
         if put.is_err() {
             let sayable = &mut self.scratch.sayable;
             messages::sayable(entries, sayable, |event, out| {
                 let to_fix = &writer.to_fix;
-                to_fix.picture(directory, b"", instrument, event, out)
+                to_fix.snapshot(directory, b"", instrument, event, out)
             });
             put = self.bodies.put(b"W", numbers, |out| fill(sayable, out));
         }
@@ -435,12 +435,12 @@ impl Core {
             return;
         };
         // A lost book that is shown again may precede its state.
-        let has_picture = seen.has_picture();
-        let had_picture = std::mem::replace(&mut seen.own.has_picture, has_picture);
+        let has_snapshot = seen.has_snapshot();
+        let had_snapshot = std::mem::replace(&mut seen.own.has_snapshot, has_snapshot);
         if seen.own.told.replace(seen.state) != Some(seen.state) {
             self.tell(event, Untold::State(instrument), directory);
         }
-        match (had_picture, has_picture) {
+        match (had_snapshot, has_snapshot) {
             (true, false) => self.put_behind(instrument),
             (false, true) => self.come_back(instrument, directory),
             _ => {}
@@ -567,7 +567,7 @@ impl Core {
         let Some(seen) = self.view.get_mut(instrument) else {
             return;
         };
-        seen.own.has_picture = false;
+        seen.own.has_snapshot = false;
         for number in seen.own.classes.iter() {
             if let Some(class) = self.classes.get_mut(number) {
                 class

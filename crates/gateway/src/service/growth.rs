@@ -87,7 +87,7 @@ impl Core {
             return 0;
         }
         // Those of this turn lack the feed.
-        self.pictures.clear();
+        self.snapshots.clear();
         let seen = instruments.iter().filter_map(|id| self.view.get(*id));
         let classes = seen.flat_map(|seen| seen.own.classes.iter());
         let places = classes.flat_map(|class| self.classes.places(class));

@@ -61,7 +61,7 @@ impl Ladder {
     }
 
     /// Writes the levels of a side as entries of a snapshot.
-    pub(crate) fn picture(&self, side: Side, out: &mut Vec<Event>) {
+    pub(crate) fn snapshot(&self, side: Side, out: &mut Vec<Event>) {
         let levels = self.side(side).iter().enumerate();
         out.extend(levels.map(|(place, level)| event(side, Action::New, level, number(place))));
     }
@@ -208,7 +208,7 @@ mod tests {
                 out.clear();
                 ladder.update(side, Some(&book), depth, &mut room, &mut out);
                 prop_assert!(out.is_empty());
-                ladder.picture(side, &mut out);
+                ladder.snapshot(side, &mut out);
                 prop_assert_eq!(out.len(), expected.len());
             }
             ladder.update(side, None, depth, &mut room, &mut out);

@@ -41,9 +41,9 @@ pub(crate) fn state(
         State::Live => write!(text, "state=live"),
         State::Stale => write!(text, "state=stale"),
         State::Closed => write!(text, "state=closed"),
-        State::Recovering(Lack::Picture) => write!(text, "state=recovering lacks=picture"),
-        State::Recovering(Lack::PictureAfterFault) => {
-            write!(text, "state=recovering lacks=picture after=fault")
+        State::Recovering(Lack::Snapshot) => write!(text, "state=recovering lacks=snapshot"),
+        State::Recovering(Lack::SnapshotAfterFault) => {
+            write!(text, "state=recovering lacks=snapshot after=fault")
         }
         State::Recovering(Lack::Changes(first, last)) => {
             write!(

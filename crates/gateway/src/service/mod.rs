@@ -136,7 +136,7 @@ struct Core {
     /// The events of the message that no book holds, until their instrument's last one.
     pending: Vec<Event>,
     /// The snapshots of this turn, by class and version.
-    pictures: HashMap<(u32, u8), BodyId>,
+    snapshots: HashMap<(u32, u8), BodyId>,
     now: u64,
     /// What the requests of clients may still take of the turn.
     share: Share,
@@ -152,7 +152,7 @@ struct Scratch {
     /// The entries of an update.
     entries: Vec<Event>,
     /// Those of a snapshot.
-    picture: Vec<Event>,
+    snapshot: Vec<Event>,
     /// The trades of a snapshot in place of changes.
     trades: Vec<Event>,
     sayable: Vec<Event>,
@@ -163,7 +163,7 @@ impl Default for Scratch {
         Self {
             levels: Vec::with_capacity(ENTRIES),
             entries: Vec::with_capacity(ENTRIES),
-            picture: Vec::with_capacity(ENTRIES),
+            snapshot: Vec::with_capacity(ENTRIES),
             trades: Vec::with_capacity(ENTRIES),
             sayable: Vec::new(),
         }
@@ -194,7 +194,7 @@ impl Service {
                 ending: Ending::new(),
                 is_within: false,
                 pending: Vec::new(),
-                pictures: HashMap::new(),
+                snapshots: HashMap::new(),
                 now: 0,
                 share: Share::WHOLE,
                 scratch: Scratch::default(),
@@ -344,7 +344,7 @@ impl Core {
     fn begin(&mut self, now: fanfare_fix::session::Now) {
         self.now = now.mono;
         self.bodies.clear();
-        self.pictures.clear();
+        self.snapshots.clear();
     }
 
     fn client(&self, session: u32) -> Option<&Client> {

@@ -53,7 +53,7 @@ pub(crate) struct Wanted<'m> {
     /// MarketDepth(264), or 0 for all.
     pub(crate) depth: u16,
     /// Whether only snapshots are sent: MDUpdateType(265)=0.
-    pub(crate) pictures: bool,
+    pub(crate) snapshots: bool,
     /// Whether orders are sent instead of levels: AggregatedBook(266)=N.
     pub(crate) by_order: bool,
     pub(crate) entries: EntryTypes,
@@ -240,7 +240,7 @@ impl<'m> Fields<'_, 'm> {
             let text = "MarketDepth(264) must be at most 65535";
             Fault::refused(reason::DEPTH, text)
         })?;
-        let pictures = match self.message.get(265) {
+        let snapshots = match self.message.get(265) {
             None => !changes,
             Some(b"0") => true,
             Some(b"1") => !changes,
@@ -261,7 +261,7 @@ impl<'m> Fields<'_, 'm> {
         Ok(Wanted {
             changes,
             depth,
-            pictures,
+            snapshots,
             by_order,
             entries: self.entries()?,
             instruments: self.instruments()?,
@@ -382,7 +382,7 @@ mod tests {
                 panic!("{request:?}");
             };
             assert_eq!((request.id, wanted.depth), (&b"r1"[..], 5));
-            assert!(wanted.changes && !wanted.pictures && !wanted.by_order);
+            assert!(wanted.changes && !wanted.snapshots && !wanted.by_order);
             assert!(wanted.entries.has(b'0') && !wanted.entries.has(b'2'));
             let named = [
                 Named::Symbols(Pattern::Symbol((*b"RIU3").into())),

@@ -306,7 +306,7 @@ impl Core {
             depth: 0,
             entries: EntryTypes::NONE,
             by_order: false,
-            pictures: false,
+            snapshots: false,
             interval: 0,
             checksum_every: 0,
         };

@@ -13,7 +13,7 @@ pub(crate) struct Spec {
     /// AggregatedBook(266)=N: orders instead of levels.
     pub(crate) by_order: bool,
     /// MDUpdateType(265)=0: snapshots only.
-    pub(crate) pictures: bool,
+    pub(crate) snapshots: bool,
     /// The milliseconds between two updates. With 0, each change is sent.
     pub(crate) interval: u32,
     /// The number of updates from one checksum of the book to the next. With 0, no update has one.

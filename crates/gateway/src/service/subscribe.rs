@@ -331,7 +331,7 @@ impl Core {
             depth: wanted.depth,
             entries: wanted.entries,
             by_order: wanted.by_order,
-            pictures: wanted.pictures && wanted.changes,
+            snapshots: wanted.snapshots && wanted.changes,
             interval: if wanted.changes { wanted.interval } else { 0 },
             checksum_every: wanted.checksum_every,
         };
@@ -420,7 +420,7 @@ impl Core {
         client.parts += usize::from(entry > 0);
         client.behind.push_back(link.part());
         if let Some(seen) = view.get_mut(instrument)
-            && (seen.state != State::Live || !seen.has_picture())
+            && (seen.state != State::Live || !seen.has_snapshot())
         {
             client.untold.insert(Untold::State(instrument));
             // The next state is news if it differs from this one, or from that told to others.

@@ -23,7 +23,7 @@ pub(super) const EVERYTHING: Spec = Spec {
     depth: 0,
     entries: EntryTypes::ALL,
     by_order: false,
-    pictures: false,
+    snapshots: false,
     interval: 0,
     checksum_every: 0,
 };
@@ -125,9 +125,9 @@ pub(super) fn is_queued(service: &Service) -> bool {
 }
 
 /// Returns the snapshot of the first class, with `|` for SOH.
-pub(super) fn picture(service: &mut Service) -> String {
+pub(super) fn snapshot(service: &mut Service) -> String {
     let Service { events, core, .. } = service;
-    let body = core.picture(0, VERSION, events.directory()).unwrap();
+    let body = core.snapshot(0, VERSION, events.directory()).unwrap();
     let (_, body) = core.bodies.get(body).unwrap();
     String::from_utf8_lossy(body.fields()).replace('\x01', "|")
 }
@@ -331,7 +331,7 @@ fn a_state_is_told_to_those_that_know_another_one() {
 fn the_state_of_a_book_that_is_not_live_is_told_first() {
     let (mut ring, mut service) = service(BookConfig::by_price(8).unwrap());
     let session = log_on(&mut service);
-    let lacks = State::Recovering(Lack::Picture);
+    let lacks = State::Recovering(Lack::Snapshot);
     for state in [State::Live, State::Stale, State::Closed, lacks] {
         take(&mut ring, &mut service, &mut [in_state(state)]);
         let number = join(&mut service, session, EVERYTHING);

@@ -18,7 +18,7 @@ pub(crate) struct Own {
     /// The state that subscribers were sent last.
     pub(crate) told: Option<State>,
     /// Whether it could be shown as of its last state or Clear, and no events were lost after it.
-    pub(crate) has_picture: bool,
+    pub(crate) has_snapshot: bool,
     /// The last event of its trading status.
     pub(crate) status: Option<Event>,
     /// The [hash](hash_of) of its name in its last definition, or at its first subscription.

@@ -35,11 +35,11 @@ impl Known<'_> {
 /// Returns all lines of a feed.
 fn lines(feed: &Feed) -> Vec<Known<'_>> {
     let of_changes = (Use::Changes, &feed.lines, feed.interface);
-    let of_pictures = feed.snapshot.iter().enumerate().map(|(place, own)| {
+    let of_snapshots = feed.snapshot.iter().enumerate().map(|(place, own)| {
         let interface = own.interface.unwrap_or(feed.interface);
-        (Use::Pictures(place), &own.lines, interface)
+        (Use::Snapshots(place), &own.lines, interface)
     });
-    let all = std::iter::once(of_changes).chain(of_pictures);
+    let all = std::iter::once(of_changes).chain(of_snapshots);
     let all = all.flat_map(|(what, lines, interface)| {
         lines.iter().enumerate().map(move |(index, line)| Known {
             channel: feed.channel(),
@@ -55,7 +55,7 @@ fn lines(feed: &Feed) -> Vec<Known<'_>> {
 const fn use_name(of: Use) -> &'static str {
     match of {
         Use::Changes => "changes",
-        Use::Pictures(_) => "pictures",
+        Use::Snapshots(_) => "snapshots",
     }
 }
 

@@ -410,7 +410,7 @@ mod tests {
         };
         overtake(&mut ring, &mut market, begun);
         let seen = market.view.get(InstrumentId(0)).unwrap();
-        assert!(seen.is_lost() && !seen.has_picture());
+        assert!(seen.is_lost() && !seen.has_snapshot());
         assert!(market.counts.lapped.value() > 0);
         let lapped = changes.since(0, 9).changes;
         assert!(lapped.iter().any(|own| own.kind == "lapped"), "{lapped:?}");

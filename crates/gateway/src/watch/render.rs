@@ -30,8 +30,8 @@ pub fn lacks(state: State) -> Option<Value> {
         return None;
     };
     Some(match lack {
-        Lack::Picture => json!({"what": "picture"}),
-        Lack::PictureAfterFault => json!({"what": "picture", "after_fault": true}),
+        Lack::Snapshot => json!({"what": "snapshot"}),
+        Lack::SnapshotAfterFault => json!({"what": "snapshot", "after_fault": true}),
         Lack::Changes(from, to) => json!({"what": "changes", "from": from, "to": to}),
         Lack::Certainty(u64::MAX) => json!({"what": "channel"}),
         Lack::Certainty(end) => json!({"what": "certainty", "below": end as u32}),

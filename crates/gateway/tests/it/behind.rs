@@ -3,7 +3,7 @@
 use crate::client::{Client, message, value};
 use crate::feed::group;
 use crate::market::{feed, gateway, generator};
-use crate::service::{Market, all, pictures};
+use crate::service::{Market, all, snapshots};
 use crate::{eventually, stop};
 use fanfare_peers::Scratch;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,14 +24,14 @@ fn ids_of_the_longest_length_are_in_the_header_of_every_message() {
     client.send("A", "98=0|108=0|141=Y|");
     assert!(client.receive().unwrap().contains("|35=A|"));
     client.send("V", &all("long", 1, 1));
-    for picture in pictures(&mut client, count).values() {
-        let is_there = |tag, letter| value(picture, tag) == Some(&*long(letter));
-        assert!(is_there(57, "S") && is_there(143, "L"), "{picture}");
-        assert!(is_there(50, "T") && is_there(142, "M"), "{picture}");
+    for snapshot in snapshots(&mut client, count).values() {
+        let is_there = |tag, letter| value(snapshot, tag) == Some(&*long(letter));
+        assert!(is_there(57, "S") && is_there(143, "L"), "{snapshot}");
+        assert!(is_there(50, "T") && is_there(142, "M"), "{snapshot}");
     }
     let mut other = market.client("FIX.4.4", "");
     other.send("V", &all("other", 0, 1));
-    assert_eq!(pictures(&mut other, count).len(), count);
+    assert_eq!(snapshots(&mut other, count).len(), count);
     stop(market.gateway);
 }
 
@@ -50,11 +50,11 @@ fn a_request_for_nothing_takes_no_instrument_from_another() {
         &format!("262=b|263=0|{wanted}|55=NONE*|"),
     ));
     client.send_raw(&both);
-    let (mut pictures, mut refusals) = (0, 0);
-    while pictures < count || refusals == 0 {
+    let (mut snapshots, mut refusals) = (0, 0);
+    while snapshots < count || refusals == 0 {
         let message = client.receive().unwrap();
         match value(&message, 35) {
-            Some("W") => pictures += 1,
+            Some("W") => snapshots += 1,
             Some("Y") => {
                 assert!(message.contains("|262=b|281=0|"), "{message}");
                 refusals += 1;
@@ -63,7 +63,7 @@ fn a_request_for_nothing_takes_no_instrument_from_another() {
             _ => panic!("{message}"),
         }
     }
-    assert_eq!((pictures, refusals), (count, 1));
+    assert_eq!((snapshots, refusals), (count, 1));
     stop(market.gateway);
 }
 
@@ -83,7 +83,7 @@ fn a_snapshot_does_not_wait_for_a_long_list() {
     let market = Market {
         gateway: gateway(&text, 1 << 22),
         line,
-        pictures: changes,
+        snapshots: changes,
     };
     let mut feed = [generator(false), generator(true)];
     market.send(&mut feed, 500);
@@ -104,11 +104,11 @@ fn a_snapshot_does_not_wait_for_a_long_list() {
     let mut both = message("C", 2, "x", "320=all|559=4|");
     both.extend(message("C", 3, "V", &format!("262=one|263=0|{rest}")));
     client.send_raw(&both);
-    let (mut pages, mut pictures) = (0, 0);
-    while pictures == 0 {
+    let (mut pages, mut snapshots) = (0, 0);
+    while snapshots == 0 {
         let message = client.receive().unwrap();
         match value(&message, 35) {
-            Some("W") => pictures += 1,
+            Some("W") => snapshots += 1,
             Some("y") => {
                 pages += 1;
                 assert!(!message.contains("|893=Y|"), "the snapshot has waited");
@@ -132,7 +132,7 @@ struct Trades {
     /// The instruments of which there was a snapshot, by MDReqID(262).
     served: BTreeMap<String, BTreeSet<String>>,
     /// The trades of snapshots by SecurityID(48).
-    of_pictures: BTreeMap<String, Vec<Fields>>,
+    of_snapshots: BTreeMap<String, Vec<Fields>>,
 }
 
 /// The values of a trade that snapshots and changes have: price, size, date, time and number.
@@ -153,7 +153,7 @@ impl Trades {
             let message = client.receive().unwrap();
             match value(&message, 35) {
                 Some("X") => self.take(&message),
-                Some("W") => self.take_picture(&message),
+                Some("W") => self.take_snapshot(&message),
                 Some("B") => self.miss(&message),
                 Some("Y") => return,
                 _ => {}
@@ -176,7 +176,7 @@ impl Trades {
         }
     }
 
-    fn take_picture(&mut self, message: &str) {
+    fn take_snapshot(&mut self, message: &str) {
         let id = value(message, 48).unwrap().to_owned();
         let request = value(message, 262).unwrap();
         let served = self.served.entry(request.to_owned()).or_default();
@@ -186,13 +186,13 @@ impl Trades {
         }
         let entries = message.split("|269=").skip(1);
         let trades = entries.filter(|entry| entry.starts_with("2|")).map(trade);
-        self.of_pictures.entry(id).or_default().extend(trades);
+        self.of_snapshots.entry(id).or_default().extend(trades);
     }
 
     /// Returns the number of trades that no snapshot has, and that are not announced. `all` are the
     /// trades of one that received each.
-    fn lacks_in_pictures(&self, all: &BTreeMap<String, Vec<String>>) -> usize {
-        let lacks = self.of_pictures.iter().map(|(id, own)| {
+    fn lacks_in_snapshots(&self, all: &BTreeMap<String, Vec<String>>) -> usize {
+        let lacks = self.of_snapshots.iter().map(|(id, own)| {
             let all = all.get(id).into_iter().flatten();
             let all: Vec<_> = all.map(|entry| trade(entry)).collect();
             // Those before the first snapshot are not for this client.
@@ -265,11 +265,11 @@ fn trades_of_a_conflated_client_that_does_not_read_are_all_sent_or_counted() {
         let mut requests = trades.all.keys();
         requests.len() == 25
             && requests.all(|request| trades.lacks(request, all) == 0)
-            && trades.lacks_in_pictures(all) == 0
+            && trades.lacks_in_snapshots(all) == 0
     });
     assert!(trades.held > held, "it was behind");
     assert!(!trades.all.contains_key("full"), "no X");
-    let with_trades = trades.of_pictures.values().filter(|own| !own.is_empty());
+    let with_trades = trades.of_snapshots.values().filter(|own| !own.is_empty());
     assert!(with_trades.count() > 0);
     stop(market.gateway);
 }

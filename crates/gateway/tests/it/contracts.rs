@@ -2,7 +2,7 @@
 
 use crate::client::{Client, value};
 use crate::market::generator;
-use crate::service::{ByPrice, Market, all, pictures};
+use crate::service::{ByPrice, Market, all, snapshots};
 use crate::{ended, eventually, stop};
 use fanfare_gateway::{Notice, PeerEnd};
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ struct Reader {
     /// The last number of each announced gap that no snapshot has followed yet.
     announced: BTreeMap<(String, String), u64>,
     skipped: u64,
-    pictures: u64,
+    snapshots: u64,
 }
 
 impl Reader {
@@ -44,9 +44,9 @@ impl Reader {
                 let key = Self::key(message);
                 let book = self.books.entry(key.clone()).or_default();
                 book.take(message);
-                self.pictures += 1;
+                self.snapshots += 1;
                 if let Some(last) = self.announced.remove(&key) {
-                    assert_eq!(book.rpt_seq, last, "the picture is as of the range's end");
+                    assert_eq!(book.rpt_seq, last, "the snapshot is as of the range's end");
                 }
             }
             "X" => {
@@ -160,7 +160,7 @@ fn each_contract_does_with_a_client_that_does_not_read_what_it_says() {
         "V",
         "262=new|263=0|264=0|265=1|267=2|269=0|269=1|146=1|55=*|",
     );
-    let newest: BTreeMap<String, ByPrice> = pictures(&mut fresh, count)
+    let newest: BTreeMap<String, ByPrice> = snapshots(&mut fresh, count)
         .into_iter()
         .map(|(id, message)| {
             let mut book = ByPrice::default();
@@ -184,7 +184,7 @@ fn each_contract_does_with_a_client_that_does_not_read_what_it_says() {
         assert_eq!(reader.books.len(), REQUESTS * count);
         assert_eq!(reader.skipped > 0, skips, "{} skipped", reader.skipped);
         let least = (REQUESTS * count) as u64;
-        assert!(reader.pictures > least, "some came a second time");
+        assert!(reader.snapshots > least, "some came a second time");
     }
     assert!(market.gateway.count("skipped") > 0);
     assert_eq!(market.gateway.count("slow_consumers"), 1);

@@ -188,12 +188,12 @@ impl Record {
 
 /// Returns a gateway with a DBN port and one feed, whose users and limits are in `more`.
 fn market(first: u8, dbn: &str, more: &str) -> Market {
-    let (line, pictures) = (group(first), group(first + 1));
+    let (line, snapshots) = (group(first), group(first + 1));
     let text = format!(
         "{PORTS}[dbn]\nport = 0\n{dbn}\n{}{more}",
-        feed("one", line, pictures)
+        feed("one", line, snapshots)
     );
-    Market::with(&text, line, pictures)
+    Market::with(&text, line, snapshots)
 }
 
 /// The expected records of each schema, made of all events that a reader receives.
@@ -238,7 +238,7 @@ impl Oracle {
     fn settle(&mut self, gateway: &Gateway, packets: u64) {
         let count = |name| gateway.count(name);
         eventually("the packets", || {
-            count("datagrams") == packets && count("picture_packets") == packets
+            count("datagrams") == packets && count("snapshot_packets") == packets
         });
         self.until(|| count("market_events"));
     }

@@ -4,7 +4,7 @@ use crate::client::{Client, value};
 use crate::feed::group;
 use crate::history::symbols;
 use crate::market::{feed, generator, send_some};
-use crate::service::{all, books_of, follow, pictures};
+use crate::service::{all, books_of, follow, snapshots};
 use crate::{eventually, start, stop};
 use fanfare_fast::generate::Generator;
 use fanfare_gateway::{Config, Gateway, Mode};
@@ -35,21 +35,21 @@ struct Site {
     text: String,
     domain: u32,
     line: SocketAddrV4,
-    pictures: SocketAddrV4,
+    snapshots: SocketAddrV4,
     feed: [Generator; 2],
 }
 
 impl Site {
     fn new(first: u8, plants: usize) -> Self {
-        let (line, pictures, domain) = (group(first), group(first + 1), domain());
-        let text = feed("one", line, pictures)
-            + &format!("[feed.edges]\ndomain = {domain}\npictures_ms = 50\n{LEASE}");
+        let (line, snapshots, domain) = (group(first), group(first + 1), domain());
+        let text = feed("one", line, snapshots)
+            + &format!("[feed.edges]\ndomain = {domain}\nsnapshots_ms = 50\n{LEASE}");
         Self {
             plants: (0..plants).map(|_| gateway(&text)).collect(),
             text,
             domain,
             line,
-            pictures,
+            snapshots,
             feed: [generator(false), generator(true)],
         }
     }
@@ -70,9 +70,9 @@ impl Site {
     /// Sends the next changes, and as many snapshots.
     fn send(&mut self, most: usize) {
         let plants: Vec<&Gateway> = self.plants.iter().collect();
-        let [changes, pictures] = &mut self.feed;
+        let [changes, snapshots] = &mut self.feed;
         send_some(self.line, false, changes, most, &plants);
-        send_some(self.pictures, true, pictures, most, &plants);
+        send_some(self.snapshots, true, snapshots, most, &plants);
     }
 }
 
@@ -93,7 +93,7 @@ fn client(gateway: &Gateway, name: &str) -> Client {
 fn books(gateway: &Gateway, count: usize) -> BTreeMap<String, crate::service::Levels> {
     let mut client = client(gateway, "BOOKS");
     client.send("V", &all("books", 0, 0));
-    books_of(pictures(&mut client, count))
+    books_of(snapshots(&mut client, count))
 }
 
 /// Waits until the edge has the books of the first plant, and subscribes to all of them.
@@ -141,12 +141,12 @@ fn the_end_of_one_of_two_plants_is_not_seen_at_an_edge() {
     eventually("stale books", || edge.count("instruments_stale") == count);
     let mut late = client(&edge, "LATE");
     late.send("V", &all("l", 1, 0));
-    assert_eq!(books_of(pictures(&mut late, count as usize)), expected);
+    assert_eq!(books_of(snapshots(&mut late, count as usize)), expected);
     stop(edge);
 }
 
 #[test]
-fn an_edge_that_comes_late_has_every_picture_at_once() {
+fn an_edge_that_comes_late_has_every_snapshot_at_once() {
     let mut site = Site::new(63, 1);
     site.send(usize::MAX);
     are_live(&site.plants[0], 1);

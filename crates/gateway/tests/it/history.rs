@@ -72,18 +72,18 @@ pub(crate) fn symbols(directory: &Directory) -> Vec<(InstrumentId, String)> {
 
 #[test]
 fn an_operator_ends_the_segments_of_all_logs_while_events_come() {
-    let (line, pictures) = (group(125), group(126));
+    let (line, snapshots) = (group(125), group(126));
     let folder = Scratch::new("roll");
     let raw = "[history.raw]\nsegment_bytes = 1048576";
-    let plant = gateway_with(&feed("one", line, pictures), &folder, raw);
+    let plant = gateway_with(&feed("one", line, snapshots), &folder, raw);
     let (operator, _asks) = GatewayOperator::new(plant.handle());
     let logs = || [Log::open(&folder), Log::open(&folder.join("raw"))].map(Result::unwrap);
     let segments = || logs().map(|log| log.segments().unwrap().len());
     let mut live = Had::default();
     let mut reader = logs()[0].reader(Start::First).unwrap();
-    for to in [line, pictures] {
+    for to in [line, snapshots] {
         let written = ["log_written", "raw_written"].map(|name| plant.count(name));
-        send(to, to == pictures, &[&plant]);
+        send(to, to == snapshots, &[&plant]);
         eventually("both logs have more", || {
             plant.count("log_written") > written[0] && plant.count("raw_written") > written[1]
         });
@@ -106,21 +106,21 @@ fn an_operator_ends_the_segments_of_all_logs_while_events_come() {
 
 #[test]
 fn the_log_has_what_every_outlet_had_over_restarts() {
-    let (line, pictures) = (group(111), group(112));
+    let (line, snapshots) = (group(111), group(112));
     let folder = Scratch::new("restarts");
     let (mut all, mut live) = (Had::default(), Had::default());
     let mut reader: Option<Reader> = None;
     let mut known = Vec::new();
     for run in 0..3 {
-        let mut plant = gateway(&feed("one", line, pictures), &folder);
+        let mut plant = gateway(&feed("one", line, snapshots), &folder);
         let mut events = plant.take_events().unwrap();
         let reader = reader.get_or_insert_with(|| {
             let log = Log::open(&folder).unwrap();
             log.reader(Start::First).unwrap()
         });
-        for is_pictures in [false, true] {
-            let to = if is_pictures { pictures } else { line };
-            send(to, is_pictures, &[&plant]);
+        for is_snapshots in [false, true] {
+            let to = if is_snapshots { snapshots } else { line };
+            send(to, is_snapshots, &[&plant]);
             all.of_ring(&mut events);
             live.of_log(reader);
         }
@@ -164,8 +164,8 @@ fn the_log_has_what_every_outlet_had_over_restarts() {
 }
 
 /// Returns the datagrams of a generated market.
-fn packets(pictures: bool) -> Vec<Vec<u8>> {
-    let mut packets = generator(pictures);
+fn packets(snapshots: bool) -> Vec<Vec<u8>> {
+    let mut packets = generator(snapshots);
     let mut all = Vec::new();
     while let Some(packet) = packets.next_packet().unwrap() {
         all.push(packet.to_vec());
@@ -175,14 +175,14 @@ fn packets(pictures: bool) -> Vec<Vec<u8>> {
 
 #[test]
 fn what_arrives_is_in_a_log_of_its_own_as_it_came_over_restarts() {
-    let (line, pictures) = (group(113), group(114));
+    let (line, snapshots) = (group(113), group(114));
     let folder = Scratch::new("raw");
     let order = |run: usize| format!("55=X|58=ORDER{run}|20001=J-{run}|268=0|");
     for run in 0..2 {
         let raw = "[history.raw]\nsegment_bytes = 1048576";
-        let plant = gateway_with(&feed("one", line, pictures), &folder, raw);
+        let plant = gateway_with(&feed("one", line, snapshots), &folder, raw);
         send(line, false, &[&plant]);
-        send(pictures, true, &[&plant]);
+        send(snapshots, true, &[&plant]);
         let mut producer = Client::log_on(plant.producers(), "P");
         producer.send("W", &order(run));
         let count = packets(false).len() + packets(true).len() + 1;
@@ -222,11 +222,11 @@ fn what_arrives_is_in_a_log_of_its_own_as_it_came_over_restarts() {
         let had = had.iter().filter(|(line, _)| of_line(line));
         had.map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>()
     };
-    for (source, address, is_pictures) in [
+    for (source, address, is_snapshots) in [
         (Source::Line, line, false),
-        (Source::Pictures, pictures, true),
+        (Source::Snapshots, snapshots, true),
     ] {
-        let once = packets(is_pictures);
+        let once = packets(is_snapshots);
         assert!(of(source, address) == [once.clone(), once].concat());
     }
     for (run, message) in messages.iter().enumerate() {
@@ -242,7 +242,7 @@ fn what_arrives_is_in_a_log_of_its_own_as_it_came_over_restarts() {
 
 #[test]
 fn operators_see_what_the_raw_log_misses() {
-    let (line, pictures) = (group(131), group(132));
+    let (line, snapshots) = (group(131), group(132));
     let folder = Scratch::new("missed");
     let text = format!(
         "ring_bytes = 8388608\n{}[limits]\nmessage_bytes = 1048576\n\
@@ -250,7 +250,7 @@ fn operators_see_what_the_raw_log_misses() {
          [history]\nfolder = \"{}\"\nsegment_bytes = 1048576\n\
          [history.raw]\nring_bytes = 1048576\nsegment_bytes = 1048576\n",
         users::PORTS,
-        feed("one", line, pictures),
+        feed("one", line, snapshots),
         folder.display()
     );
     let plant = users::start(&text);

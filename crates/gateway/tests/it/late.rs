@@ -3,7 +3,7 @@
 use crate::client::{Client, value};
 use crate::feed::group;
 use crate::market::{feed, gateway};
-use crate::service::{all, follow, of, pictures};
+use crate::service::{all, follow, of, snapshots};
 use crate::stop;
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::{Encoder, Message, Program, builtin};
@@ -70,15 +70,15 @@ fn an_instrument_whose_symbol_comes_late_belongs_once_to_each_pattern_that_match
     let (mut prefix, mut whole) = (log_on("PREFIX"), log_on("WHOLE"));
     whole.send("V", &all("r", 1, 0));
     send(&change(1, 1));
-    pictures(&mut whole, 1);
+    snapshots(&mut whole, 1);
     prefix.send("V", &of("RI*", "r", 1, 0));
     let mut books = BTreeMap::new();
     follow(&mut prefix, &mut books);
     assert!(books.is_empty(), "it has no symbol yet: {books:?}");
     send(&definition(2));
-    let found = pictures(&mut prefix, 1);
+    let found = snapshots(&mut prefix, 1);
     // The other one has it by another name so far.
-    let again = pictures(&mut whole, 1);
+    let again = snapshots(&mut whole, 1);
     for own in found.values().chain(again.values()) {
         assert_eq!(value(own, 55), Some("RIU3"), "{own}");
     }

@@ -3,7 +3,7 @@
 use crate::client::value;
 use crate::feed::group;
 use crate::market::{Books, generator, send_some};
-use crate::service::{Market, all, books_of, follow, pictures};
+use crate::service::{Market, all, books_of, follow, snapshots};
 use crate::users::{PORTS, user};
 use crate::{eventually, stop};
 use fanfare_gateway::{Config, GatewayHandle};
@@ -99,7 +99,7 @@ fn a_mapping_changes_while_datagrams_flow_and_books_are_those_of_the_new_one() {
     for (site, [changes, lines]) in [&site, &fresh].into_iter().zip(&mut feeds) {
         let (market, gateways) = (&site.market, [&site.market.gateway]);
         send_some(market.line, false, changes, usize::MAX, &gateways);
-        send_some(market.pictures, true, lines, usize::MAX, &gateways);
+        send_some(market.snapshots, true, lines, usize::MAX, &gateways);
     }
     eventually("live books that are the same", || {
         for (books, reader) in clients.iter_mut().zip(&mut readers) {
@@ -111,9 +111,9 @@ fn a_mapping_changes_while_datagrams_flow_and_books_are_those_of_the_new_one() {
     // The session continued, and has the same books.
     let mut late = site.market.client_named("D", "FIXT.1.1", "1137=9|");
     late.send("V", &all("late", 0, 5));
-    let expected = books_of(pictures(&mut late, 11));
+    let expected = books_of(snapshots(&mut late, 11));
     let mut followed = BTreeMap::new();
-    eventually("the books of the later picture", || {
+    eventually("the books of the later snapshot", || {
         follow(&mut session, &mut followed);
         let books = followed.iter();
         let levels = books.map(|(id, book)| (id.clone(), book.levels.clone()));
@@ -170,8 +170,8 @@ fn a_reload_with_a_mistake_in_line_40_of_a_mapping_changes_nothing_and_names_the
     assert_eq!(site.reload(), other);
     let mut client = site.market.client("FIX.4.4", "");
     client.send("V", &all("r1", 0, 0));
-    let whole = pictures(&mut client, count);
-    assert!(whole.values().any(|picture| picture.contains("|269=1|")));
+    let whole = snapshots(&mut client, count);
+    assert!(whole.values().any(|snapshot| snapshot.contains("|269=1|")));
     assert_eq!(value(whole.values().next().unwrap(), 262), Some("r1"));
     stop(site.market.gateway);
 }

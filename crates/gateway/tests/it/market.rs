@@ -90,12 +90,12 @@ impl Books {
 }
 
 /// Returns a feed with these lines and snapshots, and its limit of instruments.
-pub(crate) fn feed(channel: &str, line: SocketAddrV4, pictures: SocketAddrV4) -> String {
+pub(crate) fn feed(channel: &str, line: SocketAddrV4, snapshots: SocketAddrV4) -> String {
     format!(
         "[[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
          channel = \"{channel}\"\nmapping = \"builtin:spectra\"\n\
          [feed.book]\nmost_instruments = {SECOND}\nstarts_empty = false\n\
-         [feed.snapshot]\nlines = [\"{pictures}\"]\n"
+         [feed.snapshot]\nlines = [\"{snapshots}\"]\n"
     )
 }
 
@@ -110,15 +110,21 @@ pub(crate) fn gateway(text: &str, ring_bytes: usize) -> Gateway {
 }
 
 /// Sends a generated market to a group, in order, no faster than the gateways process it.
-pub(crate) fn send(to: SocketAddrV4, pictures: bool, gateways: &[&Gateway]) {
-    send_some(to, pictures, &mut generator(pictures), usize::MAX, gateways);
+pub(crate) fn send(to: SocketAddrV4, snapshots: bool, gateways: &[&Gateway]) {
+    send_some(
+        to,
+        snapshots,
+        &mut generator(snapshots),
+        usize::MAX,
+        gateways,
+    );
 }
 
 /// Returns a generated market: its changes, or its snapshots, each of which agrees with as many
 /// changes.
-pub(crate) fn generator(pictures: bool) -> Generator {
+pub(crate) fn generator(snapshots: bool) -> Generator {
     let options = SpectraOptions {
-        snapshots: pictures,
+        snapshots,
         trades: 20,
         ..SpectraOptions::default()
     };
@@ -128,14 +134,14 @@ pub(crate) fn generator(pictures: bool) -> Generator {
 /// Sends the next packets of a market, no faster than the gateways process them.
 pub(crate) fn send_some(
     to: SocketAddrV4,
-    pictures: bool,
+    snapshots: bool,
     feed: &mut Generator,
     most: usize,
     gateways: &[&Gateway],
 ) {
     let sender = Sender::open(&SenderConfig::new(to)).unwrap();
-    let name = if pictures {
-        "picture_packets"
+    let name = if snapshots {
+        "snapshot_packets"
     } else {
         "datagrams"
     };
@@ -159,16 +165,16 @@ pub(crate) fn send_some(
 
 #[test]
 fn a_reader_that_lost_events_ends_with_the_books_of_one_that_did_not() {
-    let (line, pictures) = (group(21), group(22));
-    let both = feed("one", line, pictures) + &feed("two", line, pictures);
+    let (line, snapshots) = (group(21), group(22));
+    let both = feed("one", line, snapshots) + &feed("two", line, snapshots);
     let mut quick = gateway(&both, 1 << 22);
-    let mut slow = gateway(&feed("one", line, pictures), 1 << 16);
+    let mut slow = gateway(&feed("one", line, snapshots), 1 << 16);
     let (mut reader, mut late) = (quick.take_events().unwrap(), slow.take_events().unwrap());
     assert!(quick.take_events().is_none());
     let (mut client, mut behind) = (Books::default(), Books::default());
-    for is_pictures in [false, true] {
-        let to = if is_pictures { pictures } else { line };
-        send(to, is_pictures, &[&quick, &slow]);
+    for is_snapshots in [false, true] {
+        let to = if is_snapshots { snapshots } else { line };
+        send(to, is_snapshots, &[&quick, &slow]);
         client.read(&mut reader);
     }
     eventually("every book is live", || {
@@ -211,24 +217,24 @@ fn overlong(packet: &[u8]) -> Vec<u8> {
 #[test]
 fn a_lenient_feed_takes_deviations_from_fast_on_all_of_its_lines() {
     let groups = [[23, 24], [25, 26]].map(|pair| pair.map(group));
-    for (is_lenient, [line, pictures]) in [false, true].into_iter().zip(groups) {
+    for (is_lenient, [line, snapshots]) in [false, true].into_iter().zip(groups) {
         let keys = format!("lenient = {is_lenient}\nchannel");
-        let text = feed("one", line, pictures).replacen("channel", &keys, 1);
+        let text = feed("one", line, snapshots).replacen("channel", &keys, 1);
         let mut gateway = gateway(&text, 1 << 22);
         let mut reader = gateway.take_events().unwrap();
         let mut books = Books::default();
-        for (to, is_pictures, bad) in [
+        for (to, is_snapshots, bad) in [
             (line, false, "undecodable"),
-            (pictures, true, "pictures_bad"),
+            (snapshots, true, "snapshots_bad"),
         ] {
             let sender = Sender::open(&SenderConfig::new(to)).unwrap();
-            let (mut packets, mut sent) = (generator(is_pictures), 0);
+            let (mut packets, mut sent) = (generator(is_snapshots), 0);
             while let Some(packet) = packets.next_packet().unwrap().filter(|_| sent < 40) {
                 sender.send(&overlong(packet)).unwrap();
                 sent += 1;
             }
-            let datagrams = if is_pictures {
-                "picture_packets"
+            let datagrams = if is_snapshots {
+                "snapshot_packets"
             } else {
                 "datagrams"
             };

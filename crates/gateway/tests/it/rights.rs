@@ -3,7 +3,7 @@
 use crate::client::{Client, value};
 use crate::feed::group;
 use crate::market::feed;
-use crate::service::{Market, pictures};
+use crate::service::{Market, snapshots};
 use crate::stop;
 use crate::users::{PORTS, user};
 use fanfare_gateway::Config;
@@ -61,7 +61,7 @@ fn users_see_what_is_theirs_and_no_more_once_it_is_taken_away() {
         );
     }
     client.send("V", &format!("262=good|263=1|264=3|265=1|{ALL}"));
-    assert_eq!(pictures(&mut client, count).len(), count);
+    assert_eq!(snapshots(&mut client, count).len(), count);
     // Another one of the same size is too large, which is detected during the look-up.
     client.send("V", &format!("262=more|263=1|264=3|265=1|{ALL}"));
     let refused = answer(&mut client);
@@ -75,7 +75,7 @@ fn users_see_what_is_theirs_and_no_more_once_it_is_taken_away() {
     let revoked = answer(&mut client);
     assert!(revoked.contains("|262=good|281=3|"), "{revoked}");
     client.send("V", &format!("262=good|263=1|264=2|265=1|{ALL}"));
-    assert_eq!(pictures(&mut client, count).len(), count);
+    assert_eq!(snapshots(&mut client, count).len(), count);
     client.send("BE", "923=b|924=3|553=u|554=secret|925=another|58=\u{e9}|");
     let refused = answer(&mut client);
     assert_eq!(value(&refused, 372), Some("BE"), "{refused}");
@@ -184,7 +184,7 @@ fn instruments_that_a_reload_permits_join_what_goes_on() {
     file.write(rights);
     let config = Config::from_toml(&text).unwrap();
     market.gateway.reload(&config).unwrap();
-    assert_eq!(pictures(&mut client, count).len(), count);
+    assert_eq!(snapshots(&mut client, count).len(), count);
     stop(market.gateway);
 }
 
@@ -240,6 +240,6 @@ fn a_client_that_asks_without_end_is_refused_and_costs_the_others_nothing() {
         "{last:?}"
     );
     good.send("V", &format!("262=r|263=0|264=1|265=1|{ALL}"));
-    assert_eq!(pictures(&mut good, count).len(), count);
+    assert_eq!(snapshots(&mut good, count).len(), count);
     stop(market.gateway);
 }

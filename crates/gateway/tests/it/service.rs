@@ -15,26 +15,26 @@ use std::net::SocketAddrV4;
 pub(crate) struct Market {
     pub(crate) gateway: Gateway,
     pub(crate) line: SocketAddrV4,
-    pub(crate) pictures: SocketAddrV4,
+    pub(crate) snapshots: SocketAddrV4,
 }
 
 impl Market {
     pub(crate) fn new(first: u8) -> Self {
-        let (line, pictures) = (group(first), group(first + 1));
-        let gateway = gateway(&feed("one", line, pictures), 1 << 22);
+        let (line, snapshots) = (group(first), group(first + 1));
+        let gateway = gateway(&feed("one", line, snapshots), 1 << 22);
         Self {
             gateway,
             line,
-            pictures,
+            snapshots,
         }
     }
 
     /// Returns a gateway of this configuration, whose feed has these lines.
-    pub(crate) fn with(text: &str, line: SocketAddrV4, pictures: SocketAddrV4) -> Self {
+    pub(crate) fn with(text: &str, line: SocketAddrV4, snapshots: SocketAddrV4) -> Self {
         Self {
             gateway: crate::users::start(text),
             line,
-            pictures,
+            snapshots,
         }
     }
 
@@ -48,9 +48,9 @@ impl Market {
     }
 
     /// Sends the next changes, and as many snapshots.
-    pub(crate) fn send(&self, [changes, pictures]: &mut [Generator; 2], most: usize) {
+    pub(crate) fn send(&self, [changes, snapshots]: &mut [Generator; 2], most: usize) {
         send_some(self.line, false, changes, most, &[&self.gateway]);
-        send_some(self.pictures, true, pictures, most, &[&self.gateway]);
+        send_some(self.snapshots, true, snapshots, most, &[&self.gateway]);
     }
 
     /// Waits until every book is live. Returns their number.
@@ -82,7 +82,7 @@ pub(crate) fn of(symbol: &str, id: &str, kind: u8, depth: u16) -> String {
 }
 
 /// Returns snapshots until there are as many as instruments, by SecurityID(48).
-pub(crate) fn pictures(client: &mut Client, count: usize) -> BTreeMap<String, String> {
+pub(crate) fn snapshots(client: &mut Client, count: usize) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     while all.len() < count {
         let message = client.receive().unwrap();
@@ -99,14 +99,14 @@ pub(crate) fn pictures(client: &mut Client, count: usize) -> BTreeMap<String, St
 }
 
 #[test]
-fn a_request_brings_a_picture_of_each_instrument() {
+fn a_request_brings_a_snapshot_of_each_instrument() {
     let market = Market::new(31);
     let count = market.live();
     let mut client = market.client("FIX.4.4", "");
     client.send("V", &all("r1", 0, 1));
-    let tops = pictures(&mut client, count);
+    let tops = snapshots(&mut client, count);
     client.send("V", &all("r2", 0, 0));
-    let whole = pictures(&mut client, count);
+    let whole = snapshots(&mut client, count);
     for (id, top) in &tops {
         assert!(top.contains("|262=r1|"), "{top}");
         let levels: usize = value(top, 268).unwrap().parse().unwrap();
@@ -115,7 +115,7 @@ fn a_request_brings_a_picture_of_each_instrument() {
     }
     // A request for snapshots leaves no state, so its ID is free.
     client.send("V", &all("r1", 0, 1));
-    assert_eq!(pictures(&mut client, count).len(), tops.len());
+    assert_eq!(snapshots(&mut client, count).len(), tops.len());
     stop(market.gateway);
 }
 
@@ -134,14 +134,14 @@ pub(crate) type Levels = BTreeMap<(char, String), String>;
 impl ByPrice {
     /// Applies the entries of W and X by price alone.
     pub(crate) fn take(&mut self, message: &str) {
-        let is_picture = value(message, 35) == Some("W");
-        if is_picture {
+        let is_snapshot = value(message, 35) == Some("W");
+        if is_snapshot {
             self.levels.clear();
             self.rpt_seq = value(message, 83).unwrap().parse().unwrap();
         }
-        self.changes += u64::from(!is_picture);
+        self.changes += u64::from(!is_snapshot);
         let (_, entries) = message.split_once("|268=").unwrap();
-        let delimiter = if is_picture { "|269=" } else { "|279=" };
+        let delimiter = if is_snapshot { "|269=" } else { "|279=" };
         for entry in entries.split(delimiter).skip(1) {
             let entry = format!("{delimiter}{entry}");
             let kind = value(&entry, 269).unwrap().chars().next().unwrap();
@@ -149,7 +149,7 @@ impl ByPrice {
                 continue;
             }
             let key = (kind, value(&entry, 270).unwrap().to_owned());
-            if !is_picture {
+            if !is_snapshot {
                 self.rpt_seq += 1;
                 assert_eq!(value(&entry, 83).unwrap(), self.rpt_seq.to_string());
             }
@@ -169,7 +169,7 @@ impl ByPrice {
 }
 
 #[test]
-fn increments_make_of_a_picture_what_a_later_picture_says() {
+fn increments_make_of_a_snapshot_what_a_later_snapshot_says() {
     let market = Market::new(33);
     let sp2 = "1137=9|";
     let mut early = market.client("FIXT.1.1", sp2);
@@ -178,9 +178,9 @@ fn increments_make_of_a_picture_what_a_later_picture_says() {
     let count = market.live();
     let mut late = Client::log_on_in(market.gateway.consumers(), "D", "FIXT.1.1", sp2);
     late.send("V", &all("late", 0, 3));
-    let expected = books_of(pictures(&mut late, count));
+    let expected = books_of(snapshots(&mut late, count));
     let mut books = BTreeMap::new();
-    eventually("the books of the later picture", || {
+    eventually("the books of the later snapshot", || {
         follow(&mut early, &mut books);
         let levels = books
             .iter()
@@ -300,11 +300,11 @@ fn what_has_gone_by_is_refused_with_where_it_is() {
 
 #[test]
 fn a_request_for_snapshots_of_nothing_is_refused_and_leaves_its_id_free() {
-    let (line, pictures) = (group(184), group(185));
+    let (line, snapshots) = (group(184), group(185));
     let lists = "[lists]\nL = [\"NOTHING\"]\n";
-    let feed = feed("one", line, pictures);
+    let feed = feed("one", line, snapshots);
     let text = format!("mode = \"subscriptions\"\n{PORTS}{lists}{feed}");
-    let market = Market::with(&text, line, pictures);
+    let market = Market::with(&text, line, snapshots);
     market.live();
     let mut client = market.client("FIX.4.4", "");
     for symbol in ["@L", "NOTHING*", "@L", "NOTHING*"] {
@@ -458,7 +458,7 @@ fn a_client_goes_on_at_another_gateway_on_the_same_lines() {
     let market = Market {
         gateway: a,
         line,
-        pictures: changes,
+        snapshots: changes,
     };
     let mut client = market.client("FIXT.1.1", "1137=9|");
     client.send("V", &all("r", 1, 0));
@@ -469,7 +469,7 @@ fn a_client_goes_on_at_another_gateway_on_the_same_lines() {
     let expected = {
         let mut other = Client::log_on_in(b.consumers(), "D", "FIXT.1.1", "1137=9|");
         other.send("V", &all("r", 0, 0));
-        books_of(pictures(&mut other, count))
+        books_of(snapshots(&mut other, count))
     };
     let mut books = BTreeMap::new();
     eventually("the books at the first one", || {
@@ -483,18 +483,18 @@ fn a_client_goes_on_at_another_gateway_on_the_same_lines() {
     while client.receive().is_some() {}
     let mut again = Client::log_on_in(b.consumers(), "C", "FIXT.1.1", "1137=9|");
     again.send("V", &all("r", 1, 0));
-    assert_eq!(books_of(pictures(&mut again, count)), expected);
+    assert_eq!(books_of(snapshots(&mut again, count)), expected);
     stop(b);
 }
 
 /// Returns the levels of snapshots, by SecurityID(48).
-pub(crate) fn books_of(pictures: BTreeMap<String, String>) -> BTreeMap<String, Levels> {
-    let levels = |(id, picture): (String, String)| {
+pub(crate) fn books_of(snapshots: BTreeMap<String, String>) -> BTreeMap<String, Levels> {
+    let levels = |(id, snapshot): (String, String)| {
         let mut book = ByPrice::default();
-        book.take(&picture);
+        book.take(&snapshot);
         (id, book.levels)
     };
-    pictures.into_iter().map(levels).collect()
+    snapshots.into_iter().map(levels).collect()
 }
 
 /// Applies the messages up to the response to a request that is sent now. Returns the number of
@@ -528,11 +528,11 @@ fn what_a_session_had_asked_for_ends_with_it() {
     let requests = ["a", "b", "c"];
     let mut stays = log_on("STAYS");
     stays.send("V", &all("r", 1, 3));
-    pictures(&mut stays, count);
+    snapshots(&mut stays, count);
     let mut gone = log_on("GONE");
     for request in requests {
         gone.send("V", &all(request, 1, 3));
-        pictures(&mut gone, count);
+        snapshots(&mut gone, count);
     }
     drop(gone);
     eventually("the end", || market.gateway.count("ended") == 1);
@@ -541,9 +541,9 @@ fn what_a_session_had_asked_for_ends_with_it() {
     let mut books: BTreeMap<(String, String), ByPrice> = BTreeMap::new();
     for request in requests {
         next.send("V", &all(request, 1, 3));
-        for (id, picture) in pictures(&mut next, count) {
+        for (id, snapshot) in snapshots(&mut next, count) {
             let book = books.entry((request.to_owned(), id)).or_default();
-            book.take(&picture);
+            book.take(&snapshot);
         }
     }
     market.send(&mut feed, usize::MAX);

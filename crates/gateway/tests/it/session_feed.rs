@@ -36,10 +36,10 @@ impl Upstream {
 
     /// Sends the next changes, and as many snapshots.
     fn send(&mut self, most: usize) {
-        let [changes, pictures] = &mut self.feed;
-        let [line, snapshots] = self.lines;
+        let [changes, snapshots] = &mut self.feed;
+        let [line, snapshot_line] = self.lines;
         send_some(line, false, changes, most, &[&self.gateway]);
-        send_some(snapshots, true, pictures, most, &[&self.gateway]);
+        send_some(snapshot_line, true, snapshots, most, &[&self.gateway]);
     }
 }
 
@@ -183,8 +183,8 @@ fn a_connection_that_is_cut_within_a_message_costs_no_book() {
 
 #[test]
 fn an_upstream_that_is_stopped_and_started_again_is_followed_again() {
-    let (line, pictures) = (group(214), group(215));
-    let text = feed("one", line, pictures);
+    let (line, snapshots) = (group(214), group(215));
+    let text = feed("one", line, snapshots);
     let mut config = Config::from_toml(&text).unwrap();
     (config.producers.port, config.consumers.port) = (0, 0);
     config.mode = Mode::Subscriptions;
@@ -193,7 +193,7 @@ fn an_upstream_that_is_stopped_and_started_again_is_followed_again() {
         Upstream {
             events: gateway.take_events().unwrap(),
             gateway,
-            lines: [line, pictures],
+            lines: [line, snapshots],
             feed: [generator(false), generator(true)],
         }
     };
@@ -201,7 +201,7 @@ fn an_upstream_that_is_stopped_and_started_again_is_followed_again() {
     upstream.send(200);
     let at = upstream.gateway.consumers();
     // A multicast feed and a session are markets of one gateway, each with its own instruments.
-    let lines = feed("lines", line, pictures);
+    let lines = feed("lines", line, snapshots);
     let both = lines + &session(at, "FIX.5.0SP2", "[\"*\"]", "");
     let mut down = Downstream::new(&both);
     let mut own = Books::default();
@@ -393,8 +393,8 @@ fn losses_faults_and_the_end_of_the_venue_are_survived() {
 
 #[test]
 fn a_session_over_tls_shows_its_certificate() {
-    let (line, pictures) = (group(216), group(217));
-    let mut config = Config::from_toml(&feed("one", line, pictures)).unwrap();
+    let (line, snapshots) = (group(216), group(217));
+    let mut config = Config::from_toml(&feed("one", line, snapshots)).unwrap();
     (config.producers.port, config.consumers.port) = (0, 0);
     config.mode = Mode::Subscriptions;
     config.consumers.tls = Some(PortTls {
@@ -407,7 +407,7 @@ fn a_session_over_tls_shows_its_certificate() {
     let mut upstream = Upstream {
         events: gateway.take_events().unwrap(),
         gateway,
-        lines: [line, pictures],
+        lines: [line, snapshots],
         feed: [generator(false), generator(true)],
     };
     upstream.send(100);

@@ -272,7 +272,7 @@ fn books_behind_a_border_that_damage_hides_are_lost() {
         assert_eq!((found.number, found.run.number), (5, 2));
         let seen = found.view.get(InstrumentId(3)).unwrap();
         assert_eq!(
-            (seen.is_lost(), seen.has_picture()),
+            (seen.is_lost(), seen.has_snapshot()),
             (is_harmed, !is_harmed)
         );
     }
@@ -302,7 +302,7 @@ fn a_segment_within_a_run_is_of_that_run() {
         let found = log.as_of(At::End).unwrap();
         assert_eq!((found.number, found.run.number), (end, 1));
         let seen = found.view.get(InstrumentId(3)).unwrap();
-        assert_eq!((seen.is_lost(), seen.has_picture()), (is_lost, !is_lost));
+        assert_eq!((seen.is_lost(), seen.has_snapshot()), (is_lost, !is_lost));
         let lost: Vec<_> = found.lost().collect();
         let all = [InstrumentId(3), InstrumentId::ALL];
         assert_eq!(lost, if is_lost { &all[..] } else { &[] });
@@ -320,7 +320,7 @@ fn books_that_began_in_front_of_a_log_are_unknown_until_they_are_shown() {
         let found = log.as_of(At::End).unwrap();
         assert_eq!((found.number, found.run.number), (6, 1));
         let seen = found.view.get(InstrumentId(3)).unwrap();
-        assert!(!seen.has_picture() && seen.book.is_none());
+        assert!(!seen.has_snapshot() && seen.book.is_none());
         assert!(found.lost().eq([InstrumentId(3), InstrumentId::ALL]));
         // A checkpoint of them says so, too.
         keep(&folder.0, OFTEN).checkpoint().unwrap();
@@ -330,7 +330,7 @@ fn books_that_began_in_front_of_a_log_are_unknown_until_they_are_shown() {
     put(&mut writer, 7, level());
     put(&mut writer, 8, state(code::LIVE));
     let found = log.as_of(At::End).unwrap();
-    assert!(found.view.get(InstrumentId(3)).unwrap().has_picture());
+    assert!(found.view.get(InstrumentId(3)).unwrap().has_snapshot());
     assert_eq!((found.run.number, found.lost().count()), (2, 0));
 }
 
@@ -345,7 +345,7 @@ fn nothing_precedes_a_log_that_begins_with_any_number() {
     put(&mut writer, 100, level());
     put(&mut writer, 101, state(code::LIVE));
     let found = Log::open(&folder.0).unwrap().as_of(At::End).unwrap();
-    assert!(found.view.get(InstrumentId(3)).unwrap().has_picture());
+    assert!(found.view.get(InstrumentId(3)).unwrap().has_snapshot());
     assert_eq!((found.number, found.lost().count()), (101, 0));
 }
 

@@ -40,7 +40,7 @@ fn append_raw(writer: &mut Writer, count: usize) -> (Vec<Arrived>, u64) {
     while expected.len() < count {
         let bytes: Vec<u8> = (0..rng.usize(..2000)).map(|_| rng.u8(..4)).collect();
         time += rng.u64(..50);
-        let source = [RawSource::Line, RawSource::Pictures, RawSource::Fix][rng.usize(..3)];
+        let source = [RawSource::Line, RawSource::Snapshots, RawSource::Fix][rng.usize(..3)];
         let line = RawLine {
             source,
             feed: rng.u16(..),

@@ -88,7 +88,7 @@ struct Bench<'f> {
     record: Record,
     mapper: FastMapper,
     table: Instruments,
-    pictures: Vec<(Option<u32>, Vec<Event>)>,
+    snapshots: Vec<(Option<u32>, Vec<Event>)>,
     ring: Broadcast,
     /// The events of a message, in order.
     out: Vec<Event>,
@@ -118,7 +118,7 @@ pub fn add_figures(
 ) -> Result<(), EventsError> {
     let mut bench = Bench::new(feed)?;
     bench.take_packets()?;
-    bench.take_pictures()?;
+    bench.take_snapshots()?;
     let mut least: [Vec<u64>; 4] = Default::default();
     for _ in 0..rounds {
         let passes = ALL.into_iter().zip(&mut least);
@@ -161,7 +161,7 @@ impl<'f> Bench<'f> {
             record: Record::new(),
             mapper: feed.mapping.for_templates(&feed.program, 1)?,
             table: Instruments::new(1 << 20),
-            pictures: Vec::new(),
+            snapshots: Vec::new(),
             ring: Broadcast::new(RING, 1, Policy::Lap),
             out: Vec::new(),
             next: 1,
@@ -192,7 +192,7 @@ impl<'f> Bench<'f> {
     }
 
     /// Reads the first snapshot of each instrument; without snapshots, an empty one.
-    fn take_pictures(&mut self) -> Result<(), EventsError> {
+    fn take_snapshots(&mut self) -> Result<(), EventsError> {
         let feed = self.feed;
         let mut seen = Vec::new();
         self.decoder.reset();
@@ -202,12 +202,12 @@ impl<'f> Bench<'f> {
             while !rest.is_empty() {
                 rest = self.decode(packet, rest)?;
                 let outcome = self.mapper.record(&mut self.table, 0, &self.record);
-                if let Ok(Some(picture)) = outcome.map(|outcome| outcome.picture)
-                    && !seen.contains(&picture.instrument)
+                if let Ok(Some(snapshot)) = outcome.map(|outcome| outcome.snapshot)
+                    && !seen.contains(&snapshot.instrument)
                 {
-                    seen.push(picture.instrument);
-                    let last = picture.last_processed.map(|last| last as u32);
-                    self.pictures.push((last, self.mapper.events().to_vec()));
+                    seen.push(snapshot.instrument);
+                    let last = snapshot.last_processed.map(|last| last as u32);
+                    self.snapshots.push((last, self.mapper.events().to_vec()));
                 }
             }
         }
@@ -220,7 +220,7 @@ impl<'f> Bench<'f> {
                 ..Event::EMPTY
             };
             let all = (0..self.table.len() as u32).map(|number| (Some(0), vec![empty(number)]));
-            self.pictures = all.collect();
+            self.snapshots = all.collect();
         }
         Ok(())
     }
@@ -241,7 +241,7 @@ impl<'f> Bench<'f> {
         if numbering == Numbering::Channel {
             market.see(0, &mut |_| {});
         }
-        for (last, events) in &self.pictures {
+        for (last, events) in &self.snapshots {
             market.snapshot((0, 0), *last, events, &mut |_| {});
         }
         Ok(market)

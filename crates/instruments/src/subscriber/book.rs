@@ -98,7 +98,7 @@ impl Held {
     }
 
     /// Takes W.
-    pub(super) fn picture(&mut self, w: &Message<'_>, counts: &mut Counts) -> Result<(), String> {
+    pub(super) fn snapshot(&mut self, w: &Message<'_>, counts: &mut Counts) -> Result<(), String> {
         let before = self.number;
         let was_live = self.is_live();
         self.sides = Default::default();
@@ -217,7 +217,7 @@ impl Held {
         &mut self,
         message: &Message<'_>,
         counts: &mut Counts,
-        is_picture: bool,
+        is_snapshot: bool,
     ) -> Result<(), String> {
         for (side, levels) in Side::BOTH.into_iter().zip(&self.sides) {
             levels.agree(side)?;
@@ -226,7 +226,7 @@ impl Held {
                 return Err(format!("{len} levels where {depth} were asked for"));
             }
         }
-        self.check(message, counts, is_picture)?;
+        self.check(message, counts, is_snapshot)?;
         self.is_doubtful = false;
         Ok(())
     }
@@ -235,12 +235,12 @@ impl Held {
         &mut self,
         message: &Message<'_>,
         counts: &mut Counts,
-        is_picture: bool,
+        is_snapshot: bool,
     ) -> Result<(), String> {
         let every = self.terms.checksum_every;
         let Some(said) = message.get(CHECKSUM) else {
             // The plant may count X of all who share them: two rounds have one of each.
-            let is_due = is_picture || self.unchecked > every.saturating_mul(2);
+            let is_due = is_snapshot || self.unchecked > every.saturating_mul(2);
             return match every > 0 && is_due {
                 true => Err("a checksum was asked for, and there is none".to_owned()),
                 false => Ok(()),

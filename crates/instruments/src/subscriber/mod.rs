@@ -17,7 +17,7 @@
 //! let mut text = format!("8=FIX.4.4\x019={}\x01{body}", body.len());
 //! text += &format!("10={:03}\x01", text.bytes().fold(0, u8::wrapping_add));
 //! subscriber.take(&Decoder::new().decode(text.as_bytes())?);
-//! assert_eq!((subscriber.counts().pictures, subscriber.first_fault()), (1, None));
+//! assert_eq!((subscriber.counts().snapshots, subscriber.first_fault()), (1, None));
 //! # Ok::<(), fanfare_fix::codec::DecodeError>(())
 //! ```
 
@@ -74,7 +74,7 @@ pub enum Updates {
     /// Nothing, SubscriptionRequestType(263) `0`.
     None,
     /// Snapshots, MDUpdateType(265) `0`.
-    Pictures,
+    Snapshots,
     /// Changes, MDUpdateType(265) `1`.
     Changes,
 }
@@ -95,7 +95,7 @@ impl Default for Terms {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// W.
-    pub pictures: u64,
+    pub snapshots: u64,
     /// X.
     pub changes: u64,
     /// Entries of X.
@@ -127,7 +127,7 @@ pub struct Counts {
 impl Counts {
     /// Adds the counts of another session.
     pub fn add(&mut self, other: &Self) {
-        self.pictures += other.pictures;
+        self.snapshots += other.snapshots;
         self.changes += other.changes;
         self.entries += other.entries;
         self.checked += other.checked;
@@ -320,7 +320,7 @@ impl Subscriber {
 
     fn market_data(&mut self, message: &Message<'_>) {
         let id = message.get(MD_REQ_ID).unwrap_or_default();
-        let is_picture = message.msg_type() == b"W";
+        let is_snapshot = message.msg_type() == b"W";
         let Some(request) = self.requests.get_mut(id) else {
             return self.unasked(id, message);
         };
@@ -331,8 +331,8 @@ impl Subscriber {
                 "request {id}: granted, and not the session's to see"
             ));
         }
-        if is_picture {
-            self.counts.pictures += 1;
+        if is_snapshot {
+            self.counts.snapshots += 1;
             self.answered = self.answered.max(request.number);
             request.answer();
         } else {
@@ -346,8 +346,8 @@ impl Subscriber {
         let Some(book) = request.books.get_mut(symbol) else {
             return;
         };
-        let done = if is_picture {
-            book.picture(message, &mut self.counts)
+        let done = if is_snapshot {
+            book.snapshot(message, &mut self.counts)
         } else {
             book.change(message, &mut self.counts)
         };

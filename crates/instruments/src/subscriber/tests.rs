@@ -93,7 +93,7 @@ impl Plant {
         text
     }
 
-    fn picture(&mut self) -> String {
+    fn snapshot(&mut self) -> String {
         self.shown = Side::BOTH.map(|side| self.top(side));
         let mut entries = Vec::new();
         for (side, rows) in Side::BOTH.into_iter().zip(&self.shown) {
@@ -154,9 +154,9 @@ impl Plant {
         Some(self.message(&format!("35=X|262=r1|268={}|{all}{sum}", entries.len())))
     }
 
-    fn sum(&self, is_picture: bool) -> String {
+    fn sum(&self, is_snapshot: bool) -> String {
         let every = self.terms.checksum_every;
-        match every > 0 && (is_picture || self.changes.is_multiple_of(every)) {
+        match every > 0 && (is_snapshot || self.changes.is_multiple_of(every)) {
             true => format!("20013={:016x}|", self.checksum()),
             false => String::new(),
         }
@@ -171,7 +171,7 @@ impl Plant {
 
     fn state(&self, state: &str) -> String {
         self.news(&format!(
-            "148=Instrument state|146=1|55=RIU3|33=1|58=state={state} lack=picture|"
+            "148=Instrument state|146=1|55=RIU3|33=1|58=state={state} lack=snapshot|"
         ))
     }
 
@@ -198,7 +198,7 @@ fn joined(begin_string: &'static str, terms: Terms) -> (Plant, Subscriber) {
     plant.set(Side::Bid, 98, 5);
     plant.set(Side::Offer, 101, 4);
     subscriber.subscribed(b"r1", &["RIU3"], terms);
-    take(&mut subscriber, &plant.picture());
+    take(&mut subscriber, &plant.snapshot());
     assert_eq!(subscriber.first_fault(), None);
     (plant, subscriber)
 }
@@ -245,7 +245,7 @@ proptest! {
             if at == gap_at {
                 let last = plant.number;
                 take(&mut subscriber, &plant.skipped(last + 1 - first, first, last));
-                take(&mut subscriber, &plant.picture());
+                take(&mut subscriber, &plant.snapshot());
             } else {
                 take(&mut subscriber, &changes);
             }
@@ -312,12 +312,15 @@ fn numbers_have_no_holes() {
         vec![bid(plant, 96, 1)]
     });
     assert_eq!(hole, "request r1, RIU3: entry 2 for 1");
-    let picture = fault(Terms::default(), |plant, _| {
+    let snapshot = fault(Terms::default(), |plant, _| {
         bid(plant, 97, 1);
         bid(plant, 96, 1);
-        vec![plant.picture()]
+        vec![plant.snapshot()]
     });
-    assert_eq!(picture, "request r1, RIU3: a snapshot of number 2 behind 0");
+    assert_eq!(
+        snapshot,
+        "request r1, RIU3: a snapshot of number 2 behind 0"
+    );
 }
 
 #[test]
@@ -361,7 +364,7 @@ fn depth_is_what_was_asked_for() {
     let deep = fault(terms, |plant, _| {
         plant.terms.depth = 3;
         plant.set(Side::Bid, 97, 1);
-        vec![plant.picture()]
+        vec![plant.snapshot()]
     });
     assert!(deep.contains("3 levels where 2 were asked for"), "{deep}");
 }
@@ -410,13 +413,13 @@ fn what_is_left_out_adds_up() {
 }
 
 #[test]
-fn an_instrument_that_recovers_comes_back_with_a_picture() {
+fn an_instrument_that_recovers_comes_back_with_a_snapshot() {
     let (mut plant, mut subscriber) = joined("FIXT.1.1", Terms::default());
     take(&mut subscriber, &plant.state("recovering"));
     assert!(!subscriber.book(b"r1", b"RIU3").unwrap().is_live());
     plant.set(Side::Bid, 97, 1);
     take(&mut subscriber, &plant.state("live"));
-    take(&mut subscriber, &plant.picture());
+    take(&mut subscriber, &plant.snapshot());
     let changes = bid(&mut plant, 96, 2);
     take(&mut subscriber, &changes);
     assert_eq!(subscriber.first_fault(), None);
@@ -427,13 +430,13 @@ fn an_instrument_that_recovers_comes_back_with_a_picture() {
 const TRADE: &str = "35=X|262=r1|268=1|279=0|269=2|55=RIU3|270=49|271=1|";
 
 #[test]
-fn trades_that_were_held_back_come_before_a_picture() {
+fn trades_that_were_held_back_come_before_a_snapshot() {
     for state in ["recovering", "live"] {
         let (mut plant, mut subscriber) = joined("FIXT.1.1", Terms::default());
         take(&mut subscriber, &plant.state(state));
         take(&mut subscriber, &plant.message(TRADE));
         plant.number += 5;
-        take(&mut subscriber, &plant.picture());
+        take(&mut subscriber, &plant.snapshot());
         let changes = bid(&mut plant, 96, 2);
         take(&mut subscriber, &changes);
         assert_eq!(subscriber.first_fault(), None, "{state}");
@@ -457,7 +460,7 @@ fn what_is_merged_has_holes_in_its_numbers() {
     let lost = "148=Messages missing|33=1|58=missing=trades request=r1 count=3 first=0 last=0|";
     take(&mut subscriber, &plant.news(lost));
     plant.number += 5;
-    take(&mut subscriber, &plant.picture());
+    take(&mut subscriber, &plant.snapshot());
     assert_eq!(subscriber.first_fault(), None);
     assert_eq!(subscriber.counts().trades_left_out, 3);
     plant.number -= 2;

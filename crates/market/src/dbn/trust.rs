@@ -63,13 +63,13 @@ impl Trust {
             (Some(_), 0) => gaps == self.gaps,
             (Some(_), number) => number == self.last.wrapping_add(1),
         };
-        let is_picture = event.flags.has(Flags::SNAPSHOT);
+        let is_snapshot = event.flags.has(Flags::SNAPSHOT);
         if event.kind == Kind::Clear {
             self.is_whole = Some(true);
-        } else if !is_picture {
+        } else if !is_snapshot {
             self.is_whole = Some(is_next && self.is_whole != Some(false));
         }
-        if event.kind == Kind::Clear || !is_picture {
+        if event.kind == Kind::Clear || !is_snapshot {
             (self.last, self.gaps) = (event.rpt_seq, gaps);
         }
     }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_is_doubtful_until_a_picture_comes() {
+    fn a_hole_is_doubtful_until_a_snapshot_comes() {
         let mut trust = Trust::default();
         let none = Flags::NONE;
         assert!(!seen(&mut trust, Kind::Level, 1, none, 0));
@@ -167,13 +167,13 @@ mod tests {
 
     #[test]
     fn a_snapshot_after_a_restart_is_whole_before_its_state() {
-        let picture = Flags::SNAPSHOT;
+        let snapshot = Flags::SNAPSHOT;
         let (mut again, mut new) = (Trust::default(), Trust::default());
-        again.see(&state::to_event(State::Recovering(Lack::Picture)), 0);
+        again.see(&state::to_event(State::Recovering(Lack::Snapshot)), 0);
         again.restart();
         for trust in [&mut again, &mut new] {
-            assert!(!seen(trust, Kind::Clear, 9, picture, 0));
-            assert!(!seen(trust, Kind::Level, 9, picture, 0));
+            assert!(!seen(trust, Kind::Clear, 9, snapshot, 0));
+            assert!(!seen(trust, Kind::Level, 9, snapshot, 0));
             trust.see(&state::to_event(State::Live), 0);
             assert!(!seen(trust, Kind::Level, 10, Flags::NONE, 0));
         }
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn states_know_better() {
         let mut trust = Trust::default();
-        trust.see(&state::to_event(State::Recovering(Lack::Picture)), 0);
+        trust.see(&state::to_event(State::Recovering(Lack::Snapshot)), 0);
         assert!(seen(&mut trust, Kind::Clear, 1, Flags::SNAPSHOT, 0));
         trust.see(&state::to_event(State::Live), 0);
         assert!(!seen(&mut trust, Kind::Level, 77, Flags::NONE, 3));

@@ -8,8 +8,8 @@ use crate::fragments::{FragmentConfig, Fragments};
 use crate::instruments::{Instruments, Place};
 use crate::mapping::{Does, FastMapper, MapError, Outcome};
 use crate::market::{Market, MarketConfig};
-use crate::picture_fault::{PictureFault, PictureWhy};
 use crate::relay::{Step, Steps};
+use crate::snapshot_fault::{SnapshotFault, SnapshotWhy};
 use crate::state;
 use fanfare_fast::Record;
 use fanfare_feed::channel;
@@ -63,7 +63,7 @@ pub struct FollowerStats {
     /// Packets that could not be decoded, whose messages are missing.
     pub bad: u64,
     /// Snapshots that could not be read, or arrived on the channel without a number.
-    pub bad_pictures: u64,
+    pub bad_snapshots: u64,
     /// The number of restarts of the channel.
     pub resets: u64,
 }
@@ -75,10 +75,10 @@ pub(crate) struct Course {
     /// The incomplete snapshots of the channel, and those of each channel of snapshot lines, whose
     /// numbers are its own.
     pub(super) fragments: Fragments,
-    pub(super) fragments_of_pictures: Vec<Fragments>,
+    pub(super) fragments_of_snapshots: Vec<Fragments>,
     fragment_config: FragmentConfig,
-    /// The first snapshot without a number since the last call of [`Self::take_picture_fault`].
-    picture_fault: Option<PictureFault>,
+    /// The first snapshot without a number since the last call of [`Self::take_snapshot_fault`].
+    snapshot_fault: Option<SnapshotFault>,
     pub(super) replay: Option<Replay>,
     silence: u64,
     /// The number after the highest message, extended, or `None` before the first.
@@ -201,9 +201,9 @@ impl Course {
         Self {
             market,
             fragments: Fragments::new(config.fragments),
-            fragments_of_pictures: Vec::new(),
+            fragments_of_snapshots: Vec::new(),
             fragment_config: config.fragments,
-            picture_fault: None,
+            snapshot_fault: None,
             replay: config.replay.map(Replay::new),
             silence: config.silence,
             next: None,
@@ -221,7 +221,7 @@ impl Course {
 
     /// Lets each snapshot of the channel replace a book that is complete. Otherwise it is ignored,
     /// as it has nothing new.
-    pub(super) const fn replace_pictures(&mut self) {
+    pub(super) const fn replace_snapshots(&mut self) {
         self.replaces = true;
     }
 
@@ -287,20 +287,20 @@ impl Course {
             steps.remapped();
         }
         for fragments in self.all_fragments() {
-            fragments.lose(PictureWhy::Remapped);
+            fragments.lose(SnapshotWhy::Remapped);
         }
         self.market.distrust(now, send);
     }
 
     /// Takes the first fault of a snapshot since the last call.
-    pub(super) fn take_picture_fault(&mut self) -> Option<PictureFault> {
-        let own = self.picture_fault.take();
+    pub(super) fn take_snapshot_fault(&mut self) -> Option<SnapshotFault> {
+        let own = self.snapshot_fault.take();
         let of_fragments = self.all_fragments().filter_map(Fragments::take_fault);
         of_fragments.fold(own, |first, other| first.or(Some(other)))
     }
 
     fn all_fragments(&mut self) -> impl Iterator<Item = &mut Fragments> {
-        std::iter::once(&mut self.fragments).chain(&mut self.fragments_of_pictures)
+        std::iter::once(&mut self.fragments).chain(&mut self.fragments_of_snapshots)
     }
 
     /// Records that all messages before this number that did not arrive are missing.
@@ -553,7 +553,7 @@ impl Course {
         rest: &[Event],
         send: &mut impl FnMut(&Event),
     ) {
-        if matches!(&mapped.outcome, Ok(outcome) if outcome.picture.is_none()) {
+        if matches!(&mapped.outcome, Ok(outcome) if outcome.snapshot.is_none()) {
             self.relay(sequence, mapped);
         }
         let (market, received) = (&mut self.market, mapped.received);
@@ -582,7 +582,7 @@ impl Course {
         match &mapped.outcome {
             Ok(
                 outcome @ Outcome {
-                    picture: Some(picture),
+                    snapshot: Some(snapshot),
                     ..
                 },
             ) => {
@@ -597,16 +597,16 @@ impl Course {
                     }
                     return;
                 };
-                let is_live = || self.market.state(picture.instrument) == Some(State::Live);
+                let is_live = || self.market.state(snapshot.instrument) == Some(State::Live);
                 if self.replaces && is_live() {
                     let market = &mut self.market;
                     return market.changes(mapped.received, sequence, whole.events, send);
                 }
-                let last = picture.last_processed.or(whole.number);
+                let last = snapshot.last_processed.or(whole.number);
                 let last = last.unwrap_or(sequence) as u32;
                 let times = (now, mapped.received);
                 if let Some(steps) = &mut self.steps {
-                    steps.picture(sequence as u32, mapped.received, last, whole.events);
+                    steps.snapshot(sequence as u32, mapped.received, last, whole.events);
                 }
                 // One of the numbers before would be as of a message that is yet to come. A restart
                 // that was not announced may be none.
@@ -681,15 +681,15 @@ impl Course {
     fn without_number(&mut self, mapped: &Mapped<'_>, send: &mut impl FnMut(&Event)) {
         if let Ok(Outcome {
             does: Some(Does::Snapshot),
-            picture,
+            snapshot,
             ..
         }) = mapped.outcome
         {
-            self.stats.bad_pictures += 1;
-            self.picture_fault.get_or_insert(PictureFault {
-                instrument: picture.map(|picture| picture.instrument),
+            self.stats.bad_snapshots += 1;
+            self.snapshot_fault.get_or_insert(SnapshotFault {
+                instrument: snapshot.map(|snapshot| snapshot.instrument),
                 number: None,
-                why: PictureWhy::NoNumber,
+                why: SnapshotWhy::NoNumber,
             });
             return;
         }
@@ -718,7 +718,7 @@ impl Course {
         mapped: &Mapped<'_>,
         send: &mut impl FnMut(&Event),
     ) {
-        let all = &mut self.fragments_of_pictures;
+        let all = &mut self.fragments_of_snapshots;
         if lines >= all.len() {
             all.resize_with(lines + 1, || Fragments::new(self.fragment_config));
         }
@@ -726,14 +726,14 @@ impl Course {
         match &mapped.outcome {
             Ok(
                 outcome @ Outcome {
-                    picture: Some(picture),
+                    snapshot: Some(snapshot),
                     ..
                 },
             ) => {
                 let Some(whole) = fragments.take(outcome, mapped.events) else {
                     return;
                 };
-                let last = picture.last_processed.map(|last| last as u32);
+                let last = snapshot.last_processed.map(|last| last as u32);
                 let times = (now, mapped.received);
                 self.market.snapshot(times, last, whole.events, send);
             }
@@ -742,7 +742,7 @@ impl Course {
                     Ok(outcome) => fragments.pass(outcome),
                     Err(error) => {
                         fragments.pass(&error.outcome());
-                        self.stats.bad_pictures += 1;
+                        self.stats.bad_snapshots += 1;
                     }
                 }
                 self.pass_on(mapped, send);

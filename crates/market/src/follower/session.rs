@@ -6,7 +6,7 @@ use crate::fragments::FragmentStats;
 use crate::instruments::Instruments;
 use crate::mapping::{Counts, FixMapper, MapError, Outcome};
 use crate::market::Market;
-use crate::picture_fault::PictureFault;
+use crate::snapshot_fault::SnapshotFault;
 use fanfare_feed::recovery::{Numbering, State};
 use fanfare_fix::codec::Message;
 
@@ -40,7 +40,7 @@ impl SessionFollower {
         (config.replay, config.silence) = (None, u64::MAX);
         mapper.keep_numbers(false);
         let mut course = Course::new(config);
-        course.replace_pictures();
+        course.replace_snapshots();
         Self {
             table,
             mapper,
@@ -82,12 +82,12 @@ impl SessionFollower {
     }
 
     /// Takes the first fault of a snapshot since the last call, for which it was not read.
-    pub fn take_picture_fault(&mut self) -> Option<PictureFault> {
-        self.course.take_picture_fault()
+    pub fn take_snapshot_fault(&mut self) -> Option<SnapshotFault> {
+        self.course.take_snapshot_fault()
     }
 
     /// Formats a fault of a snapshot, with the name of its instrument.
-    pub fn describe_picture(&self, fault: &PictureFault) -> String {
+    pub fn describe_snapshot(&self, fault: &SnapshotFault) -> String {
         fault.describe(&self.table)
     }
 
@@ -172,8 +172,8 @@ fn numbered(outcome: Result<Outcome, MapError>, number: u32) -> Result<Outcome, 
     match outcome {
         Ok(mut outcome) => {
             outcome.number = number;
-            if let Some(picture) = &mut outcome.picture {
-                picture.last_processed = None;
+            if let Some(snapshot) = &mut outcome.snapshot {
+                snapshot.last_processed = None;
             }
             Ok(outcome)
         }

@@ -303,11 +303,11 @@ impl Feed {
             flags: Flags::SNAPSHOT.with(Flags::LAST),
             ..Event::EMPTY
         };
-        self.picture(last, &[empty]);
+        self.snapshot(last, &[empty]);
     }
 
     /// Shows a snapshot as of a message.
-    fn picture(&mut self, last: u32, events: &[Event]) {
+    fn snapshot(&mut self, last: u32, events: &[Event]) {
         let market = &mut self.follower.course.market;
         market.snapshot((0, 0), Some(last), events, &mut |event| {
             self.trades += u32::from(event.kind == Kind::Trade);
@@ -516,20 +516,20 @@ fn a_definition_closes_an_instrument_and_the_next_one_opens_it_for_edges_too() {
     assert_eq!(sent, all);
 }
 
-const RECOVERING: Option<State> = Some(State::Recovering(Lack::Picture));
+const RECOVERING: Option<State> = Some(State::Recovering(Lack::Snapshot));
 
 #[test]
 fn a_snapshot_from_before_the_end_of_an_instrument_is_not_the_book_of_the_next_one() {
     let mut feed = Feed::new(1, Preamble::None, Numbering::Instrument);
     feed.bring(Line::A, &definition(1, FIRST, b'A'));
     feed.bring(Line::A, &message(2, &[bid(0, FIRST, 1, 50)]));
-    let mut picture = Vec::new();
+    let mut snapshot = Vec::new();
     let market = feed.follower.market();
-    market.picture(FIRST, &mut |event| picture.push(*event));
+    market.snapshot_of(FIRST, &mut |event| snapshot.push(*event));
     feed.bring(Line::A, &definition(3, FIRST, b'D'));
     feed.bring(Line::A, &definition(4, FIRST, b'A'));
     for (last, state) in [(2, RECOVERING), (4, Some(State::Live))] {
-        feed.picture(last, &picture);
+        feed.snapshot(last, &snapshot);
         assert_eq!(feed.state(FIRST), state);
     }
 }
@@ -762,7 +762,7 @@ fn a_trade_of_a_packet_that_came_in_part_is_passed_on_once() {
         rpt_seq: 4,
         ..Event::EMPTY
     };
-    feed.picture(2, &[empty]);
+    feed.snapshot(2, &[empty]);
     let second = message(2, &[trade(FIRST, 3), bid(0, FIRST, 4, 50)]);
     feed.replay(2, &[first, second]);
     assert!(feed.missing().is_empty() && feed.is_live(FIRST));

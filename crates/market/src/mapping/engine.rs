@@ -6,7 +6,7 @@ use super::cells::{Cells, Raw, Ref};
 use super::document::{Does, Unknown};
 use super::fault::{Flaw, MapError, Why};
 use super::known::Known;
-use super::outcome::{Counts, Fragment, Outcome, Picture};
+use super::outcome::{Counts, Fragment, Outcome, Snapshot};
 use super::plan::{Plan, Rule, TimePlan};
 use super::time::{date, is_unknown};
 use crate::event::{Action, Event, Flags, InstrumentId, Kind};
@@ -147,19 +147,19 @@ impl Engine {
     #[inline]
     fn begin_entries_with(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) {
         if plan.does == Does::Snapshot {
-            self.begin_picture(plan, table, texts);
+            self.begin_snapshot(plan, table, texts);
         }
     }
 
-    fn begin_picture(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) {
+    fn begin_snapshot(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) {
         self.message.has_begun = true;
-        let begun = self.try_begin_picture(plan, table, texts);
+        let begun = self.try_begin_snapshot(plan, table, texts);
         if let Err(flaw) = begun {
             self.fault(plan, flaw, None);
         }
     }
 
-    fn try_begin_picture(
+    fn try_begin_snapshot(
         &mut self,
         plan: &Plan,
         table: &mut Instruments,
@@ -200,8 +200,8 @@ impl Engine {
         if plan.does == Does::Definition {
             return self.define(plan, table, texts);
         }
-        let is_picture = plan.does == Does::Snapshot;
-        let instrument = match is_picture {
+        let is_snapshot = plan.does == Does::Snapshot;
+        let instrument = match is_snapshot {
             true => self.message.instrument,
             false => {
                 let found = self.instrument(plan, table, texts);
@@ -210,7 +210,7 @@ impl Engine {
             }
         };
         let Some(instrument) = instrument else {
-            self.counts.without_instrument += u64::from(is_picture);
+            self.counts.without_instrument += u64::from(is_snapshot);
             return Ok(());
         };
         let Some(rule) = self.rule(plan, texts)? else {
@@ -221,13 +221,13 @@ impl Engine {
             self.counts.ignored += 1;
             return self.pass_over(instrument, plan, texts);
         };
-        if is_picture && kind == Kind::Clear {
+        if is_snapshot && kind == Kind::Clear {
             // It began the snapshot.
             return self.pass_over(instrument, plan, texts);
         }
         let mut event = self.event(kind, rule, plan, texts)?;
         event.instrument = instrument;
-        if is_picture {
+        if is_snapshot {
             event.flags = Flags::SNAPSHOT;
         }
         self.push(event);
@@ -241,13 +241,13 @@ impl Engine {
         plan: &Plan,
         texts: &[u8],
     ) -> Result<(), Flaw> {
-        let is_picture = plan.does == Does::Snapshot;
-        if !is_picture && !self.keeps_numbers {
+        let is_snapshot = plan.does == Does::Snapshot;
+        if !is_snapshot && !self.keeps_numbers {
             return Ok(());
         }
         let rpt_seq = self.at_most(plan.entry_rpt_seq, u32::MAX.into(), texts)?;
         let rpt_seq = rpt_seq.unwrap_or(0) as u32;
-        if is_picture {
+        if is_snapshot {
             self.message.passed = self.message.passed.max(rpt_seq);
         } else if rpt_seq != 0 {
             self.push(Event::bare_number(instrument, rpt_seq));
@@ -527,7 +527,7 @@ impl Engine {
         match plan.does {
             Does::Changes if !plan.has_entries => self.entry_with(plan, table, texts),
             Does::Definition if !plan.has_entries => self.define(plan, table, texts)?,
-            Does::Snapshot if !self.message.has_begun => self.begin_picture(plan, table, texts),
+            Does::Snapshot if !self.message.has_begun => self.begin_snapshot(plan, table, texts),
             Does::Status => self.status(plan, table, texts)?,
             Does::SessionStatus => self.set_status(plan, table, texts, InstrumentId::ALL)?,
             _ => {}
@@ -536,7 +536,7 @@ impl Engine {
         outcome.number = self.at_most(plan.number, u64::MAX, texts)?;
         outcome.next = self.at_most(plan.next, u64::MAX, texts)?;
         if let (Does::Snapshot, Some(instrument)) = (plan.does, self.message.instrument) {
-            outcome.picture = Some(Picture {
+            outcome.snapshot = Some(Snapshot {
                 instrument,
                 fragment: self.fragment(plan, texts)?,
                 rpt_seq: self.as_of(self.message.passed),

@@ -28,7 +28,7 @@ pub use document::{Does, Unknown};
 pub use fast::FastMapper;
 pub use fault::{MapError, Why};
 pub use fix::FixMapper;
-pub use outcome::{Counts, Fragment, Outcome, Picture};
+pub use outcome::{Counts, Fragment, Outcome, Snapshot};
 
 use crate::text_error::TextError;
 use document::Document;

@@ -15,13 +15,13 @@ pub struct Outcome {
     /// NewSeqNo(36) of a SequenceReset.
     pub next: Option<u64>,
     /// The properties of a snapshot.
-    pub picture: Option<Picture>,
+    pub snapshot: Option<Snapshot>,
 }
 
 /// The properties of a snapshot. Its book includes the changes up to `rpt_seq` of the instrument,
 /// or up to the message `last_processed` of the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Picture {
+pub struct Snapshot {
     /// The instrument.
     pub instrument: InstrumentId,
     /// RptSeq(83), or 0 if there is none.
@@ -44,7 +44,7 @@ pub struct Fragment {
     pub is_first: Option<bool>,
     /// Its number within the snapshot, from 1, or `None` if the fragments have none.
     pub number: Option<u32>,
-    /// Whether [`Picture::rpt_seq`] is that of the message, and not the highest one of its entries.
+    /// Whether [`Snapshot::rpt_seq`] is in the message; it is else the highest one of its entries.
     pub has_rpt_seq: bool,
 }
 
@@ -55,7 +55,7 @@ impl Outcome {
         number: None,
         sent: None,
         next: None,
-        picture: None,
+        snapshot: None,
     };
 
     pub(super) const fn of(does: Does) -> Self {

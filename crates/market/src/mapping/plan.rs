@@ -304,7 +304,7 @@ impl<'c, F: Fields> Compiler<'c, F> {
             };
             let want = Want::of_message(*key);
             let found = match map.does == Does::Snapshot && *key != MessageKey::Number {
-                true => self.of_picture(refs, want, &what)?,
+                true => self.of_snapshot(refs, want, &what)?,
                 false => self.all(refs, want, &what)?,
             };
             *self.plan.field_mut(*key) = found;
@@ -412,7 +412,7 @@ impl<'c, F: Fields> Compiler<'c, F> {
     }
 
     /// Returns the cells as [`Self::all`] does, including fields that venues add to snapshots.
-    fn of_picture(&mut self, refs: &Refs, want: Want, what: &str) -> Result<Ref, Problem> {
+    fn of_snapshot(&mut self, refs: &Refs, want: Want, what: &str) -> Result<Ref, Problem> {
         let mut cells = Vec::new();
         let mut missing = None;
         for field in refs {

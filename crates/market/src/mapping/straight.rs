@@ -8,7 +8,7 @@
 use super::cells::{self, LEVEL, Ref};
 use super::document::Does;
 use super::engine::Engine;
-use super::outcome::{Fragment, Outcome, Picture};
+use super::outcome::{Fragment, Outcome, Snapshot};
 use super::plan::{Rule, TimePlan};
 use super::time::{DAY, DateTime, is_unknown};
 use super::values::{Class, Finder, Layout, NO_CHAR, Values};
@@ -330,16 +330,16 @@ impl<A: Copy + Debug> Straight<A> {
             None => None,
             Some(sent) => sent.read(head, engine, ts_recv)?,
         };
-        let is_picture = self.does == Does::Snapshot;
-        if !is_picture && self.does != Does::Changes {
+        let is_snapshot = self.does == Does::Snapshot;
+        if !is_snapshot && self.does != Does::Changes {
             return Ok(());
         }
         let mut turn = self.turn(engine, head, ts_recv, outcome.sent)?;
-        if is_picture {
-            self.begin_picture(engine, table, head, &mut turn)?;
+        if is_snapshot {
+            self.begin_snapshot(engine, table, head, &mut turn)?;
         }
         match entries {
-            Some(entries) if self.has_entries && is_picture => {
+            Some(entries) if self.has_entries && is_snapshot => {
                 for entry in entries {
                     self.entry::<_, true>(engine, table, entry, &mut turn)?;
                 }
@@ -352,11 +352,11 @@ impl<A: Copy + Debug> Straight<A> {
                     }
                 }
             }
-            _ if self.has_entries || is_picture => {}
+            _ if self.has_entries || is_snapshot => {}
             _ => self.entry::<_, false>(engine, table, head, &mut turn)?,
         }
-        if is_picture {
-            outcome.picture = Some(self.picture(engine, head, &turn)?);
+        if is_snapshot {
+            outcome.snapshot = Some(self.snapshot(engine, head, &turn)?);
         }
         engine.complete(table.len());
         engine.counts.no_rule += turn.no_rule;
@@ -390,7 +390,7 @@ impl<A: Copy + Debug> Straight<A> {
     }
 
     #[inline(never)]
-    fn begin_picture<V: Values<At = A>>(
+    fn begin_snapshot<V: Values<At = A>>(
         &self,
         engine: &mut Engine,
         table: &Instruments,
@@ -412,12 +412,12 @@ impl<A: Copy + Debug> Straight<A> {
     }
 
     #[inline(never)]
-    fn picture<V: Values<At = A>>(
+    fn snapshot<V: Values<At = A>>(
         &self,
         engine: &mut Engine,
         head: V,
         turn: &Turn,
-    ) -> Result<Picture, Leave> {
+    ) -> Result<Snapshot, Leave> {
         let total = whole(head, self.total)?.map(small).transpose()?;
         let fragment = match self.last_fragment.read(head)? {
             None => None,
@@ -431,7 +431,7 @@ impl<A: Copy + Debug> Straight<A> {
                     .is_some_and(|clear| clear.rpt_seq != 0),
             }),
         };
-        Ok(Picture {
+        Ok(Snapshot {
             fragment,
             instrument: turn.instrument,
             rpt_seq: engine.as_of(turn.passed),
@@ -454,14 +454,14 @@ impl<A: Copy + Debug> Straight<A> {
     /// Maps one entry. The values of a mapping that it reads are in its rule, so that the loop
     /// around it does not keep all of them in registers.
     #[inline(always)]
-    fn entry<V: Values<At = A>, const IN_PICTURE: bool>(
+    fn entry<V: Values<At = A>, const IN_SNAPSHOT: bool>(
         &self,
         engine: &mut Engine,
         table: &Instruments,
         entry: V,
         turn: &mut Turn,
     ) -> Result<(), Leave> {
-        let instrument = match IN_PICTURE {
+        let instrument = match IN_SNAPSHOT {
             true => turn.instrument,
             false => self.instrument(engine, table, entry)?,
         };
@@ -471,19 +471,19 @@ impl<A: Copy + Debug> Straight<A> {
         let Some(rule) = self.rules.get(usize::from(place)) else {
             turn.no_rule += 1;
             return match place {
-                NO_RULE => self.pass_over::<_, IN_PICTURE>(engine, entry, instrument, turn),
+                NO_RULE => self.pass_over::<_, IN_SNAPSHOT>(engine, entry, instrument, turn),
                 _ => Err(Leave),
             };
         };
         let Some(kind) = rule.kind else {
             turn.ignored += 1;
-            return self.pass_over::<_, IN_PICTURE>(engine, entry, instrument, turn);
+            return self.pass_over::<_, IN_SNAPSHOT>(engine, entry, instrument, turn);
         };
-        if IN_PICTURE && kind == Kind::Clear {
+        if IN_SNAPSHOT && kind == Kind::Clear {
             // It began with one.
-            return self.pass_over::<_, IN_PICTURE>(engine, entry, instrument, turn);
+            return self.pass_over::<_, IN_SNAPSHOT>(engine, entry, instrument, turn);
         }
-        let flags = match IN_PICTURE {
+        let flags = match IN_SNAPSHOT {
             true => Flags::SNAPSHOT,
             false => Flags::NONE,
         };
@@ -515,18 +515,18 @@ impl<A: Copy + Debug> Straight<A> {
 
     /// Keeps the number of an entry that becomes no event.
     #[inline(never)]
-    fn pass_over<V: Values<At = A>, const IN_PICTURE: bool>(
+    fn pass_over<V: Values<At = A>, const IN_SNAPSHOT: bool>(
         &self,
         engine: &mut Engine,
         entry: V,
         instrument: InstrumentId,
         turn: &mut Turn,
     ) -> Result<(), Leave> {
-        if !IN_PICTURE && !engine.keeps_numbers {
+        if !IN_SNAPSHOT && !engine.keeps_numbers {
             return Ok(());
         }
         let rpt_seq = small(whole(entry, self.entry_rpt_seq)?.unwrap_or(0))?;
-        if IN_PICTURE {
+        if IN_SNAPSHOT {
             turn.passed = turn.passed.max(rpt_seq);
         } else if rpt_seq != 0 {
             engine.bare += 1;

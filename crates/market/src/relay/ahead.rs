@@ -33,15 +33,15 @@ impl Shown {
     pub(super) fn of(
         now: u64,
         instrument: InstrumentId,
-        picture: &Relayed<'_>,
+        snapshot: &Relayed<'_>,
         course: &Course,
     ) -> Self {
         Self {
             instrument,
-            status: Instrument::read(picture.instrument).map_or(0, |new| new.status),
-            place: course.place(picture.last),
+            status: Instrument::read(snapshot.instrument).map_or(0, |new| new.status),
+            place: course.place(snapshot.last),
             next: course.place(None).sequence,
-            received: picture.received,
+            received: snapshot.received,
             arrived: now,
         }
     }

@@ -50,21 +50,21 @@ impl Early {
 
     /// Keeps a snapshot of a plant, in place of an earlier one of the instrument.
     #[cold]
-    pub(super) fn keep(&mut self, origin: u64, picture: &Relayed<'_>) {
-        let Some(instrument) = Instrument::read(picture.instrument) else {
+    pub(super) fn keep(&mut self, origin: u64, snapshot: &Relayed<'_>) {
+        let Some(instrument) = Instrument::read(snapshot.instrument) else {
             return;
         };
         let key = (origin, instrument.instrument.0);
         self.remove(key);
-        let events = self.events + picture.events.len();
+        let events = self.events + snapshot.events.len();
         if self.all.len() < MOST && events <= MOST_EVENTS {
             self.events = events;
             let kept = Kept {
-                instrument: picture.instrument.into(),
-                is_closed: picture.is_closed,
-                last: picture.last,
-                received: picture.received,
-                events: picture.events.into(),
+                instrument: snapshot.instrument.into(),
+                is_closed: snapshot.is_closed,
+                last: snapshot.last,
+                received: snapshot.received,
+                events: snapshot.events.into(),
             };
             self.all.insert(key, kept);
         }
@@ -101,14 +101,14 @@ mod tests {
             status: 0,
         }
         .write(&mut bytes);
-        let picture = Relayed {
+        let snapshot = Relayed {
             instrument: &bytes,
             is_closed: false,
             last: Some(instrument),
             received: 0,
             events: &vec![Event::EMPTY; events],
         };
-        early.keep(origin, &picture);
+        early.keep(origin, &snapshot);
     }
 
     fn sizes(kept: &[Kept]) -> Vec<usize> {

@@ -14,7 +14,7 @@ use super::{Step, What, is_fault, packets};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::follower::{Course, FollowerConfig, Mapped};
 use crate::instruments::{Change, Instrument, Instruments};
-use crate::mapping::{Does, Outcome, Picture};
+use crate::mapping::{Does, Outcome, Snapshot};
 use crate::market::Market;
 use crate::state;
 use fanfare_feed::arbiter::{self, Arbiter, ArbiterStats, Unit, Verdict};
@@ -366,7 +366,7 @@ impl Edge {
     ) {
         match step.what {
             // `learn` has processed restarts and mappings, and `packet` processes the others.
-            What::Reset | What::Remapped | What::Changes | What::Picture => {}
+            What::Reset | What::Remapped | What::Changes | What::Snapshot => {}
             What::Silence => {
                 self.election.set_silent(now, line, step.number != 0);
                 self.elect(now);
@@ -473,7 +473,7 @@ impl Edge {
         for instrument in self.coverage.unknown_to(line) {
             match market.state(instrument) {
                 // One that only the log knows has no state. The others wait for a snapshot.
-                None | Some(State::Closed | State::Recovering(Lack::PictureAfterFault)) => {}
+                None | Some(State::Closed | State::Recovering(Lack::SnapshotAfterFault)) => {}
                 Some(_) => market.fault(instrument, send),
             }
         }
@@ -553,7 +553,7 @@ impl Edge {
                 break;
             };
             rest = behind;
-            if step.what == What::Picture
+            if step.what == What::Snapshot
                 && let Some(before) = changes.take()
             {
                 self.apply(now, Some(before.number), &before, &mut events, send);
@@ -561,7 +561,7 @@ impl Edge {
             }
             let (own, _) = own.as_chunks::<{ Event::SIZE }>();
             events.extend(own.iter().filter_map(Event::from_bytes));
-            if step.what == What::Picture {
+            if step.what == What::Snapshot {
                 self.apply(now, Some(step.number), &step, &mut events, send);
                 events.clear();
             } else {
@@ -607,8 +607,8 @@ impl Edge {
             }
             !is_fault(event)
         });
-        let picture = events.first().filter(|_| step.what == What::Picture);
-        let picture = picture.map(|first| Picture {
+        let snapshot = events.first().filter(|_| step.what == What::Snapshot);
+        let snapshot = snapshot.map(|first| Snapshot {
             instrument: first.instrument,
             rpt_seq: first.rpt_seq,
             last_processed: Some(step.last.into()),
@@ -617,12 +617,12 @@ impl Edge {
         });
         let mapped = Mapped {
             outcome: Ok(Outcome {
-                does: Some(match picture {
+                does: Some(match snapshot {
                     Some(_) => Does::Snapshot,
                     None => Does::Changes,
                 }),
                 number: number.map(u64::from),
-                picture,
+                snapshot,
                 ..Outcome::UNMAPPED
             }),
             events,

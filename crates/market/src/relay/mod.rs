@@ -6,7 +6,7 @@
 //! identified by the feed's number, whichever plant delivers it. An edge loses nothing when a plant
 //! dies while another one lives that knows the same instruments.
 //!
-//! Snapshots of the instruments ([`Pictures`]) restore an edge that joins late, or that has lost
+//! Snapshots of the instruments ([`Snapshots`]) restore an edge that joins late, or that has lost
 //! something.
 
 mod ahead;
@@ -14,15 +14,15 @@ mod coverage;
 mod early;
 mod edge;
 mod election;
-mod pictures;
 mod plant;
 mod restarts;
+mod snapshots;
 #[cfg(test)]
 mod tests;
 mod types;
 
 pub use edge::Edge;
-pub use pictures::Pictures;
+pub use snapshots::Snapshots;
 pub use types::{EdgeConfig, EdgeStats, Relayed};
 
 use crate::event::{Event, Flags, InstrumentId, Kind};
@@ -36,7 +36,7 @@ pub enum What {
     /// The events of a message of the channel.
     Changes = 1,
     /// A snapshot in the channel itself, as of the message `last`.
-    Picture = 2,
+    Snapshot = 2,
     /// Events of a message without a number, or of a snapshot line.
     Unnumbered = 3,
     /// The channel restarts with this number.
@@ -52,7 +52,7 @@ pub enum What {
 impl What {
     const ALL: [Self; 7] = [
         Self::Changes,
-        Self::Picture,
+        Self::Snapshot,
         Self::Unnumbered,
         Self::Reset,
         Self::Silence,
@@ -68,7 +68,7 @@ impl What {
 
     /// Returns whether the step is a part of a message with a number.
     const fn is_numbered(self) -> bool {
-        matches!(self, Self::Changes | Self::Picture)
+        matches!(self, Self::Changes | Self::Snapshot)
     }
 }
 
@@ -225,7 +225,7 @@ impl Steps {
     pub fn push(&mut self, step: Step, events: &[Event]) {
         let Turns { restarts, mappings } = self.turns;
         let last = match step.what {
-            What::Picture => step.last,
+            What::Snapshot => step.last,
             _ => u32::from(restarts) << 16 | u32::from(mappings),
         };
         self.steps.push(Step {
@@ -288,8 +288,8 @@ impl Steps {
         self.add(Step::new(What::Changes, number, received), events);
     }
 
-    pub(crate) fn picture(&mut self, number: u32, received: u64, last: u32, events: &[Event]) {
-        let step = Step::new(What::Picture, number, received);
+    pub(crate) fn snapshot(&mut self, number: u32, received: u64, last: u32, events: &[Event]) {
+        let step = Step::new(What::Snapshot, number, received);
         self.add(Step { last, ..step }, events);
     }
 
@@ -302,7 +302,7 @@ impl Steps {
         let fault = Event {
             instrument,
             flags: Flags::LAST,
-            ..state::to_event(State::Recovering(Lack::PictureAfterFault))
+            ..state::to_event(State::Recovering(Lack::SnapshotAfterFault))
         };
         if self.cut.is_none()
             && let Some(last) = self.steps.last_mut()

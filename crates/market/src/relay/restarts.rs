@@ -155,7 +155,7 @@ impl Past {
             What::Position => Some(step.number.wrapping_add(1)),
             // They have no place in the channel.
             What::Unnumbered | What::Silence | What::Remapped => None,
-            What::Picture => return news,
+            What::Snapshot => return news,
         };
         let new = step.turns();
         let known = self.turns.get_or_insert(new);

@@ -96,14 +96,14 @@ impl Plant {
     }
 
     /// Processes a snapshot of the feed's snapshot line.
-    fn snapshot(&mut self, now: u64, of: u32, last: u32, picture: &[Event]) {
+    fn snapshot(&mut self, now: u64, of: u32, last: u32, snapshot: &[Event]) {
         let instrument = InstrumentId(self.number(of));
         self.knows[of as usize] = true;
         let own = |event: &Event| Event {
             instrument,
             ..*event
         };
-        let events: Vec<Event> = picture.iter().map(own).collect();
+        let events: Vec<Event> = snapshot.iter().map(own).collect();
         let market = &mut self.course.market;
         market.snapshot((now, now), Some(last), &events, &mut |_| {});
     }
@@ -131,16 +131,16 @@ impl Plant {
         let (market, mut events) = (&self.course.market, Vec::new());
         let state = market.state(id);
         if state == Some(State::Live) {
-            market.picture(id, &mut |event| events.push(*event));
+            market.snapshot_of(id, &mut |event| events.push(*event));
         }
-        let picture = Relayed {
+        let snapshot = Relayed {
             instrument: &bytes,
             is_closed: state == Some(State::Closed),
             last: self.course.last_number(),
             received: now,
             events: &events,
         };
-        edge.picture(now, self.origin, &picture, &mut |_| {});
+        edge.snapshot(now, self.origin, &snapshot, &mut |_| {});
     }
 }
 
@@ -262,9 +262,9 @@ impl World {
                 }
             }
             Act::Snapshot(of) => {
-                let picture = self.truth_of(of);
+                let snapshot = self.truth_of(of);
                 for plant in self.plants.iter_mut().filter(|plant| plant.is_alive) {
-                    plant.snapshot(self.now, of, self.number, &picture);
+                    plant.snapshot(self.now, of, self.number, &snapshot);
                 }
             }
             Act::Die(at) if self.plants[at].is_alive => {
@@ -284,9 +284,9 @@ impl World {
     }
 
     /// Returns the edge's state of an instrument: whether it is live, and its book as a snapshot.
-    fn picture(market: &Market, id: InstrumentId) -> Vec<Event> {
+    fn snapshot(market: &Market, id: InstrumentId) -> Vec<Event> {
         let mut all = Vec::new();
-        market.picture(id, &mut |event| {
+        market.snapshot_of(id, &mut |event| {
             all.push(Event {
                 instrument: InstrumentId(0),
                 ..*event
@@ -297,9 +297,9 @@ impl World {
 
     /// Shows an instrument to one plant, and its snapshot of it to the edge.
     fn teach(&mut self, at: usize, of: u32) {
-        let picture = self.truth_of(of);
+        let snapshot = self.truth_of(of);
         let plant = &mut self.plants[at];
-        plant.snapshot(self.now, of, self.number, &picture);
+        plant.snapshot(self.now, of, self.number, &snapshot);
         plant.show(self.now, of, &mut self.edge);
     }
 
@@ -311,11 +311,11 @@ impl World {
 
     /// Returns the snapshot of the feed's snapshot line.
     fn truth_of(&self, of: u32) -> Vec<Event> {
-        let mut picture = Vec::new();
+        let mut snapshot = Vec::new();
         let id = InstrumentId(self.truth.number(of));
         let market = &self.truth.course.market;
-        market.picture(id, &mut |event| picture.push(*event));
-        picture
+        market.snapshot_of(id, &mut |event| snapshot.push(*event));
+        snapshot
     }
 
     /// Checks that every live instrument without messages in transit equals the reference.
@@ -338,7 +338,7 @@ impl World {
             };
             if is_current {
                 live += 1;
-                let (own, truth) = (Self::picture(market, own), Self::picture(truth, id));
+                let (own, truth) = (Self::snapshot(market, own), Self::snapshot(truth, id));
                 prop_assert_eq!(own, truth, "instrument {}", of);
             }
         }
@@ -681,7 +681,7 @@ fn a_status_in_a_snapshot_waits_for_the_messages_before_it() {
         plant.table.set_status(instrument, status);
         let mut bytes = Vec::new();
         plant.table.get(instrument).unwrap().write(&mut bytes);
-        let picture = Relayed {
+        let snapshot = Relayed {
             instrument: &bytes,
             is_closed: false,
             last: Some(number + ahead),
@@ -689,7 +689,7 @@ fn a_status_in_a_snapshot_waits_for_the_messages_before_it() {
             events: &[],
         };
         let (edge, origin) = (&mut world.edge, plant.origin);
-        edge.picture(now, origin, &picture, &mut send);
+        edge.snapshot(now, origin, &snapshot, &mut send);
         edge.steps(now, origin, steps, events, &mut send);
     }
     let overdue = now + 1_000 * MS;
@@ -753,7 +753,7 @@ fn the_end_of_an_instrument_comes_with_the_snapshots_of_the_first_plant() {
         events: &[],
     };
     let edge = &mut world.edge;
-    edge.picture(world.now, plant.origin, &before, &mut |_| {});
+    edge.snapshot(world.now, plant.origin, &before, &mut |_| {});
     assert_eq!(edge.market().state(id), Some(State::Live));
     assert_eq!(world.check().unwrap(), INSTRUMENTS);
 }

@@ -191,7 +191,7 @@ impl ToFix {
     /// # Errors
     ///
     /// Returns a [`WriteError`] for an event that cannot be an entry of this version.
-    pub fn picture(
+    pub fn snapshot(
         &self,
         table: &impl Lookup,
         request: &[u8],
@@ -199,7 +199,7 @@ impl ToFix {
         events: &[Event],
         out: &mut FieldWriter<'_>,
     ) -> Result<(), WriteError> {
-        let entries = self.picture.as_ref().ok_or(WriteError::NoMessage)?;
+        let entries = self.snapshot.as_ref().ok_or(WriteError::NoMessage)?;
         let body = self.body(b"W")?;
         let known = table.instrument(instrument).ok_or(WriteError::Instrument)?;
         if events.iter().any(|event| event.instrument != instrument) {

@@ -89,7 +89,7 @@ impl core::error::Error for WriteError {}
 pub struct ToFix {
     dictionary: Arc<Dictionary>,
     changes: Option<Entries>,
-    picture: Option<Entries>,
+    snapshot: Option<Entries>,
 }
 
 impl ToFix {
@@ -102,7 +102,7 @@ impl ToFix {
     pub fn with(dictionary: Arc<Dictionary>) -> Self {
         Self {
             changes: Entries::of(&dictionary, b"X"),
-            picture: Entries::of(&dictionary, b"W"),
+            snapshot: Entries::of(&dictionary, b"W"),
             dictionary,
         }
     }

@@ -228,9 +228,9 @@ fn a_book_that_is_empty_is_said_where_the_version_can() {
     };
     for version in VERSIONS {
         let to = ToFix::new(version);
-        let picture = write(|out| to.picture(&table, b"r", InstrumentId(0), &[clear], out));
+        let snapshot = write(|out| to.snapshot(&table, b"r", InstrumentId(0), &[clear], out));
         let change = write(|out| to.changes(&table, b"r", &[clear], out));
-        let (_, text) = validated(version, b"W", &picture.unwrap());
+        let (_, text) = validated(version, b"W", &snapshot.unwrap());
         match change {
             Ok(change) => {
                 assert!(text.ends_with("268=1|269=J|"), "{text}");
@@ -287,14 +287,14 @@ fn what_is_no_entry_is_an_error() {
         ..level
     };
     assert_eq!(of(nobody), Err(WriteError::Instrument));
-    let picture = write(|out| to.picture(&table, b"r", InstrumentId(1), &[level], out));
-    assert_eq!(picture, Err(WriteError::Mixed));
+    let snapshot = write(|out| to.snapshot(&table, b"r", InstrumentId(1), &[level], out));
+    assert_eq!(snapshot, Err(WriteError::Mixed));
     let unpriced = Event {
         price: Price::UNDEFINED,
         ..level
     };
-    let picture = write(|out| to.picture(&table, b"r", InstrumentId(0), &[unpriced], out));
-    assert_eq!(picture, Err(WriteError::Missing { tag: 270 }));
+    let snapshot = write(|out| to.snapshot(&table, b"r", InstrumentId(0), &[unpriced], out));
+    assert_eq!(snapshot, Err(WriteError::Missing { tag: 270 }));
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
@@ -343,21 +343,21 @@ proptest! {
     /// events.
     #[test]
     fn what_is_written_is_valid_and_read_as_it_was(
-        events in proptest::collection::vec(any_event(), 1..12), is_picture: bool,
+        events in proptest::collection::vec(any_event(), 1..12), is_snapshot: bool,
     ) {
         for version in VERSIONS {
             let (to, mut table) = (ToFix::new(version), table());
             let mut events = events.clone();
-            if is_picture {
+            if is_snapshot {
                 for event in &mut events {
                     (event.instrument, event.action) = (InstrumentId(0), Action::New);
                 }
             }
-            let body = write(|out| match is_picture {
-                true => to.picture(&table, b"r1", InstrumentId(0), &events, out),
+            let body = write(|out| match is_snapshot {
+                true => to.snapshot(&table, b"r1", InstrumentId(0), &events, out),
                 false => to.changes(&table, b"r1", &events, out),
             });
-            let msg_type: &[u8] = if is_picture { b"W" } else { b"X" };
+            let msg_type: &[u8] = if is_snapshot { b"W" } else { b"X" };
             let (bytes, text) = validated(version, msg_type, &body.unwrap());
             let mapping = Mapping::built_in("builtin:fix").unwrap();
             let mut mapper = mapping.for_fix(&judge(version), 0).unwrap();

@@ -261,7 +261,7 @@ fn definitions_statuses_and_values_come_back() {
     });
     // It ends, and is traded again.
     let [mut again, mut unknown] = [of(Kind::Definition, 2), of(Kind::State, code::RECOVERING)];
-    (again.flags, unknown.level) = (Flags::NONE, lack::PICTURE);
+    (again.flags, unknown.level) = (Flags::NONE, lack::SNAPSHOT);
     events.extend([of(Kind::State, code::CLOSED), again, unknown]);
     for (number, event) in (1..).zip(&mut events) {
         event.number = number;

@@ -135,11 +135,11 @@ fn a_schema_that_is_wanted_late_has_the_books() {
         }
     });
     assert_eq!(seen, [('C', 91, 6), ('T', 95, 1), ('t', 0, 0)]);
-    let mut picture = Vec::new();
-    metadata("FANFARE", 0, false, &mut picture);
-    picture.extend(out);
-    error(ErrorCode::InternalError, "why", 3, &mut picture);
-    let mut decoder = DbnDecoder::new(picture.as_slice()).unwrap();
+    let mut snapshot = Vec::new();
+    metadata("FANFARE", 0, false, &mut snapshot);
+    snapshot.extend(out);
+    error(ErrorCode::InternalError, "why", 3, &mut snapshot);
+    let mut decoder = DbnDecoder::new(snapshot.as_slice()).unwrap();
     let mut all = Vec::new();
     while let Some(record) = decoder.decode_record_ref().unwrap() {
         if let Some(order) = record.get::<MboMsg>() {
@@ -214,7 +214,7 @@ fn a_book_that_was_lost_before_the_start_is_doubtful_until_it_is_shown() {
     let (mut encoder, table) = encoder();
     let recovering = Event {
         id: code::RECOVERING,
-        level: lack::PICTURE,
+        level: lack::SNAPSHOT,
         ..event(Kind::State, 1)
     };
     encoder.seed(&recovering);

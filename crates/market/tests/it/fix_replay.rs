@@ -81,10 +81,10 @@ impl Side {
         }
     }
 
-    fn take(&mut self, is_picture: bool, bytes: &[u8]) {
+    fn take(&mut self, is_snapshot: bool, bytes: &[u8]) {
         self.now += 1_000_000;
-        let [changes, pictures] = &mut self.channels;
-        let channel = if is_picture { pictures } else { changes };
+        let [changes, snapshots] = &mut self.channels;
+        let channel = if is_snapshot { snapshots } else { changes };
         let datagram = Datagram {
             line: Line::A,
             now: self.now,
@@ -94,7 +94,7 @@ impl Side {
         };
         let mut events = channel.receive(datagram);
         while let Some(event) = events.next() {
-            match is_picture {
+            match is_snapshot {
                 true => self
                     .follower
                     .snapshot_lines(0, self.now, &event, &mut |_| {}),
@@ -183,15 +183,15 @@ fn what_a_replay_in_fix_brings_is_as_if_nothing_had_been_lost() {
     for seed in 1..=20 {
         let mut rng = fastrand::Rng::with_seed(seed);
         let changes = packets(&program, false, seed);
-        let pictures = packets(&program, true, seed);
+        let snapshots = packets(&program, true, seed);
         let mut service = Service::new(&program, &changes);
         let (mut all, mut some) = (Side::new(&program), Side::new(&program));
         let mut answered = 0;
         for (at, packet) in changes.iter().enumerate() {
             // Only the first cycle of snapshots: from then on, all recovery is by the replay.
             if at < 30 {
-                all.take(true, &pictures[at]);
-                some.take(true, &pictures[at]);
+                all.take(true, &snapshots[at]);
+                some.take(true, &snapshots[at]);
             }
             all.take(false, packet);
             if at < 30 || at + 3 > changes.len() || rng.f32() > 0.2 {

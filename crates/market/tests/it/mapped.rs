@@ -121,7 +121,7 @@ fn the_increments_of_spectra_give_an_event_for_each_entry() {
 }
 
 #[test]
-fn the_snapshots_of_spectra_are_pictures() {
+fn snapshots_of_spectra_are_mapped_whole() {
     let (Some(templates), Some(bytes)) = (moex("templates.xml"), moex("snapshot.dat")) else {
         return;
     };

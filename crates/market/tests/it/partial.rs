@@ -24,7 +24,7 @@ const TEMPLATES: &str = r#"<templates>
     <sequence name="Securities"><length name="NoRelatedSym" id="146"/>
       <uInt32 name="SecurityID" id="48"/><decimal name="MinPriceIncrement" id="969"/>
     </sequence></template>
-  <template name="Picture" id="3"><uInt32 name="MsgSeqNum" id="34"/>
+  <template name="Snapshot" id="3"><uInt32 name="MsgSeqNum" id="34"/>
     <uInt32 name="SecurityID" id="48"/><uInt32 name="LastMsgSeqNumProcessed" id="369"/>
     <uInt32 name="LastFragment" id="893"/>
     <sequence name="MDEntries"><length name="NoMDEntries" id="268"/>
@@ -64,7 +64,7 @@ entries = 146
 instrument = { id = 48 }
 definition = { tick = 969 }
 [[message]]
-template = "Picture"
+template = "Snapshot"
 does = "snapshot"
 number = 34
 last = 369
@@ -208,7 +208,7 @@ impl Rig {
     }
 
     /// Processes a message with a whole snapshot of these lines.
-    fn picture(&mut self, lines: usize, number: u32, entries: &[(char, u32)]) {
+    fn snapshot(&mut self, lines: usize, number: u32, entries: &[(char, u32)]) {
         let entries: Vec<String> = entries
             .iter()
             .map(|(kind, rpt_seq)| format!(r#"{{"MDEntryType": "{kind}", "RptSeq": {rpt_seq}}}"#))
@@ -218,7 +218,7 @@ impl Rig {
                "LastFragment": 1, "MDEntries": [{}]"#,
             entries.join(", ")
         );
-        self.take(Err(lines), "Picture", &fields.replace('\n', ""));
+        self.take(Err(lines), "Snapshot", &fields.replace('\n', ""));
     }
 
     /// Processes a message of the replay in FIX.
@@ -235,8 +235,8 @@ impl Rig {
 
     /// Returns the description of the fault of a snapshot.
     fn fault(&mut self) -> String {
-        let fault = self.follower.take_picture_fault().unwrap();
-        self.follower.describe_picture(&fault)
+        let fault = self.follower.take_snapshot_fault().unwrap();
+        self.follower.describe_snapshot(&fault)
     }
 
     /// Returns the number of instruments that are live.
@@ -312,7 +312,7 @@ fn definitions_beside_a_faulty_one_are_passed_on_from_snapshot_lines() {
         rig.kinds(),
         [(Kind::Definition, false), (Kind::Definition, true)]
     );
-    assert_eq!((rig.live(), rig.follower.stats().bad_pictures), (2, 1));
+    assert_eq!((rig.live(), rig.follower.stats().bad_snapshots), (2, 1));
     // The repetition changes nothing.
     rig.list(Err(0), &[(1, 6)]);
     assert!(rig.events.is_empty());
@@ -365,7 +365,7 @@ fn a_snapshot_has_the_numbers_of_entries_without_an_event() {
     assert_eq!(rig.live(), 0);
     // The first one of the lines may be the end of any snapshot.
     for number in 1..3 {
-        rig.picture(0, number, &[('J', 8)]);
+        rig.snapshot(0, number, &[('J', 8)]);
     }
     assert_eq!(rig.live(), 1);
     rig.change(2, NOON, &[('0', 1, 9)]);
@@ -376,7 +376,7 @@ fn a_snapshot_has_the_numbers_of_entries_without_an_event() {
 fn snapshot_lines_have_numbers_of_their_own_that_restart() {
     let mut rig = Rig::new(MAPPING);
     let heartbeat = |number| format!(r#""MsgSeqNum": {number}"#);
-    rig.picture(0, 1, &[('0', 1)]);
+    rig.snapshot(0, 1, &[('0', 1)]);
     assert_eq!(rig.follower.fragment_stats().without_beginning, 1);
     assert_eq!(
         rig.fault(),
@@ -385,20 +385,20 @@ fn snapshot_lines_have_numbers_of_their_own_that_restart() {
     );
     for number in 2..5 {
         rig.take(Err(1), "Heartbeat", &heartbeat(number + 70));
-        rig.picture(0, number, &[('0', 1)]);
+        rig.snapshot(0, number, &[('0', 1)]);
     }
     rig.take(Err(0), "SequenceReset", r#""MsgSeqNum": 5, "NewSeqNo": 1"#);
-    rig.picture(0, 1, &[('0', 1)]);
+    rig.snapshot(0, 1, &[('0', 1)]);
     let stats = rig.follower.fragment_stats();
     assert_eq!((stats.fragments, stats.without_beginning), (5, 1));
-    assert_eq!(rig.follower.take_picture_fault(), None);
+    assert_eq!(rig.follower.take_snapshot_fault(), None);
 }
 
 #[test]
 fn a_snapshot_of_the_channel_without_a_number_is_named() {
     let mut rig = Rig::new(MAPPING);
     let mut record = rig.record(
-        "Picture",
+        "Snapshot",
         r#""MsgSeqNum": 3, "SecurityID": 7, "LastMsgSeqNumProcessed": 1, "LastFragment": 1,
            "MDEntries": []"#
             .replace('\n', "")
@@ -406,23 +406,23 @@ fn a_snapshot_of_the_channel_without_a_number_is_named() {
     );
     let event = ChannelEvent::Message(delivered(&mut record, &rig.program, None));
     rig.follower.channel(0, &event, &mut |_| {});
-    assert_eq!(rig.follower.stats().bad_pictures, 1);
+    assert_eq!(rig.follower.stats().bad_snapshots, 1);
     let told = "snapshot: instrument 7: it has no MsgSeqNum(34), and so no place among the changes";
     assert_eq!(rig.fault(), told);
-    assert_eq!(rig.follower.take_picture_fault(), None);
+    assert_eq!(rig.follower.take_snapshot_fault(), None);
 }
 
 #[test]
 fn a_faulty_definition_between_snapshots_discards_none() {
     let mut rig = Rig::new(MAPPING);
-    rig.picture(0, 1, &[('0', 1)]);
+    rig.snapshot(0, 1, &[('0', 1)]);
     rig.take(
         Err(0),
         "Definition",
         r#""MsgSeqNum": 2, "SecurityID": 2, "MinPriceIncrement": {"mantissa": 1, "exponent": -10}"#,
     );
     assert_eq!(rig.follower.mapper().faults().len(), 1);
-    rig.picture(0, 3, &[('0', 1)]);
+    rig.snapshot(0, 3, &[('0', 1)]);
     let stats = rig.follower.fragment_stats();
     assert_eq!((stats.fragments, stats.without_beginning), (2, 1));
 }

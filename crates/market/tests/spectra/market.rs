@@ -1,6 +1,6 @@
 //! The recording as events, straight into a market.
 
-use super::recording::{Changes, Picture, Recording, content, content_of, recording};
+use super::recording::{Changes, Recording, Snapshot, content, content_of, recording};
 use super::seeds;
 use fanfare_feed::recovery::{Numbering, RecoveryConfig, State};
 use fanfare_market::{BookConfig, Event, InstrumentId, Market, MarketConfig};
@@ -50,12 +50,12 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn picture(&mut self, now: u64, picture: &Picture) {
+    fn snapshot(&mut self, now: u64, snapshot: &Snapshot) {
         self.step(|market, mut send| {
-            let last = Some(picture.last_processed as u32);
-            market.snapshot((now, 0), last, &picture.events, &mut send);
+            let last = Some(snapshot.last_processed as u32);
+            market.snapshot((now, 0), last, &snapshot.events, &mut send);
         });
-        self.check(picture.events[0].instrument);
+        self.check(snapshot.events[0].instrument);
     }
 
     fn gap(&mut self, now: u64, from: u64, to: u64) {
@@ -86,20 +86,20 @@ fn every_snapshot_equals_the_book_that_the_increments_made() {
     let mut changes = recording.changes.iter().peekable();
     let (mut equal, mut ahead) = (0, 0);
     let mut seen = vec![false; recording.instruments as usize];
-    for picture in &recording.pictures {
-        while let Some(next) = changes.next_if(|next| next.sequence <= picture.last_processed) {
+    for snapshot in &recording.snapshots {
+        while let Some(next) = changes.next_if(|next| next.sequence <= snapshot.last_processed) {
             judge.changes(next);
         }
-        let (instrument, rpt_seq) = (picture.events[0].instrument, picture.events[0].rpt_seq);
+        let (instrument, rpt_seq) = (snapshot.events[0].instrument, snapshot.events[0].rpt_seq);
         if !seen[instrument.0 as usize] {
             // The recording has no reset and no loss, so one snapshot for each suffices.
             seen[instrument.0 as usize] = true;
-            judge.picture(0, picture);
+            judge.snapshot(0, snapshot);
         }
         if judge.market.position(instrument) == Some(rpt_seq) {
             assert_eq!(judge.market.state(instrument), Some(State::Live));
             let book = judge.market.book(instrument).unwrap();
-            assert_eq!(content(book), content_of(&picture.events));
+            assert_eq!(content(book), content_of(&snapshot.events));
             equal += 1;
         } else {
             ahead += 1;
@@ -142,9 +142,9 @@ fn lossy(recording: &Recording, seed: u64) -> u64 {
     let mut judge = Judge::new(recording, rng.bool());
     let mut is_lost = || rng.f64() < 0.3 && rng.f64() < 0.3;
     let lost: Vec<bool> = recording.changes.iter().map(|_| is_lost()).collect();
-    let kept: Vec<bool> = recording.pictures.iter().map(|_| !is_lost()).collect();
-    let (mut pictures, mut late) = (
-        recording.pictures.iter().zip(kept).peekable(),
+    let kept: Vec<bool> = recording.snapshots.iter().map(|_| !is_lost()).collect();
+    let (mut snapshots, mut late) = (
+        recording.snapshots.iter().zip(kept).peekable(),
         VecDeque::new(),
     );
     let mut next = recording.changes[rng.usize(0..2_000)].sequence;
@@ -159,17 +159,17 @@ fn lossy(recording: &Recording, seed: u64) -> u64 {
         }
         judge.changes(changes);
         next = changes.sequence + 1;
-        while let Some((picture, is_kept)) =
-            pictures.next_if(|(picture, _)| picture.last_processed < next)
+        while let Some((snapshot, is_kept)) =
+            snapshots.next_if(|(snapshot, _)| snapshot.last_processed < next)
         {
             let copies = if is_kept { rng.usize(1..3) } else { 0 };
             for _ in 0..copies {
-                late.push_back((picture, index + rng.usize(0..50)));
+                late.push_back((snapshot, index + rng.usize(0..50)));
             }
         }
         for _ in 0..late.len() {
             match late.pop_front() {
-                Some((picture, due)) if due <= index => judge.picture(now, picture),
+                Some((snapshot, due)) if due <= index => judge.snapshot(now, snapshot),
                 Some(waiting) => late.push_back(waiting),
                 None => break,
             }

@@ -14,7 +14,7 @@ pub(crate) struct Changes {
 
 /// A snapshot of an instrument.
 #[derive(Clone)]
-pub(crate) struct Picture {
+pub(crate) struct Snapshot {
     pub(crate) last_processed: u64,
     pub(crate) events: Vec<Event>,
 }
@@ -24,7 +24,7 @@ pub(crate) type Content = [Vec<(i64, i64)>; 2];
 
 pub(crate) struct Recording {
     pub(crate) changes: Vec<Changes>,
-    pub(crate) pictures: Vec<Picture>,
+    pub(crate) snapshots: Vec<Snapshot>,
     pub(crate) instruments: u32,
     /// SecurityID(48) of the instruments.
     pub(crate) ids: Ids,
@@ -104,7 +104,7 @@ fn changes(fields: &Fields<'_>, ids: &mut Ids) -> Changes {
     Changes { sequence, events }
 }
 
-fn picture(fields: &Fields<'_>, ids: &mut Ids) -> Picture {
+fn snapshot(fields: &Fields<'_>, ids: &mut Ids) -> Snapshot {
     let Some(Value::Sequence(entries)) = fields.get("MDEntries") else {
         panic!("no entries");
     };
@@ -118,7 +118,7 @@ fn picture(fields: &Fields<'_>, ids: &mut Ids) -> Picture {
     let mut events = vec![whole(Event::EMPTY)];
     events.extend(entries.map(|entry| whole(entry_event(&entry))));
     mark_last(&mut events);
-    Picture {
+    Snapshot {
         last_processed: number(fields, "LastMsgSeqNumProcessed").unwrap() as u64,
         events,
     }
@@ -142,21 +142,21 @@ fn apply(content: &mut Content, event: &Event) {
     levels.truncate(5);
 }
 
-pub(crate) fn content_of(picture: &[Event]) -> Content {
+pub(crate) fn content_of(snapshot: &[Event]) -> Content {
     let mut content = Content::default();
-    for event in picture {
+    for event in snapshot {
         apply(&mut content, event);
     }
     content
 }
 
-fn truth(changes: &[Changes], pictures: &[Picture]) -> HashMap<(u32, u32), Content> {
+fn truth(changes: &[Changes], snapshots: &[Snapshot]) -> HashMap<(u32, u32), Content> {
     let (mut truth, mut books) = (HashMap::new(), HashMap::new());
-    for picture in pictures {
-        let first = &picture.events[0];
+    for snapshot in snapshots {
+        let first = &snapshot.events[0];
         books
             .entry(first.instrument.0)
-            .or_insert_with(|| (first.rpt_seq, content_of(&picture.events)));
+            .or_insert_with(|| (first.rpt_seq, content_of(&snapshot.events)));
     }
     truth.extend(
         books
@@ -189,7 +189,7 @@ pub(crate) fn recording() -> Option<Recording> {
         return None;
     };
     let program = Program::parse(&xml).unwrap();
-    let (mut all, mut pictures, mut ids) = (Vec::new(), Vec::new(), Ids::new());
+    let (mut all, mut snapshots, mut ids) = (Vec::new(), Vec::new(), Ids::new());
     for file in ["increment_a.dat", "increment_b.dat", "snapshot.dat"] {
         let mut decoder = Decoder::new(program.clone());
         let bytes = std::fs::read(folder.join(file)).unwrap();
@@ -204,7 +204,7 @@ pub(crate) fn recording() -> Option<Recording> {
                 .and_then(|ty| Some(ty.as_str()?.to_owned()))
             {
                 Some(ty) if ty == "X" => all.push(changes(&view.fields(), &mut ids)),
-                Some(ty) if ty == "W" => pictures.push(picture(&view.fields(), &mut ids)),
+                Some(ty) if ty == "W" => snapshots.push(snapshot(&view.fields(), &mut ids)),
                 _ => {}
             }
         }
@@ -213,9 +213,9 @@ pub(crate) fn recording() -> Option<Recording> {
     all.sort_by_key(|changes| changes.sequence);
     all.dedup_by_key(|changes| changes.sequence);
     Some(Recording {
-        truth: truth(&all, &pictures),
+        truth: truth(&all, &snapshots),
         changes: all,
-        pictures,
+        snapshots,
         instruments: ids.len() as u32,
         ids,
     })

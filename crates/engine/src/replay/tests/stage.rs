@@ -282,7 +282,7 @@ impl Sink<()> for NoBooks {
     fn apply(&mut self, _: u32, _: &()) {}
     fn superseded(&mut self, _: u32, _: &()) {}
     fn dropped(&mut self, _: u32, _: &()) {}
-    fn picture(&mut self, _: u32, _: &[()]) {}
+    fn snapshot(&mut self, _: u32, _: &[()]) {}
     fn clear(&mut self, _: u32) {}
     fn state(&mut self, _: u32, _: State) {}
 }

@@ -223,7 +223,7 @@ mod tests {
         let books = json!({
             "number": 7, "live": true,
             "books": [{
-                "symbol": "SIZ6", "state": "recovering", "lacks": {"what": "picture"},
+                "symbol": "SIZ6", "state": "recovering", "lacks": {"what": "snapshot"},
                 "bids": [
                     {"price": "99.5", "size": 5, "ids": [{"id": "17", "size": 5}]},
                     {"price": "99", "size": 6},
@@ -239,7 +239,7 @@ mod tests {
             "live: yes",
             "books symbol: SIZ6",
             "books state: recovering",
-            "books lacks what: picture",
+            "books lacks what: snapshot",
             "books bids price: 99.5",
             "books bids size: 5",
             "books bids ids id: 17",
@@ -286,13 +286,13 @@ mod tests {
     #[test]
     fn an_object_of_a_cell_is_in_words() {
         let rows = json!([
-            {"symbol": "A", "lacks": {"what": "picture", "after_fault": true}},
+            {"symbol": "A", "lacks": {"what": "snapshot", "after_fault": true}},
             {"symbol": "B", "lacks": {"what": "changes", "from": 5, "to": 7}},
             {"symbol": "C", "lacks": null},
         ]);
         let expected = [
             "symbol  lacks",
-            "A       picture, after fault",
+            "A       snapshot, after fault",
             "B       changes, from 5, to 7",
         ];
         assert_eq!(lines(&rows)[..3], expected);
@@ -311,15 +311,15 @@ mod tests {
         let line = |of: &str, packets: u64| json!({"line": "A", "use": of, "packets": packets});
         let feeds = json!({"feeds": [{
             "channel": "spectra",
-            "lines": [line("changes", 1), line("pictures", 2), line("pictures", 3)],
+            "lines": [line("changes", 1), line("snapshots", 2), line("snapshots", 3)],
         }]});
         let expected = [
             "spectra A use: changes",
             "spectra A packets: 1",
-            "spectra pictures A use: pictures",
-            "spectra pictures A packets: 2",
-            "spectra pictures A 2 use: pictures",
-            "spectra pictures A 2 packets: 3",
+            "spectra snapshots A use: snapshots",
+            "spectra snapshots A packets: 2",
+            "spectra snapshots A 2 use: snapshots",
+            "spectra snapshots A 2 packets: 3",
         ];
         assert_eq!(lines(&feeds), expected);
     }

@@ -170,7 +170,7 @@ impl Plant {
 /// The generated feed, and the processes that send it.
 struct Feed {
     changes: String,
-    pictures: String,
+    snapshots: String,
     /// The groups of lines A and B, and of the snapshots.
     lines: [String; 3],
     /// The processes that send the changes, and those that send the snapshots.
@@ -181,11 +181,11 @@ struct Feed {
 impl Feed {
     fn generate(scratch: &Scratch, stop: &Stop) -> Result<Self> {
         let file = |name| scratch.file(name).to_string_lossy().into_owned();
-        let (changes, pictures) = (file("changes.dat"), file("snapshots.dat"));
+        let (changes, snapshots) = (file("changes.dat"), file("snapshots.dat"));
         let generate = [
             "fast", "generate", "spectra", "-n", FEED[0], "--trades", "10",
         ];
-        for more in [&["-o", &changes][..], &["-o", &pictures, "--snapshots"]] {
+        for more in [&["-o", &changes][..], &["-o", &snapshots, "--snapshots"]] {
             Fanfare::start(&[&generate[..], more].concat(), stop)?.finish(RUN)?;
         }
         let line = |group: &str| anyhow::Ok(format!("{group}:{}", free_udp_port()?));
@@ -196,7 +196,7 @@ impl Feed {
         ];
         Ok(Self {
             changes,
-            pictures,
+            snapshots,
             lines,
             senders: Vec::new(),
             is_over: false,
@@ -205,11 +205,11 @@ impl Feed {
 
     /// Starts to send changes and snapshots.
     fn begin(mut self, stop: &Stop) -> Result<Self> {
-        let [a, b, pictures] = &self.lines;
+        let [a, b, snapshots] = &self.lines;
         let losses = ["--second", b, "--loss-a", LOSSES[0], "--loss-b", LOSSES[1]];
         for (file, line, more) in [
             (&self.changes, a, &losses[..]),
-            (&self.pictures, pictures, &[]),
+            (&self.snapshots, snapshots, &[]),
         ] {
             let (address, port) = line
                 .split_once(':')
@@ -285,7 +285,7 @@ fn start_gateway(
     Ok((gateway, ports))
 }
 
-fn config(scratch: &Scratch, token_file: &Path, [a, b, pictures]: &[String; 3]) -> String {
+fn config(scratch: &Scratch, token_file: &Path, [a, b, snapshots]: &[String; 3]) -> String {
     let path = |path: &Path| format!("{:?}", path.display().to_string());
     format!(
         "audit = {}\n[producers]\nport = 0\n[consumers]\nport = 0\n\
@@ -293,7 +293,7 @@ fn config(scratch: &Scratch, token_file: &Path, [a, b, pictures]: &[String; 3]) 
          [history]\nfolder = {}\nkeep_bytes = {LOG}\nsegment_bytes = {}\n\
          [[feed]]\nchannel = \"spectra\"\ntemplates = \"builtin:spectra\"\n\
          lines = [\"{a}\", \"{b}\"]\ninterface = \"127.0.0.1\"\nmapping = \"builtin:spectra\"\n\
-         [feed.book]\nstarts_empty = false\n[feed.snapshot]\nlines = [\"{pictures}\"]\n",
+         [feed.book]\nstarts_empty = false\n[feed.snapshot]\nlines = [\"{snapshots}\"]\n",
         path(&scratch.file("audit")),
         path(token_file),
         path(&scratch.file("log")),

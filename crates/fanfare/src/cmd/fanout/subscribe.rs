@@ -113,7 +113,7 @@ enum Follow {
     /// Nothing.
     Once,
     /// Snapshots, W.
-    Picture,
+    Snapshot,
     /// Changes, X.
     Changes,
 }
@@ -148,7 +148,7 @@ impl Market {
             depth: self.depth.into(),
             updates: match self.updates {
                 Follow::Once => Updates::None,
-                Follow::Picture => Updates::Pictures,
+                Follow::Snapshot => Updates::Snapshots,
                 Follow::Changes => Updates::Changes,
             },
             checksum_every: self.checksum_every,
@@ -264,7 +264,7 @@ fn print(report: &SubscribeReport) {
     let counts = &report.counts;
     say!(
         "{} and {} received, {:.0} a second",
-        counted(counts.pictures, "snapshot"),
+        counted(counts.snapshots, "snapshot"),
         counted(counts.changes, "change"),
         report.rate()
     );

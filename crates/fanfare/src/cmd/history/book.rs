@@ -3,7 +3,7 @@
 use super::Place;
 use super::range::find;
 use crate::cmd::market::json;
-use crate::cmd::market::picture::Picture;
+use crate::cmd::market::snapshot::Snapshot;
 use crate::print::say;
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
@@ -51,7 +51,7 @@ fn show(args: &Args, books: &AsOf, instrument: InstrumentId) {
     let seen = books.view.get(instrument);
     let book = seen.and_then(|seen| seen.book.as_ref());
     let table = books.directory();
-    let picture = Picture {
+    let snapshot = Snapshot {
         known: table.instrument(instrument),
         state: seen.map(|seen| seen.state),
         rpt_seq: book
@@ -73,7 +73,7 @@ fn show(args: &Args, books: &AsOf, instrument: InstrumentId) {
             books.number,
             instrument.0
         );
-        return say!("{}", picture.table());
+        return say!("{}", snapshot.table());
     }
     let mut object = serde_json::Map::new();
     object.insert("number".to_owned(), books.number.into());
@@ -81,7 +81,7 @@ fn show(args: &Args, books: &AsOf, instrument: InstrumentId) {
     object.insert("run".to_owned(), books.run.number.into());
     object.insert("feed".to_owned(), (feed != 0).then_some(feed).into());
     object.insert("instrument".to_owned(), instrument.0.into());
-    object.append(&mut picture.object());
+    object.append(&mut snapshot.object());
     let known = table.instrument(instrument);
     let value = |event: &Event| Value::Object(json::object(event, known.as_ref()));
     let status = seen.and_then(|seen| seen.status.as_ref()).map(value);

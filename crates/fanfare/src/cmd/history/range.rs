@@ -1,6 +1,6 @@
 //! The selection of part of a log.
 
-use crate::cmd::market::picture::some_names;
+use crate::cmd::market::snapshot::some_names;
 use crate::plural::counted;
 use crate::print::note;
 use crate::progress;

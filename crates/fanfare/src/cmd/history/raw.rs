@@ -188,7 +188,7 @@ fn of_fix(messages: u64) -> String {
 const fn source(source: Source) -> &'static str {
     match source {
         Source::Line => "line",
-        Source::Pictures => "pictures",
+        Source::Snapshots => "snapshots",
         Source::Fix => "fix",
     }
 }
@@ -204,7 +204,7 @@ fn bytes(raw: &Raw<'_>) -> String {
             let visible: Vec<u8> = visible.collect();
             visible.escape_ascii().to_string()
         }
-        Source::Line | Source::Pictures => {
+        Source::Line | Source::Snapshots => {
             let digits = raw.bytes.iter().map(|byte| format!("{byte:02x}"));
             digits.collect()
         }

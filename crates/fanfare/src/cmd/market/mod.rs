@@ -9,8 +9,8 @@ mod fix_log;
 mod instruments;
 pub(crate) mod json;
 pub(crate) mod options;
-pub(crate) mod picture;
 pub(crate) mod printer;
+pub(crate) mod snapshot;
 mod totals;
 mod writer;
 

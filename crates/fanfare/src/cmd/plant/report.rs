@@ -38,7 +38,7 @@ pub(super) fn report(config: &Config, counters: &Counters) {
             "edges: {} written, {}; {} overwritten before, {} that DDS did not take, {} beyond a \
              limit of their topic, {} too long",
             counted(count("edge_written"), "sample"),
-            counted(count("edge_pictures_written"), "snapshot"),
+            counted(count("edge_snapshots_written"), "snapshot"),
             count("edge_lapped"),
             count("edge_untaken"),
             count("edge_beyond"),
@@ -193,9 +193,9 @@ fn report_market(counters: &Counters) {
          kernel; {}, {} given up",
         counted(count("recoveries"), "book"),
         count("recovered"),
-        counted(count("pictures_used"), "snapshot"),
-        count("pictures_bad"),
-        count("picture_drops"),
+        counted(count("snapshots_used"), "snapshot"),
+        count("snapshots_bad"),
+        count("snapshot_drops"),
         counted(count("replay_requests"), "replay request"),
         counted(count("replay_given_up"), "message")
     );

@@ -16,7 +16,7 @@ const WINDOW: u64 = 32;
 /// More messages than any scenario takes.
 const MANY: u64 = 1_000_000;
 /// Messages of snapshots: each instrument has one among them.
-const PICTURES: u64 = 3_000;
+const SNAPSHOTS: u64 = 3_000;
 
 /// Lines of a feed, and their packets.
 struct Line {
@@ -40,7 +40,7 @@ impl Line {
             feed: Generator::spectra(Program::spectra(), MANY, None, options),
             sent: 0,
             count: if snapshots {
-                "picture_packets"
+                "snapshot_packets"
             } else {
                 "datagrams"
             },
@@ -63,7 +63,7 @@ impl Line {
 pub(super) struct Plant {
     gateway: Gateway,
     changes: Line,
-    pictures: Line,
+    snapshots: Line,
 }
 
 impl Plant {
@@ -74,18 +74,18 @@ impl Plant {
     /// Starts a gateway with these tables in its configuration. Nothing is sent without a request:
     /// a broadcast may precede the response to the first one.
     pub(super) fn start_with(tables: &str) -> Self {
-        let [line, pictures] = groups();
+        let [line, snapshots] = groups();
         let text = format!(
             "mode = \"subscriptions\"\n{tables}[producers]\nport = 0\n[consumers]\nport = 0\n\
              [[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
              mapping = \"builtin:spectra\"\n[feed.book]\nstarts_empty = false\n\
-             [feed.snapshot]\nlines = [\"{pictures}\"]\n"
+             [feed.snapshot]\nlines = [\"{snapshots}\"]\n"
         );
         let config = Config::from_toml(&text).unwrap();
         Self {
             gateway: Gateway::start(&config, Stop::new()).unwrap(),
             changes: Line::new(&line, false),
-            pictures: Line::new(&pictures, true),
+            snapshots: Line::new(&snapshots, true),
         }
     }
 
@@ -99,8 +99,8 @@ impl Plant {
     }
 
     /// Sends snapshots, which recover all books.
-    pub(super) fn pictures(&mut self) {
-        self.pictures.send(&self.gateway, PICTURES);
+    pub(super) fn snapshots(&mut self) {
+        self.snapshots.send(&self.gateway, SNAPSHOTS);
     }
 
     pub(super) fn stop(self) {

@@ -107,7 +107,7 @@ impl Subscriber {
         self.wait(text, |line| line.contains("|35=B|") && line.contains(text));
     }
 
-    pub(super) fn first_picture(&mut self, id: &str) {
+    pub(super) fn first_snapshot(&mut self, id: &str) {
         let id = format!("|262={id}|");
         self.wait("W", |line| line.contains("|35=W|") && line.contains(&id));
     }
@@ -134,9 +134,9 @@ impl Subscriber {
 
     /// Requests snapshots of everything, until they equal the books of the subscription's changes:
     /// updates that the gateway has not yet read from its lines arrive meanwhile.
-    pub(super) fn has_the_books_of(&mut self, id: &str, pictures: &str) {
+    pub(super) fn has_the_books_of(&mut self, id: &str, snapshots: &str) {
         for attempt in 0..50 {
-            let name = format!("{pictures}-{attempt}");
+            let name = format!("{snapshots}-{attempt}");
             let terms = Terms {
                 depth: 5,
                 updates: Updates::None,
@@ -146,7 +146,7 @@ impl Subscriber {
             self.request(&name, 0, "*", "");
             let books = self.symbols(id);
             while self.symbols(&name).len() < books.len() {
-                self.first_picture(&name);
+                self.first_snapshot(&name);
             }
             self.settle();
             let same = |symbol: &Vec<u8>| {
@@ -161,7 +161,7 @@ impl Subscriber {
             }
         }
         panic!(
-            "{:?}: the books are not those of the pictures",
+            "{:?}: the books are not those of the snapshots",
             self.version
         );
     }
@@ -204,7 +204,7 @@ impl Subscriber {
             "35=V|262=denied|263=0|264=5|267=1|269=0|146=1|{denied}"
         ));
         self.refused("denied", Some(3));
-        assert_eq!(self.judge.counts().pictures, 0);
+        assert_eq!(self.judge.counts().snapshots, 0);
     }
 
     fn rejected(&mut self, kind: &str, fields: &[&str]) {
@@ -258,7 +258,7 @@ impl Subscriber {
         let before = *self.judge.counts();
         self.settle();
         let after = *self.judge.counts();
-        let market = |counts: &subscriber::Counts| (counts.pictures, counts.changes);
+        let market = |counts: &subscriber::Counts| (counts.snapshots, counts.changes);
         assert_eq!(market(&before), market(&after), "{:?}", self.version);
         self.party.tell("logout");
         self.party

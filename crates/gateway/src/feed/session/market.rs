@@ -37,7 +37,7 @@ struct Books {
     faults: u64,
     left_out: u64,
     /// The faults of snapshots that were counted so far.
-    bad_pictures: u64,
+    bad_snapshots: u64,
     /// The reasons so far for which books need snapshots.
     breaks: u64,
     utc_nanos: i64,
@@ -64,7 +64,7 @@ impl SessionMarket {
                 limit: Limit::default(),
                 faults: 0,
                 left_out: 0,
-                bad_pictures: 0,
+                bad_snapshots: 0,
                 utc_nanos: 0,
             },
         }
@@ -219,9 +219,9 @@ impl Books {
     /// Sends notices of the first snapshot since the last call that was not read, and of entries
     /// that are left out, whenever their number has doubled.
     fn describe(&mut self) {
-        if let Some(fault) = self.follower.take_picture_fault() {
-            let what = self.follower.describe_picture(&fault);
-            self.tell(MarketNotice::Picture(what));
+        if let Some(fault) = self.follower.take_snapshot_fault() {
+            let what = self.follower.describe_snapshot(&fault);
+            self.tell(MarketNotice::Snapshot(what));
         }
         let refused = self.follower.market().stats().refused;
         if let Some(what) = left_out(self.follower.counts(), refused, &mut self.left_out) {
@@ -238,8 +238,8 @@ impl Books {
         counts.instruments.set(self.outlet.known().into());
         let parts = self.follower.fragment_stats();
         let bad = parts.discarded + parts.no_room + parts.without_beginning;
-        counts.bad_pictures.increment(bad - self.bad_pictures);
-        self.bad_pictures = bad;
+        counts.bad_snapshots.increment(bad - self.bad_snapshots);
+        self.bad_snapshots = bad;
         let left_out = mapped.no_rule + mapped.without_instrument + mapped.unknown_instrument;
         counts.left_out.set(left_out);
         let refused = self.follower.instruments().refused() + market.stats().refused;

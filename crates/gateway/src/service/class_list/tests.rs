@@ -11,7 +11,7 @@ fn spec(depth: u32) -> Spec {
         depth: u16::try_from(depth).unwrap(),
         entries: EntryTypes::ALL,
         by_order: false,
-        pictures: false,
+        snapshots: false,
         interval: 0,
         checksum_every: 0,
     }

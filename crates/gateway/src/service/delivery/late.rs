@@ -50,7 +50,7 @@ impl Core {
         let seen = self.view.get(class.instrument)?;
         // The update that is due queues it again.
         let waits = class.is_due && (class.spec.by_order || class.is_cleared);
-        let is_ready = is_wanted && seen.has_picture() && !waits;
+        let is_ready = is_wanted && seen.has_snapshot() && !waits;
         is_ready.then_some(Late {
             session,
             part,
@@ -85,13 +85,13 @@ impl Core {
         let link = self.classes.link(place)?;
         let (first, owes_status) = (link.missed, link.owes_status);
         // Trades that do not fit into it are announced first.
-        let picture = self.picture_of_held(session, part, place.class, directory);
+        let snapshot = self.snapshot_of_held(session, part, place.class, directory);
         if let Some(held) = self.held(session, part, instrument, nanos, directory) {
             return Some(Next::Held(held));
         }
-        let picture = match picture {
-            Some(picture) => picture,
-            None => self.picture(place.class, version, directory)?,
+        let snapshot = match snapshot {
+            Some(snapshot) => snapshot,
+            None => self.snapshot(place.class, version, directory)?,
         };
         let missed = (first != 0).then(|| Hole {
             first: first.into(),
@@ -108,13 +108,13 @@ impl Core {
             None if owes_status => self.news(Untold::Status(instrument), version, directory),
             None => None,
         };
-        Some(Next::Snapshot(before, picture))
+        Some(Next::Snapshot(before, snapshot))
     }
 
     /// Encodes the snapshot of a part whose updates are snapshots, with the trades that the
     /// subscription holds of the instrument, if there are any. If they do not fit, the older ones
     /// are counted with those that exceeded the capacity.
-    pub(in crate::service) fn picture_of_held(
+    pub(in crate::service) fn snapshot_of_held(
         &mut self,
         session: u32,
         part: Part,
@@ -123,7 +123,7 @@ impl Core {
     ) -> Option<BodyId> {
         let class = self.classes.get(number)?;
         let instrument = class.instrument;
-        if !class.spec.pictures {
+        if !class.spec.snapshots {
             return None;
         }
         loop {
@@ -135,7 +135,7 @@ impl Core {
             if self.scratch.trades.is_empty() {
                 return None;
             }
-            if let Some(body) = self.put_picture(number, version, directory) {
+            if let Some(body) = self.put_snapshot(number, version, directory) {
                 return Some(body);
             }
             let own = self.client_mut(session)?.get_mut(part.subscription)?;
@@ -203,7 +203,7 @@ impl Core {
         let client = client::at_mut(clients, session)?;
         let writer = writers.get(client.version)?;
         let own = client.get_mut(part.subscription)?;
-        if own.spec.pictures {
+        if own.spec.snapshots {
             return None;
         }
         let mut most = TRADES;
@@ -266,7 +266,7 @@ impl Core {
             return;
         };
         if own.goes_on {
-            if own.spec.pictures {
+            if own.spec.snapshots {
                 // The snapshot has them.
                 own.trades
                     .retain(|event| Some(event.instrument) != instrument);

@@ -33,11 +33,11 @@ fn request(service: &mut Service, session: u32) -> Late {
 fn next(service: &mut Service, late: Late) -> Vec<String> {
     let Service { events, core, .. } = service;
     let next = core.next_of_part(late, 0, events.directory());
-    let Some(Next::Snapshot(before, picture)) = next else {
+    let Some(Next::Snapshot(before, snapshot)) = next else {
         panic!("no snapshot");
     };
     core.served(late);
-    let ids = before.into_iter().chain([picture]);
+    let ids = before.into_iter().chain([snapshot]);
     let bodies = ids.map(|id| core.bodies.get(id).unwrap());
     let texts = bodies.map(|(body, shared)| {
         let text = String::from_utf8_lossy(shared.fields()).replace('\x01', "|");
@@ -62,8 +62,8 @@ fn the_trading_status_comes_with_the_first_snapshot_unless_it_was_told_before() 
             assert_eq!(told, ["55=RIU3|326=17|"]);
         }
         let first = next(&mut service, late);
-        let (picture, before) = first.split_last().unwrap();
-        assert!(picture.starts_with("55=RIU3|"), "{picture}");
+        let (snapshot, before) = first.split_last().unwrap();
+        assert!(snapshot.starts_with("55=RIU3|"), "{snapshot}");
         let expected: &[&str] = if is_told { &[] } else { &["55=RIU3|326=2|"] };
         assert_eq!(before, expected);
         assert_eq!(next(&mut service, late).len(), 1, "it is told once");

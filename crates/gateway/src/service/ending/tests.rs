@@ -28,7 +28,7 @@ fn spec(depth: u16) -> Spec {
         depth,
         entries: EntryTypes::ALL,
         by_order: false,
-        pictures: false,
+        snapshots: false,
         interval: 0,
         checksum_every: 0,
     }

@@ -5,8 +5,8 @@ use super::super::bodies::Bodies;
 use super::super::class::Part;
 use super::super::spec::Spec;
 use super::super::tests::{
-    EVERYTHING, VERSION, clear, in_state, is_queued, join_served, level, log_on, order, picture,
-    service, take, trade,
+    EVERYTHING, VERSION, clear, in_state, is_queued, join_served, level, log_on, order, service,
+    snapshot, take, trade,
 };
 use super::*;
 use crate::market::ring::EventRing;
@@ -54,10 +54,10 @@ fn a_renamed_instrument_goes_on_with_a_snapshot_by_its_new_name() {
     let renamed = define(&mut ring, &mut service, b"RIZ3", &[level(5)]);
     assert_eq!(renamed, [""; 0], "its readers have no book of this name");
     assert!(is_queued(&service));
-    let picture = picture(&mut service);
+    let snapshot = snapshot(&mut service);
     assert!(
-        picture.starts_with("55=RIZ3|") && picture.contains("|271=5|"),
-        "{picture}"
+        snapshot.starts_with("55=RIZ3|") && snapshot.contains("|271=5|"),
+        "{snapshot}"
     );
 }
 
@@ -75,8 +75,8 @@ fn the_first_definition_behind_a_subscription_brings_no_second_snapshot() {
 }
 
 /// Snapshots in place of changes.
-const PICTURES: Spec = Spec {
-    pictures: true,
+const SNAPSHOTS: Spec = Spec {
+    snapshots: true,
     ..EVERYTHING
 };
 
@@ -113,7 +113,7 @@ fn an_update_that_is_a_snapshot_has_each_of_its_trades() {
     for interval in [0, 1_000] {
         let spec = Spec {
             interval,
-            ..PICTURES
+            ..SNAPSHOTS
         };
         let (mut ring, mut service) = served(book, level(3), spec);
         let mut sent = |events: &mut [Event]| {
@@ -127,7 +127,7 @@ fn an_update_that_is_a_snapshot_has_each_of_its_trades() {
             assert!(core.bodies.get(1).is_none(), "one W, and no X");
             let text = body_of(core, 0);
             assert!(text.starts_with("55=RIU3|"), "{text}");
-            let last = core.picture(0, VERSION, events.directory()).unwrap();
+            let last = core.snapshot(0, VERSION, events.directory()).unwrap();
             (trades_in(&text), trades_in(&body_of(core, last)))
         };
         let changed = Event {
@@ -156,7 +156,7 @@ fn joined() -> (EventRing, Service, u32, Part) {
     let session = log_on(&mut service);
     let mut begins = [clear(), level(3), in_state(State::Live)];
     take(&mut ring, &mut service, &mut begins);
-    let subscription = join_served(&mut service, session, PICTURES);
+    let subscription = join_served(&mut service, session, SNAPSHOTS);
     let part = Part {
         subscription,
         entry: 0,
@@ -176,11 +176,11 @@ fn the_snapshot_of_a_client_that_was_behind_has_the_trades_since_then() {
     take(&mut ring, &mut service, &mut cancelled);
     let Service { events, core, .. } = &mut service;
     let directory = events.directory();
-    let body = core.picture_of_held(session, part, 0, directory).unwrap();
+    let body = core.snapshot_of_held(session, part, 0, directory).unwrap();
     assert_eq!(trades_in(&body_of(core, body)), [11, 13]);
     let held = core.held(session, part, InstrumentId(0), 0, directory);
     assert!(held.is_none(), "no X has them");
-    let others = core.picture(0, VERSION, directory).unwrap();
+    let others = core.snapshot(0, VERSION, directory).unwrap();
     assert_eq!(trades_in(&body_of(core, others)), [13]);
 }
 
@@ -191,7 +191,7 @@ fn the_snapshot_behind_a_skipped_one_has_its_trades() {
     assert_eq!(take(&mut ring, &mut service, &mut update).len(), 1);
     let Service { events, core, .. } = &mut service;
     core.skip(Place { class: 0, link: 0 }, 0);
-    let body = core.picture_of_held(session, part, 0, events.directory());
+    let body = core.snapshot_of_held(session, part, 0, events.directory());
     assert_eq!(trades_in(&body_of(core, body.unwrap())), [11, 12]);
 }
 
@@ -205,7 +205,7 @@ fn the_trades_of_an_update_that_is_skipped_precede_those_kept_in_the_same_turn()
     let mut turn = [
         trade_of(Action::New, 1),
         level(4),
-        in_state(State::Recovering(Lack::Picture)),
+        in_state(State::Recovering(Lack::Snapshot)),
         last,
         clear(),
         level(5),
@@ -215,7 +215,7 @@ fn the_trades_of_an_update_that_is_skipped_precede_those_kept_in_the_same_turn()
     assert_eq!(sent.first().map(|text| trades_in(text)), Some(vec![11]));
     let Service { events, core, .. } = &mut service;
     core.skip(Place { class: 0, link: 0 }, 0);
-    let body = core.picture_of_held(session, part, 0, events.directory());
+    let body = core.snapshot_of_held(session, part, 0, events.directory());
     assert_eq!(trades_in(&body_of(core, body.unwrap())), [11, 12]);
 }
 
@@ -236,7 +236,7 @@ fn the_newest_trades_beyond_the_capacity_are_in_the_snapshot() {
     }
     let Service { events, core, .. } = &mut service;
     let directory = events.directory();
-    let body = core.picture_of_held(session, part, 0, directory).unwrap();
+    let body = core.snapshot_of_held(session, part, 0, directory).unwrap();
     assert_eq!(trades_in(&body_of(core, body)), [11, 12]);
     let held = core.held(session, part, InstrumentId(0), 0, directory);
     let text = body_of(core, held.unwrap().body);
@@ -253,7 +253,7 @@ fn trades_that_do_not_fit_into_a_snapshot_are_announced() {
     assert!(is_queued(&service));
     let Service { events, core, .. } = &mut service;
     let directory = events.directory();
-    let body = core.picture_of_held(session, part, 0, directory).unwrap();
+    let body = core.snapshot_of_held(session, part, 0, directory).unwrap();
     let sent = trades_in(&body_of(core, body));
     assert!(!sent.is_empty() && sent.len() < 200, "{sent:?}");
     assert_eq!(sent.last(), Some(&210), "the newest ones");
@@ -291,7 +291,7 @@ fn orders_that_wait_when_an_instrument_is_renamed_are_in_the_snapshot_alone() {
 #[test]
 fn a_snapshot_in_place_of_changes_has_the_numbers_of_all_of_them() {
     let book = BookConfig::by_price(8).unwrap();
-    let (mut ring, mut service) = served(book, level(3), PICTURES);
+    let (mut ring, mut service) = served(book, level(3), SNAPSHOTS);
     let rpt_seq = |service: &Service| service.core.classes.get(0).unwrap().rpt_seq;
     let before = rpt_seq(&service);
     take(&mut ring, &mut service, &mut [trade(), level(4)]);

@@ -8,7 +8,7 @@ use super::super::feeds::Feeds;
 use super::super::list::{Filter, LOOKED_AT, List};
 use super::super::share::Share;
 use super::super::tests::{
-    EVERYTHING, VERSION, in_state, is_queued, join_served, log_on, picture, service, take, trade,
+    EVERYTHING, VERSION, in_state, is_queued, join_served, log_on, service, snapshot, take, trade,
 };
 use super::*;
 use crate::market::ring::EventRing;
@@ -119,9 +119,9 @@ fn an_instrument_of_several_feeds_is_requested_with_its_feed() {
     );
     assert_eq!(instruments(&service, session, 0), [10]);
     let Service { events, core, .. } = &mut service;
-    let body = core.picture(0, VERSION, events.directory()).unwrap();
-    let picture = text(core, body);
-    assert!(picture.starts_with("20014=two|55=RIU3|"), "{picture}");
+    let body = core.snapshot(0, VERSION, events.directory()).unwrap();
+    let snapshot = text(core, body);
+    assert!(snapshot.starts_with("20014=two|55=RIU3|"), "{snapshot}");
     let news = Untold::State(InstrumentId(0));
     let body = core.news(news, VERSION, events.directory()).unwrap();
     let news = text(core, body);
@@ -170,14 +170,14 @@ fn an_instrument_whose_namesake_is_renamed_has_its_feed_while_it_is_subscribed()
     }
     define(&mut ring, &mut service, b"RIZ3");
     let Service { events, core, .. } = &mut service;
-    let picture = |core: &mut Core, class| {
-        core.pictures.clear();
-        let body = core.picture(class, VERSION, events.directory()).unwrap();
+    let snapshot = |core: &mut Core, class| {
+        core.snapshots.clear();
+        let body = core.snapshot(class, VERSION, events.directory()).unwrap();
         text(core, body)
     };
     for (number, begin) in [(0, "20014=one|55=RIU3|"), (1, "20014=two|55=RIZ3|")] {
-        let picture = picture(core, number);
-        assert!(picture.starts_with(begin), "{picture}");
+        let snapshot = snapshot(core, number);
+        assert!(snapshot.starts_with(begin), "{snapshot}");
     }
     core.stop(session, 0);
     core.stop(session, 1);
@@ -186,10 +186,10 @@ fn an_instrument_whose_namesake_is_renamed_has_its_feed_while_it_is_subscribed()
     let own = core.client(session).unwrap();
     let own = own.get(own.find(262, b"again").unwrap()).unwrap();
     let class = own.places[0].class;
-    core.pictures.clear();
-    let body = core.picture(class, VERSION, events.directory()).unwrap();
-    let picture = text(core, body);
-    assert!(picture.starts_with("55=RIU3|"), "{picture}");
+    core.snapshots.clear();
+    let body = core.snapshot(class, VERSION, events.directory()).unwrap();
+    let snapshot = text(core, body);
+    assert!(snapshot.starts_with("55=RIU3|"), "{snapshot}");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_subscription_begins_anew_when_another_feed_has_the_name_of_its_instrument()
     let (mut ring, mut service, session) = of_two_feeds();
     define(&mut ring, &mut service, b"RIZ3");
     ask(&mut service, session, "a", "55=RIU3|").unwrap();
-    assert!(picture(&mut service).starts_with("55=RIU3|"));
+    assert!(snapshot(&mut service).starts_with("55=RIU3|"));
     let core = &mut service.core;
     let link = &mut core.classes.get_mut(0).unwrap().links[0];
     (link.is_behind, link.is_queued) = (false, false);
@@ -206,8 +206,8 @@ fn a_subscription_begins_anew_when_another_feed_has_the_name_of_its_instrument()
     assert!(is_queued(&service));
     let client = service.core.client(session).unwrap();
     assert_eq!(client.behind.len(), 1);
-    let picture = picture(&mut service);
-    assert!(picture.starts_with("20014=one|55=RIU3|"), "{picture}");
+    let snapshot = snapshot(&mut service);
+    assert!(snapshot.starts_with("20014=one|55=RIU3|"), "{snapshot}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn trades_of_a_recovery_come_before_its_snapshot() {
             flags: Flags::LAST,
             ..trade()
         };
-        let lacks = in_state(State::Recovering(Lack::Picture));
+        let lacks = in_state(State::Recovering(Lack::Snapshot));
         take(&mut ring, &mut service, &mut [lacks, late]);
         assert_eq!(held(&mut service, session, number), (0, 0));
         let mut ends = [clear(), level(3), in_state(State::Live)];
@@ -123,8 +123,8 @@ fn a_snapshot_has_no_trade_that_the_next_update_brings() {
     let mut has_trade = |events: &mut [Event]| {
         take(&mut ring, &mut service, events);
         let Service { events, core, .. } = &mut service;
-        core.pictures.clear();
-        let body = core.picture(0, VERSION, events.directory()).unwrap();
+        core.snapshots.clear();
+        let body = core.snapshot(0, VERSION, events.directory()).unwrap();
         let (_, body) = core.bodies.get(body).unwrap();
         String::from_utf8_lossy(body.fields()).contains("269=2\x01")
     };
@@ -180,7 +180,7 @@ fn a_restart_is_told_and_so_is_the_book_after_it() {
     let (_, body) = core.bodies.get(told).unwrap();
     let told = String::from_utf8_lossy(body.fields()).into_owned();
     assert!(
-        told.contains("58=state=recovering lacks=picture"),
+        told.contains("58=state=recovering lacks=snapshot"),
         "{told}"
     );
     let told = take(&mut ring, &mut service, &mut [in_state(State::Live)]);
@@ -240,7 +240,7 @@ fn a_lost_book_whose_state_came_before_comes_back_when_it_is_shown() {
             core.flush_due(events.directory());
         }
         assert!(is_queued(&service));
-        let text = picture(&mut service);
+        let text = snapshot(&mut service);
         assert!(
             text.contains("|268=1|") && text.contains("|271=3|"),
             "{text}"

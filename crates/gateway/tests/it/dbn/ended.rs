@@ -43,15 +43,15 @@ fn a_stopped_user_has_no_session_until_it_is_started() {
     let other_key = KEY.replace('0', "y");
     let desk = Keyed::new("stop-desk", KEY, ALL);
     let other = Keyed::new("stop-other", &other_key, ALL);
-    let (line, pictures) = (group(230), group(231));
+    let (line, snapshots) = (group(230), group(231));
     let text = format!(
         "audit = \"{}\"\n{PORTS}[dbn]\nport = 0\nmax_clients = 9\n{}{}{}",
         audit.display(),
-        feed("one", line, pictures),
+        feed("one", line, snapshots),
         desk.table,
         other.table
     );
-    let gateway = Market::with(&text, line, pictures).gateway;
+    let gateway = Market::with(&text, line, snapshots).gateway;
     let (operator, _asks) = GatewayOperator::new(gateway.handle());
     let [of_desk, mut of_other] = [KEY, &other_key].map(|key| {
         let mut client = Dbn::authenticated(&gateway, key, "");

@@ -69,7 +69,7 @@ fn a_subscription_to_all_leaves_an_instrument_out_whether_it_starts_or_is_live()
     market.send(&mut feed, 500);
     eventually("the packets", || {
         let count = |name| market.gateway.count(name);
-        count("datagrams") == 500 && count("picture_packets") == 500
+        count("datagrams") == 500 && count("snapshot_packets") == 500
     });
     let past = oracle.until(|| market.gateway.count("market_events"));
     let names = oracle.names();

@@ -87,15 +87,15 @@ fn a_start_that_the_log_no_longer_has_is_refused_and_nothing_follows() {
 fn the_past_begins_with_the_feeds_of_the_present() {
     let folder = Scratch::new("dbn-feeds");
     let start = |most: &str| {
-        let (line, pictures) = (group(165), group(166));
+        let (line, snapshots) = (group(165), group(166));
         let quiet = feed("quiet", group(167), group(168));
         let quiet = quiet.replace("most_instruments = 1000", most);
         let text = format!(
             "{PORTS}[dbn]\nport = 0\n{quiet}{}[history]\nfolder = \"{}\"\n",
-            feed("one", line, pictures),
+            feed("one", line, snapshots),
             folder.display()
         );
-        Market::with(&text, line, pictures)
+        Market::with(&text, line, snapshots)
     };
     let market = start("most_instruments = 1000");
     market.live();

@@ -63,8 +63,8 @@ impl Streams {
         let mut market = Market::new(shape, seed);
         market.fill();
         let mut streams = Self::default();
-        streams.prices.start = market.picture(usize::MAX);
-        streams.levels.start = market.picture(shape.depth);
+        streams.prices.start = market.snapshot(usize::MAX);
+        streams.levels.start = market.snapshot(shape.depth);
         streams.orders.start = std::mem::take(&mut market.streams.orders.turn);
         market.streams = Self::default();
         for _ in 0..shape.operations {
@@ -418,7 +418,7 @@ impl Market {
         }
     }
 
-    fn picture(&self, depth: usize) -> Vec<Event> {
+    fn snapshot(&self, depth: usize) -> Vec<Event> {
         let side = |side: Side| {
             let ranks = self.sides[side as usize].keys().take(depth);
             let level = move |(at, &key): (usize, &i64)| self.level(side, rank(side, key), at + 1);

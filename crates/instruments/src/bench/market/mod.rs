@@ -268,10 +268,10 @@ fn add(figures: &mut Figures, prefix: &str, [(raw, ours), (one, other)]: &[Pair;
 
 /// Adds the counts of the two slow clients, which are behind in a valid measurement.
 fn add_judged(figures: &mut Figures, [stopped, slow]: [Counts; 2]) {
-    figures.count("stopped_pictures", stopped.pictures);
+    figures.count("stopped_snapshots", stopped.snapshots);
     figures.count("slow_skipped", slow.skipped);
     figures.count("slow_skipped_entries", slow.skipped_entries);
-    let were_behind = stopped.pictures > 1 && slow.skipped > 0;
+    let were_behind = stopped.snapshots > 1 && slow.skipped > 0;
     figures.set_ok(figures.is_ok() && were_behind);
 }
 

@@ -86,12 +86,12 @@ impl Asked {
     pub(super) fn subscribe(&self, id: &str, body: &mut FieldWriter<'_>) {
         let kind = match self.terms.updates {
             Updates::None => b'0',
-            Updates::Pictures | Updates::Changes => b'1',
+            Updates::Snapshots | Updates::Changes => b'1',
         };
         self.front(id, kind, body);
         match self.terms.updates {
             Updates::None => {}
-            Updates::Pictures => _ = body.char(UPDATE_TYPE, b'0'),
+            Updates::Snapshots => _ = body.char(UPDATE_TYPE, b'0'),
             Updates::Changes => _ = body.char(UPDATE_TYPE, b'1'),
         }
         if self.terms.by_order {

@@ -83,7 +83,7 @@ impl Churn {
             match self.rng.u8(..8) {
                 0 => asked.terms.updates = Updates::None,
                 1 => {
-                    asked.terms.updates = Updates::Pictures;
+                    asked.terms.updates = Updates::Snapshots;
                     asked.interval = Some(self.rng.u32(10..200));
                 }
                 _ => {}

@@ -144,13 +144,13 @@ impl SubscribeReport {
     /// Returns whether no request had a response.
     #[must_use]
     pub const fn is_silent(&self) -> bool {
-        self.requests > 0 && self.counts.pictures + self.counts.states + self.counts.refused == 0
+        self.requests > 0 && self.counts.snapshots + self.counts.states + self.counts.refused == 0
     }
 
     /// Returns W and X per second, from the first to the last.
     #[must_use]
     pub fn rate(&self) -> f64 {
-        rate(self.counts.pictures + self.counts.changes, self.seconds)
+        rate(self.counts.snapshots + self.counts.changes, self.seconds)
     }
 
     /// Returns the figures of `fanfare fanout consumers --subscribe`.
@@ -159,10 +159,10 @@ impl SubscribeReport {
         let counts = &self.counts;
         let mut figures = Figures::new("fanout consumers");
         figures.count("sessions", self.sessions as u64);
-        figures.count("received", counts.pictures + counts.changes);
+        figures.count("received", counts.snapshots + counts.changes);
         figures.add("rate_per_s", self.rate());
         for (name, count) in [
-            ("pictures", counts.pictures),
+            ("snapshots", counts.snapshots),
             ("changes", counts.changes),
             ("entries", counts.entries),
             ("books", self.books as u64),

@@ -478,7 +478,7 @@ impl FromDbn {
         seen.is_closed = false;
         self.new.push(match is_whole {
             true => of_state(State::Live, base),
-            false => of_state(State::Recovering(Lack::Picture), base),
+            false => of_state(State::Recovering(Lack::Snapshot), base),
         });
     }
 
@@ -572,7 +572,7 @@ impl FromDbn {
         let was_closed = std::mem::replace(&mut seen.is_closed, ends);
         let state = match (ends, was_closed) {
             (true, _) => State::Closed,
-            (false, true) => State::Recovering(Lack::Picture),
+            (false, true) => State::Recovering(Lack::Snapshot),
             (false, false) => {
                 self.new.push(event);
                 return Ok(());

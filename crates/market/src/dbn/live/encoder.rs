@@ -154,7 +154,7 @@ impl Encoder {
                         ..Event::EMPTY
                     });
                 }
-                self.views.picture(instrument, &mut write);
+                self.views.snapshot(instrument, &mut write);
             } else if schema == Schema::Definition
                 && let Some(end) = self.views.state(instrument).filter(state::closes)
             {

@@ -5,7 +5,7 @@ use crate::dbn::codes;
 use crate::dbn::wire::{self, Header, NoRoom, Tick, flag};
 use crate::event::{Event, Flags, InstrumentId, Kind};
 use crate::price::Price;
-use crate::{last, picture, state};
+use crate::{last, snapshot, state};
 use fanfare_feed::recovery::State;
 
 /// The state of an instrument.
@@ -157,7 +157,7 @@ impl Views {
     }
 
     /// Calls `send` with the events that make a book and a state equal to those of an instrument.
-    pub(super) fn picture(&self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
+    pub(super) fn snapshot(&self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
         let Some(seen) = self.seen(instrument) else {
             return;
         };
@@ -170,7 +170,7 @@ impl Views {
             ..Event::EMPTY
         };
         if let Some(book) = self.book(instrument) {
-            picture::snapshot(&clear, Some(book), send);
+            snapshot::snapshot(&clear, Some(book), send);
         }
         if let Some(state) = self.state(instrument) {
             send(&state);

@@ -48,20 +48,20 @@ impl Feed {
 
 #[test]
 fn a_replay_in_fix_passes_on_each_trade_of_a_packet_that_came_in_part_once() {
-    for has_picture in [false, true] {
+    for has_snapshot in [false, true] {
         let mut feed = Feed::new(1, Preamble::Seq32Be, Numbering::Instrument).with_fix();
         feed.bring(Line::A, &packet(1, &[&message(1, &[trade(FIRST, 1)])]));
         let first = message(2, &[trade(FIRST, 2)]);
         feed.bring(Line::A, &packet(2, &[&first, UNKNOWN]));
         assert_eq!((feed.trades, feed.missing()), (2, vec![(2, 3)]));
         assert_eq!(feed.follower.poll_request(0), Some(2..3));
-        if has_picture {
+        if has_snapshot {
             let empty = Event {
                 flags: Flags::SNAPSHOT.with(Flags::LAST),
                 rpt_seq: 4,
                 ..Event::EMPTY
             };
-            feed.picture(2, &[empty]);
+            feed.snapshot(2, &[empty]);
         }
         let rest = [trade(FIRST, 3), bid(0, FIRST, 4, 50)];
         feed.replay_in_fix(2, &[trade(FIRST, 2), rest[0], rest[1]]);

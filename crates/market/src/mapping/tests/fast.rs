@@ -333,10 +333,10 @@ fn a_snapshot_without_entries_is_that_of_an_empty_book() {
         assert_eq!(decoder.decode_record(&bytes, &mut record), Ok(bytes.len()));
         let outcome = mapper.record(&mut table, ts_recv, &record).unwrap();
         assert_eq!(mapper.has_walked(ts_recv), is_walked);
-        let picture = outcome.picture.unwrap();
-        let place = (picture.instrument, picture.last_processed);
+        let snapshot = outcome.snapshot.unwrap();
+        let place = (snapshot.instrument, snapshot.last_processed);
         assert_eq!(place, (InstrumentId(0), Some(9)));
-        let is_last = picture.fragment.map(|fragment| fragment.is_last);
+        let is_last = snapshot.fragment.map(|fragment| fragment.is_last);
         assert_eq!(is_last, (flag != 0).then_some(true));
         let clear = Event {
             ts_recv,

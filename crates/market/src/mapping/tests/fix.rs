@@ -115,7 +115,7 @@ fn fix_increments_become_events() {
 }
 
 #[test]
-fn fix_pictures_definitions_and_states_become_events() {
+fn fix_snapshots_definitions_and_states_become_events() {
     let mut rig = FixRig::new(Version::Fix50Sp2);
     let outcome = rig.play(
         "35=d|34=1|52=20261120-12:34:56|55=RIU3|48=99|22=8|107=Futures|15=RUB|969=10|231=2.5|\
@@ -139,9 +139,9 @@ fn fix_pictures_definitions_and_states_become_events() {
         "35=W|34=2|369=88|52=20261120-12:34:56|55=RIU3|48=99|22=8|268=3|\
          269=0|270=100|271=3|1023=1|83=7|269=1|270=101|271=4|1023=1|83=7|269=J|",
     );
-    let picture = outcome.unwrap().picture.unwrap();
-    assert_eq!((picture.rpt_seq, picture.last_processed), (7, Some(88)));
-    assert_eq!(picture.instrument, defined.instrument);
+    let snapshot = outcome.unwrap().snapshot.unwrap();
+    assert_eq!((snapshot.rpt_seq, snapshot.last_processed), (7, Some(88)));
+    assert_eq!(snapshot.instrument, defined.instrument);
     let events = rig.mapper.events();
     let kinds: Vec<_> = events
         .iter()
@@ -186,11 +186,11 @@ fn fix_pictures_definitions_and_states_become_events() {
 }
 
 #[test]
-fn a_fix_picture_without_entries_is_that_of_an_empty_book() {
+fn a_fix_snapshot_without_entries_is_that_of_an_empty_book() {
     let mut rig = FixRig::new(Version::Fix44);
     for entries in ["", "268=0|", "268=1|269=J|"] {
         let outcome = rig.play(&format!("35=W|34=2|369=88|55=RIU3|{entries}"));
-        assert_eq!(outcome.unwrap().picture.unwrap().last_processed, Some(88));
+        assert_eq!(outcome.unwrap().snapshot.unwrap().last_processed, Some(88));
         let kinds: Vec<_> = rig.mapper.events().iter().map(|own| own.kind).collect();
         assert_eq!(kinds, [Kind::Clear], "{entries:?}");
     }

@@ -58,7 +58,7 @@ enum Shape {
     /// All of it, in a message of changes.
     Changes,
     /// All of it, in a snapshot.
-    Picture,
+    Snapshot,
 }
 
 /// Returns a field that no mapping uses, and that moves those after it.
@@ -123,8 +123,8 @@ fn template(random: &mut Rng, shape: Shape) -> String {
         noise(random, 3, shape),
         noise(random, 4, shape),
     ];
-    let mut either = |random: &mut Rng, field: String, is_of_picture: bool| match random.u8(..6) {
-        _ if is_of_picture && shape == Shape::Picture => head.push(field),
+    let mut either = |random: &mut Rng, field: String, is_of_snapshot: bool| match random.u8(..6) {
+        _ if is_of_snapshot && shape == Shape::Snapshot => head.push(field),
         0 if !is_plain => head.push(field),
         1 if !is_plain => {}
         _ => entry.push(field),
@@ -210,11 +210,11 @@ fn mapping(random: &mut Rng, xml: &str, shape: Shape) -> String {
     let date = if is_of_day(time) { date } else { "" };
     let sent_date = if is_of_day(sent) { sent_date } else { "" };
     let has_entries = xml.contains("MDEntries");
-    let is_picture = match shape {
+    let is_snapshot = match shape {
         Shape::Any => has_entries && random.u8(..3) == 0,
-        shape => has_entries && shape == Shape::Picture,
+        shape => has_entries && shape == Shape::Snapshot,
     };
-    let does = match is_picture {
+    let does = match is_snapshot {
         true => {
             "does = \"snapshot\"\nrpt-seq = 83\ntotal = 75\nlast = 34\nlast-fragment = 893\n\
              first-fragment = 7944\nfragment = 5010"
@@ -362,14 +362,14 @@ struct Taken {
     messages: u64,
     fast_in_rows: u64,
     fast_in_levels: u64,
-    pictures: u64,
+    snapshots: u64,
 }
 
 fn shape_of(seed: u64) -> Shape {
     match seed % 3 {
         0 => Shape::Any,
         1 => Shape::Changes,
-        _ => Shape::Picture,
+        _ => Shape::Snapshot,
     }
 }
 
@@ -423,7 +423,7 @@ fn play(seed: u64, taken: &mut Taken) {
         taken.messages += 1;
         taken.fast_in_rows += u64::from(is_fast && record.rows().is_some());
         taken.fast_in_levels += u64::from(is_fast && record.level().is_some());
-        taken.pictures += u64::from(is_fast && text.contains("snapshot"));
+        taken.snapshots += u64::from(is_fast && text.contains("snapshot"));
     }
 }
 
@@ -449,5 +449,5 @@ fn random_messages_give_the_same_in_both_ways() {
     // The test is about the fast path, which has to be taken often enough.
     assert!(taken.fast_in_rows * 100 > taken.messages, "{taken:?}");
     assert!(taken.fast_in_levels * 20 > taken.messages, "{taken:?}");
-    assert!(taken.pictures * 50 > taken.messages, "{taken:?}");
+    assert!(taken.snapshots * 50 > taken.messages, "{taken:?}");
 }

@@ -16,36 +16,36 @@ impl Edge {
     /// and one of the numbers behind a restart waits for the step of that, as each does for the
     /// first step of its plant. One that is known to be of the numbers since the last restart is
     /// taken at once, and others once it is as long ago as snapshots may take to arrive.
-    pub fn picture(
+    pub fn snapshot(
         &mut self,
         now: u64,
         origin: u64,
-        picture: &Relayed<'_>,
+        snapshot: &Relayed<'_>,
         send: &mut impl FnMut(&Event),
     ) {
         if self.gone.iter().any(|(own, _)| *own == origin) {
             return;
         }
         self.settle(now);
-        let times = (now, picture.received);
-        let turn = self.turn_of(origin, picture);
-        let last = picture.last.filter(|_| turn.is_none_or(Ordering::is_eq));
-        let named = self.name(times, origin, picture.instrument, last, send);
+        let times = (now, snapshot.received);
+        let turn = self.turn_of(origin, snapshot);
+        let last = snapshot.last.filter(|_| turn.is_none_or(Ordering::is_eq));
+        let named = self.name(times, origin, snapshot.instrument, last, send);
         let Some((line, id)) = named else {
             return;
         };
         match turn {
             Some(Ordering::Less) => return,
-            Some(Ordering::Greater) => return self.early.keep(origin, picture),
+            Some(Ordering::Greater) => return self.early.keep(origin, snapshot),
             Some(Ordering::Equal) | None => {}
         }
         if !self.is_of_this_time(line) {
             return;
         }
         if self.leads(line) {
-            self.adopt(now, id, picture, send);
+            self.adopt(now, id, snapshot, send);
         }
-        let Some(last) = last.filter(|_| !picture.events.is_empty()) else {
+        let Some(last) = last.filter(|_| !snapshot.events.is_empty()) else {
             return;
         };
         // Otherwise its later changes are left out.
@@ -56,15 +56,15 @@ impl Edge {
         }
         let is_since_reset = turn.is_some() && self.has_numbers_of(line);
         self.events.clear();
-        self.events.extend(picture.events_of(id));
+        self.events.extend(snapshot.events_of(id));
         let market = &mut self.course.market;
         market.take_snapshot(times, (Some(last), is_since_reset), &self.events, send);
     }
 
     /// Compares the numbers of a plant's snapshot with those of its last steps: before a restart of
     /// its channel, the same, or behind one. Returns `None` if the snapshot does not show it.
-    fn turn_of(&self, origin: u64, picture: &Relayed<'_>) -> Option<Ordering> {
-        let restarts = picture.restarts()?;
+    fn turn_of(&self, origin: u64, snapshot: &Relayed<'_>) -> Option<Ordering> {
+        let restarts = snapshot.restarts()?;
         let place = self.place_of(origin);
         let plant = place.and_then(|place| self.plants[place].as_ref());
         let turn = plant.and_then(|plant| plant.past.compare(restarts));
@@ -89,7 +89,7 @@ impl Edge {
         let due = early.take(origin, is_due);
         self.early = early;
         for kept in due {
-            self.picture(now, origin, &kept.relayed(), send);
+            self.snapshot(now, origin, &kept.relayed(), send);
         }
     }
 
@@ -98,20 +98,20 @@ impl Edge {
         &mut self,
         now: u64,
         id: InstrumentId,
-        picture: &Relayed<'_>,
+        snapshot: &Relayed<'_>,
         send: &mut impl FnMut(&Event),
     ) {
-        let shown = Shown::of(now, id, picture, &self.course);
+        let shown = Shown::of(now, id, snapshot, &self.course);
         if let Some(shown) = self.ahead.take(shown) {
             self.adopt_status(&shown, send);
         }
         // An earlier snapshot may be of the time before the instrument was closed or opened.
-        let is_as_of = |own: u32| picture.last.is_some_and(|last| !is_before(last, own));
+        let is_as_of = |own: u32| snapshot.last.is_some_and(|last| !is_before(last, own));
         let own = self.last_number();
-        if picture.is_closed && own.is_none_or(is_as_of) {
+        if snapshot.is_closed && own.is_none_or(is_as_of) {
             self.course.market.close(id, send);
         }
-        let has_book = !picture.is_closed && !picture.events.is_empty();
+        let has_book = !snapshot.is_closed && !snapshot.events.is_empty();
         if has_book && own.is_some_and(is_as_of) {
             self.course.market.open(id, send);
         }

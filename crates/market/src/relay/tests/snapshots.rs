@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::instruments::Instrument;
-use crate::mapping::{Does, Picture};
+use crate::mapping::{Does, Snapshot};
 use fanfare_feed::channel;
 
 /// The longest time from the making of a snapshot to its arrival.
@@ -58,7 +58,7 @@ impl Pair {
         let instrument = InstrumentId(self.plant.number(of));
         let (market, mut events) = (&self.plant.course.market, Vec::new());
         if market.state(instrument) == Some(State::Live) {
-            market.picture(instrument, &mut |event| events.push(*event));
+            market.snapshot_of(instrument, &mut |event| events.push(*event));
         } else {
             events.push(Event {
                 instrument,
@@ -71,7 +71,7 @@ impl Pair {
                 ..level(of, 0, price, 1)
             });
         }
-        let picture = Picture {
+        let snapshot = Snapshot {
             instrument,
             rpt_seq: 0,
             last_processed: None,
@@ -82,7 +82,7 @@ impl Pair {
             outcome: Ok(Outcome {
                 does: Some(Does::Snapshot),
                 number: Some(self.number.into()),
-                picture: Some(picture),
+                snapshot: Some(snapshot),
                 ..Outcome::UNMAPPED
             }),
             events: &events,
@@ -144,7 +144,7 @@ impl Pair {
         Relayed::mark(&mut instrument, plant.course.restarts());
         let market = &plant.course.market;
         if market.state(id) == Some(State::Live) {
-            market.picture(id, &mut |event| events.push(*event));
+            market.snapshot_of(id, &mut |event| events.push(*event));
         }
         let last = plant.course.last_number();
         self.sent.push(Sent {
@@ -157,7 +157,7 @@ impl Pair {
     /// Brings a snapshot to the edge.
     fn show(&mut self, at: usize) {
         let sent = self.sent.swap_remove(at);
-        let picture = Relayed {
+        let snapshot = Relayed {
             instrument: &sent.instrument,
             is_closed: false,
             last: sent.last,
@@ -165,7 +165,7 @@ impl Pair {
             events: &sent.events,
         };
         let origin = self.plant.origin;
-        self.edge.picture(self.now, origin, &picture, &mut |_| {});
+        self.edge.snapshot(self.now, origin, &snapshot, &mut |_| {});
     }
 
     fn show_all(&mut self) {
@@ -192,7 +192,7 @@ impl Pair {
             let id = InstrumentId(self.plant.number(of));
             let of_plant = &self.plant.course.market;
             prop_assert_eq!(of_plant.state(id), Some(State::Live), "instrument {}", of);
-            let (own, expected) = (World::picture(market, own), World::picture(of_plant, id));
+            let (own, expected) = (World::snapshot(market, own), World::snapshot(of_plant, id));
             prop_assert_eq!(own, expected, "instrument {}", of);
         }
         Ok(live)

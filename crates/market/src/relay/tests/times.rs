@@ -13,7 +13,7 @@ fn what_a_snapshot_brings_arrived_with_it() {
     plant.table.set_status(shown, 17);
     let mut events = Vec::new();
     let market = &plant.course.market;
-    market.picture(shown, &mut |event| events.push(*event));
+    market.snapshot_of(shown, &mut |event| events.push(*event));
     // The last values have times of their own.
     events.push(Event {
         kind: Kind::Trade,
@@ -25,7 +25,7 @@ fn what_a_snapshot_brings_arrived_with_it() {
         plant.table.get(id).unwrap().write(&mut bytes);
         bytes
     });
-    let picture = Relayed {
+    let snapshot = Relayed {
         instrument: &shown,
         is_closed: false,
         last: Some(number),
@@ -35,7 +35,7 @@ fn what_a_snapshot_brings_arrived_with_it() {
     let mut seen = Vec::new();
     let mut send = |event: &Event| seen.push((event.kind, event.ts_recv));
     let (edge, origin) = (&mut world.edge, plant.origin);
-    edge.picture(now, origin, &picture, &mut send);
+    edge.snapshot(now, origin, &snapshot, &mut send);
     edge.instrument((now, 88), origin, &named, &mut send)
         .unwrap();
     let of = |kind: Kind| {

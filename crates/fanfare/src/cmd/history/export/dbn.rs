@@ -50,7 +50,7 @@ impl Dbn {
         let has_books = of_books.into_iter().any(|schema| schemas.has(schema));
         let first = range.first(log)?;
         let begin = match has_books {
-            true => pictures(log, first)?,
+            true => snapshots(log, first)?,
             false => None,
         };
         let mut dbn = Self {
@@ -135,7 +135,7 @@ impl Dbn {
 }
 
 /// Returns the books before the event with this number, if there are any.
-fn pictures(log: &Log, first: u64) -> Result<Option<AsOf>> {
+fn snapshots(log: &Log, first: u64) -> Result<Option<AsOf>> {
     match log.as_of(At::Before(first)) {
         Ok(books) => Ok(Some(books)),
         // The log begins here, and has no earlier state.

@@ -41,9 +41,9 @@ pub(super) fn run(
         &decoding.multicast,
         From::Changes,
     )?];
-    let pictures = groups(args)?;
-    if !pictures.is_empty() {
-        feeds.push(Feed::new(decoding, program, &pictures, From::Snapshots)?);
+    let snapshots = groups(args)?;
+    if !snapshots.is_empty() {
+        feeds.push(Feed::new(decoding, program, &snapshots, From::Snapshots)?);
     }
     let (mut now, mut count) = (0, 0_u64);
     let mut unknown_links = UnknownLinks::default();

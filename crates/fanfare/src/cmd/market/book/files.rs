@@ -29,11 +29,11 @@ pub(super) fn run(
 ) -> Result<()> {
     let stop = Stop::on_interrupt()?;
     let mut changes = Recordings::open(decoding, program, &decoding.file, &stop)?;
-    let pictures: Vec<PathBuf> = args.snapshot.iter().map(PathBuf::from).collect();
-    let mut pictures = match pictures.is_empty() {
+    let snapshots: Vec<PathBuf> = args.snapshot.iter().map(PathBuf::from).collect();
+    let mut snapshots = match snapshots.is_empty() {
         true => None,
-        false => Some(Pictures {
-            lines: Recordings::open(decoding, program, &pictures, &stop)?,
+        false => Some(Snapshots {
+            lines: Recordings::open(decoding, program, &snapshots, &stop)?,
             due: Due::new(decoding, program),
         }),
     };
@@ -43,33 +43,33 @@ pub(super) fn run(
             break;
         };
         now += STEP;
-        while let Some(pictures) = &mut pictures
-            && pictures.are_due(number)
+        while let Some(snapshots) = &mut snapshots
+            && snapshots.are_due(number)
             && !stop.is_raised()
         {
-            pictures.lines.play_one(now, From::Snapshots, watch)?;
+            snapshots.lines.play_one(now, From::Snapshots, watch)?;
         }
     }
     changes.finish(now, From::Changes, watch)?;
-    if let Some(mut pictures) = pictures {
+    if let Some(mut snapshots) = snapshots {
         while !stop.is_raised()
-            && pictures
+            && snapshots
                 .lines
                 .play_one(now, From::Snapshots, watch)?
                 .is_some()
         {}
-        pictures.lines.finish(now, From::Snapshots, watch)?;
+        snapshots.lines.finish(now, From::Snapshots, watch)?;
     }
     Ok(())
 }
 
 /// The lines of snapshots.
-struct Pictures {
+struct Snapshots {
     lines: Recordings,
     due: Due,
 }
 
-impl Pictures {
+impl Snapshots {
     /// Returns whether the next snapshot comes after the message with this number.
     fn are_due(&mut self, number: Option<u32>) -> bool {
         let Some(packet) = self.lines.next_packet() else {

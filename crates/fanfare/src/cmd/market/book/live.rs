@@ -33,7 +33,7 @@ pub(super) fn run(
     let stop = Stop::on_interrupt()?;
     let groups = groups(args)?;
     let mut changes = open(decoding, program, &decoding.multicast)?;
-    let mut pictures = match groups.is_empty() {
+    let mut snapshots = match groups.is_empty() {
         true => None,
         false => Some(open(decoding, program, &groups)?),
     };
@@ -44,8 +44,8 @@ pub(super) fn run(
     while !stop.is_raised() {
         let now = clock.read().mono;
         let mut datagrams = turn(&mut changes, now, From::Changes, watch)?;
-        if let Some(pictures) = &mut pictures {
-            datagrams += turn(pictures, now, From::Snapshots, watch)?;
+        if let Some(snapshots) = &mut snapshots {
+            datagrams += turn(snapshots, now, From::Snapshots, watch)?;
         }
         watch.handle_timeout(now);
         if now >= next_draw {

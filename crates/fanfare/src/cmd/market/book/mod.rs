@@ -7,7 +7,7 @@ mod view;
 
 use super::feed::Feed;
 use super::options::{INSTRUMENTS, MAPPING_HELP, mapping, read_table};
-use super::picture::some_names;
+use super::snapshot::some_names;
 use crate::cmd::fast::decode::{self, feed::channel_config};
 use crate::cmd::fast::options::load;
 use crate::print::{Remarks, exit_code};

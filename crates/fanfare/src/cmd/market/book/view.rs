@@ -1,6 +1,6 @@
 //! The display of a book: a table that is redrawn, or JSON.
 
-use crate::cmd::market::picture::Picture;
+use crate::cmd::market::snapshot::Snapshot;
 use crate::plural::counted;
 use crate::print::{Out, line, note};
 use fanfare_market::Follower;
@@ -48,11 +48,11 @@ impl View {
     /// # Errors
     /// The book cannot be printed; a closed pipe is an error, too, which ends the run.
     pub(super) fn show(&mut self, follower: &Follower, instrument: InstrumentId) -> io::Result<()> {
-        let picture = picture(follower, instrument);
+        let snapshot = snapshot(follower, instrument);
         let (clear, text) = match (self.is_json, self.is_terminal) {
-            (true, _) => ("", SafeJson(Value::Object(picture.object())).to_string()),
-            (false, true) => (REDRAW, picture.table()),
-            (false, false) => ("", picture.table()),
+            (true, _) => ("", SafeJson(Value::Object(snapshot.object())).to_string()),
+            (false, true) => (REDRAW, snapshot.table()),
+            (false, false) => ("", snapshot.table()),
         };
         if text == self.last {
             return Ok(());
@@ -74,7 +74,7 @@ impl View {
         match self.is_json {
             true => self.show(follower, instrument),
             false => {
-                let text = picture(follower, instrument).table();
+                let text = snapshot(follower, instrument).table();
                 line(&mut self.out, format_args!("{text}"))
             }
         }
@@ -82,9 +82,9 @@ impl View {
 }
 
 /// Returns the displayed state of an instrument.
-fn picture(follower: &Follower, instrument: InstrumentId) -> Picture<'_> {
+fn snapshot(follower: &Follower, instrument: InstrumentId) -> Snapshot<'_> {
     let market = follower.market();
-    Picture {
+    Snapshot {
         known: follower.instruments().get(instrument),
         state: market.state(instrument),
         rpt_seq: market.position(instrument),
@@ -98,7 +98,7 @@ pub(super) fn report(follower: &Follower) {
     let (stats, recovery) = (follower.stats(), follower.market().recovery_stats());
     let (market, mapped) = (follower.market().stats(), follower.mapper().counts());
     let fragments = follower.fragment_stats();
-    let pictures = recovery.snapshots_taken
+    let snapshots = recovery.snapshots_taken
         + recovery.snapshots_old
         + recovery.snapshots_ahead
         + recovery.snapshots_unusable;
@@ -107,7 +107,7 @@ pub(super) fn report(follower: &Follower) {
         counted(stats.messages, "message"),
         follower.market().missing().count(),
         recovery.snapshots_taken,
-        counted(pictures, "snapshot"),
+        counted(snapshots, "snapshot"),
         recovery.recoveries,
         recovery.recovered,
     );
@@ -123,7 +123,7 @@ pub(super) fn report(follower: &Follower) {
         ),
         ("entries of instruments beyond the table", mapped.table_full),
         ("packets that cannot be decoded", stats.bad),
-        ("snapshots that cannot be read", stats.bad_pictures),
+        ("snapshots that cannot be read", stats.bad_snapshots),
         ("snapshots that lack a fragment", fragments.discarded),
         ("snapshots without room", fragments.no_room),
         ("fragments without a beginning", fragments.without_beginning),

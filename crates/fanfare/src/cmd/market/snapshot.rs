@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 const WIDTH: usize = 14;
 
 /// The state of one instrument at one moment.
-pub(crate) struct Picture<'a> {
+pub(crate) struct Snapshot<'a> {
     pub(crate) known: Option<Instrument<'a>>,
     pub(crate) state: Option<State>,
     pub(crate) rpt_seq: Option<u32>,
@@ -23,7 +23,7 @@ pub(crate) struct Picture<'a> {
     pub(crate) depth: usize,
 }
 
-impl Picture<'_> {
+impl Snapshot<'_> {
     /// Formats name, state and both sides, the best levels on the first line.
     pub(crate) fn table(&self) -> String {
         let name = self.known.as_ref().map(|known| known.definition.name);

@@ -14,7 +14,7 @@ const BETWEEN: u64 = 10_000_000;
 /// second, and all of them at once when an edge joins. Times are nanoseconds of the caller.
 /// Allocates for new instruments.
 #[derive(Debug)]
-pub struct Pictures {
+pub struct Snapshots {
     interval: u64,
     /// Whether an instrument is queued among the changed and among the urgent, by its number.
     waits: Vec<[bool; 2]>,
@@ -28,7 +28,7 @@ pub struct Pictures {
     all: u32,
 }
 
-impl Pictures {
+impl Snapshots {
     /// Creates a schedule with at most one snapshot of an instrument in `interval` nanoseconds.
     #[must_use]
     pub const fn new(interval: u64) -> Self {
@@ -128,45 +128,45 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn due(pictures: &mut Pictures, now: u64) -> Vec<u32> {
-        std::iter::from_fn(|| pictures.next(now)).collect()
+    fn due(snapshots: &mut Snapshots, now: u64) -> Vec<u32> {
+        std::iter::from_fn(|| snapshots.next(now)).collect()
     }
 
     #[test]
     fn an_instrument_that_changes_often_is_due_once_in_an_interval() {
-        let mut pictures = Pictures::new(100 * MS);
-        pictures.other.0 = u64::MAX;
+        let mut snapshots = Snapshots::new(100 * MS);
+        snapshots.other.0 = u64::MAX;
         let mut shown = Vec::new();
         for ms in 0..250 {
-            pictures.change(ms * MS, 7);
-            shown.extend(due(&mut pictures, ms * MS).iter().map(|_| ms));
+            snapshots.change(ms * MS, 7);
+            shown.extend(due(&mut snapshots, ms * MS).iter().map(|_| ms));
         }
         assert_eq!(shown, [100, 201]);
-        pictures.hurry(7);
-        assert_eq!(due(&mut pictures, 250 * MS), [7]);
-        assert_eq!(pictures.poll_timeout(), Some(302 * MS));
+        snapshots.hurry(7);
+        assert_eq!(due(&mut snapshots, 250 * MS), [7]);
+        assert_eq!(snapshots.poll_timeout(), Some(302 * MS));
     }
 
     #[test]
     fn those_that_do_not_change_come_in_turn_and_all_when_asked() {
-        let mut pictures = Pictures::new(MS);
-        assert_eq!(pictures.poll_timeout(), None);
-        pictures.change(0, 9);
-        assert_eq!(due(&mut pictures, 0), [0, 1, 2, 3]);
-        assert_eq!(due(&mut pictures, 10 * MS), [9, 4, 5, 6, 7]);
-        assert_eq!(due(&mut pictures, 15 * MS), [0; 0]);
-        assert_eq!(due(&mut pictures, 20 * MS), [8, 9]);
-        pictures.show_all(10);
-        assert_eq!(pictures.poll_timeout(), Some(0));
-        assert_eq!(due(&mut pictures, 21 * MS).len(), 10);
+        let mut snapshots = Snapshots::new(MS);
+        assert_eq!(snapshots.poll_timeout(), None);
+        snapshots.change(0, 9);
+        assert_eq!(due(&mut snapshots, 0), [0, 1, 2, 3]);
+        assert_eq!(due(&mut snapshots, 10 * MS), [9, 4, 5, 6, 7]);
+        assert_eq!(due(&mut snapshots, 15 * MS), [0; 0]);
+        assert_eq!(due(&mut snapshots, 20 * MS), [8, 9]);
+        snapshots.show_all(10);
+        assert_eq!(snapshots.poll_timeout(), Some(0));
+        assert_eq!(due(&mut snapshots, 21 * MS).len(), 10);
     }
 
     #[test]
     fn those_that_have_never_changed_come_when_asked_and_in_turn() {
-        let mut pictures = Pictures::new(MS);
-        pictures.other.0 = MS;
-        pictures.show_all(3);
-        assert_eq!(due(&mut pictures, 0), [2, 1, 0]);
-        assert_eq!(due(&mut pictures, MS), [0, 1, 2]);
+        let mut snapshots = Snapshots::new(MS);
+        snapshots.other.0 = MS;
+        snapshots.show_all(3);
+        assert_eq!(due(&mut snapshots, 0), [2, 1, 0]);
+        assert_eq!(due(&mut snapshots, MS), [0, 1, 2]);
     }
 }

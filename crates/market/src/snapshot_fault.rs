@@ -7,18 +7,18 @@ use core::fmt::{self, Write as _};
 /// A snapshot that was not read, and the reason. Values that cannot be represented are a
 /// [`MapError`](crate::mapping::MapError) instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PictureFault {
+pub struct SnapshotFault {
     /// The instrument, or `None` if it is unknown.
     pub instrument: Option<InstrumentId>,
     /// MsgSeqNum(34) of the message, or of the first one of a snapshot of several.
     pub number: Option<u64>,
     /// The fault.
-    pub why: PictureWhy,
+    pub why: SnapshotWhy,
 }
 
 /// The fault of a snapshot that was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PictureWhy {
+pub enum SnapshotWhy {
     /// A message of the channel of changes has no MsgSeqNum(34).
     NoNumber,
     /// Nothing shows that the snapshot begins with the first of its fragments that arrived.
@@ -39,7 +39,7 @@ pub enum PictureWhy {
     Remapped,
 }
 
-impl PictureFault {
+impl SnapshotFault {
     /// Formats the fault, with the name of its instrument.
     pub(crate) fn describe(&self, table: &Instruments) -> String {
         let mut text = "snapshot".to_owned();
@@ -55,7 +55,7 @@ impl PictureFault {
     }
 }
 
-impl fmt::Display for PictureWhy {
+impl fmt::Display for SnapshotWhy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoNumber => "it has no MsgSeqNum(34), and so no place among the changes",

@@ -171,7 +171,8 @@ impl Engines {
             settings += "ResetOnLogon=Y\n";
         }
         if start == Start::Stored {
-            let folder = home("interop-stores").join(&name);
+            // Simultaneous tests start engines of the same name.
+            let folder = home("interop-stores").join(format!("{name}-{}", number()));
             let _ = fs::remove_dir_all(&folder);
             fs::create_dir_all(&folder).unwrap();
             writeln!(settings, "FileStorePath={}", folder.display()).unwrap();
@@ -190,11 +191,15 @@ pub(crate) fn fanfare(name: &str, settings: &str) -> Command {
     command
 }
 
+/// Returns another number for each call.
+fn number() -> u32 {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    MADE.fetch_add(1, Ordering::Relaxed)
+}
+
 /// Writes a new file each time: simultaneous tests start engines of the same name.
 fn settings_file(name: &str, settings: &str) -> PathBuf {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let number = MADE.fetch_add(1, Ordering::Relaxed);
-    let path = home("interop-settings").join(format!("{name}-{number}.cfg"));
+    let path = home("interop-settings").join(format!("{name}-{}.cfg", number()));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, settings).unwrap();
     path

@@ -49,7 +49,7 @@ fn after_a_wrong_password(initiator: Engine, more: &str) {
     let Some(engines) = Engines::find() else {
         return;
     };
-    // The first version with Password(554), which no other test stores messages of.
+    // The first version with Password(554).
     let version = VERSIONS[3];
     let settings = acceptor_settings()
         + "Username=me\nPassword=right\n"

@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`agent`] | units of work on one to N threads, stopped together, first failure reported |
-//! | [`idle`] | what a thread does without work: spin, yield, back off, sleep, wait in the kernel |
+//! | [`idle`] | threads without work: spin, yield, back off, sleep, wait in the kernel |
 //! | [`poll`], [`slots`] | epoll reactor and waker; tokens that lead to connections |
 //! | [`tcp`], [`outbound`] | listener, stream, connector with back-off, bounded outbound queue |
 //! | `tls` | rustls around a stream (feature `tls`, on by default) |
@@ -13,11 +13,11 @@
 //! | [`journal`] | the message store in mapped files, which is also the send buffer |
 //! | [`ring`] | messages from thread to thread: broadcast by policy, and one to one |
 //! | [`lines`] | whole lines to a file that may refuse them |
-//! | [`reopen`] | when a log opens the file at its path again |
+//! | [`reopen`] | the reopening of a log whose file was moved |
 //! | [`rotate`] | files of lines that end at a size or each day, kept and compressed |
-//! | [`settings`] | the settings files of QuickFIX users, and what a host runs of them |
+//! | [`settings`] | the settings files of QuickFIX users, and a host with their sessions |
 //! | [`clock`] | monotonic time and UTC, one reading a duty cycle |
-//! | [`throttle`] | no password is checked soon after wrong ones |
+//! | [`throttle`] | the delay of password checks after wrong ones |
 //! | [`zone`] | time zones by name, for the schedules of sessions |
 //! | [`counters`] | figures for the operator at the price of a store |
 //! | [`levels`] | levels of a program's log, which an operator changes while it runs |

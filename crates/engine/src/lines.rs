@@ -1,8 +1,9 @@
 //! Whole lines to a file that may refuse them, as one on a full disk does.
 
-use crate::private;
+use crate::{private, sys};
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -211,15 +212,34 @@ pub fn append_to(path: &Path) -> io::Result<File> {
 /// # Errors
 /// The file cannot be opened, or is a pipe that nothing reads ([`io::ErrorKind::NotConnected`]).
 pub fn append_at_once(path: &Path) -> io::Result<File> {
+    append(path, libc::O_NONBLOCK).map_err(|error| unread(path, error))
+}
+
+/// Opens a file to append lines to, and makes it if it does not exist. Leaves its rights as they
+/// are. Waits for no reader of a pipe, though a write to a pipe that is full waits.
+///
+/// # Errors
+/// Those of [`append_at_once`].
+pub fn append_waiting(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    let at_once = options.append(true).custom_flags(libc::O_NONBLOCK);
+    let file = at_once.create(true).open(path);
+    let file = file.map_err(|error| unread(path, error))?;
+    sys::file::wait(file.as_fd())?;
+    Ok(file)
+}
+
+/// Returns the error of opening a pipe that nothing reads in its own words.
+fn unread(path: &Path, error: io::Error) -> io::Error {
     let is_pipe = || std::fs::metadata(path).is_ok_and(|of| of.file_type().is_fifo());
-    append(path, libc::O_NONBLOCK).map_err(|error| match error.raw_os_error() {
+    match error.raw_os_error() {
         // The system's text is about devices. A socket has the same error.
         Some(libc::ENXIO) if is_pipe() => io::Error::new(
             io::ErrorKind::NotConnected,
             "it is a pipe that nothing reads",
         ),
         _ => error,
-    })
+    }
 }
 
 fn append(path: &Path, flags: i32) -> io::Result<File> {
@@ -447,6 +467,29 @@ mod tests {
         assert!(taken > 0);
         assert_eq!(full.unwrap_err().kind(), io::ErrorKind::WouldBlock);
         drop(reader);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_is_opened_without_a_wait_for_its_reader_and_written_with_one() {
+        let name = format!("fanfare-lines-waiting-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let unread = append_waiting(&path).unwrap_err();
+        assert_eq!(unread.to_string(), "it is a pipe that nothing reads");
+        let first = crate::poll::open(&path).unwrap();
+        let mut pipe = append_waiting(&path).unwrap();
+        let second = File::open(&path).unwrap();
+        drop(first);
+        // Much more than a pipe has room for.
+        let all = 1 << 22;
+        let reader = std::thread::spawn(move || io::copy(&mut &second, &mut io::sink()));
+        let (taken, outcome) = write_whole(&mut pipe, &vec![b'x'; all]);
+        drop(pipe);
+        outcome.unwrap();
+        let read = reader.join().unwrap().unwrap();
+        assert_eq!((taken as u64, read), (all as u64, all as u64));
         std::fs::remove_file(&path).unwrap();
     }
 }

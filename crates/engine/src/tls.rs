@@ -34,6 +34,8 @@ pub struct TlsClient {
     name: ServerName<'static>,
     /// Servers whose certificates must have other names.
     others: Vec<(SocketAddr, ServerName<'static>)>,
+    /// Whether the name of a host counts where it is known.
+    is_by_host: bool,
 }
 
 /// TLS of an acceptor: its certificate, and the roots of its clients' certificates. Clones share
@@ -141,6 +143,7 @@ impl TlsClient {
             certificates: Certificates::new(read)?,
             name: server_name(name)?,
             others: Vec::new(),
+            is_by_host: false,
         })
     }
 
@@ -160,7 +163,14 @@ impl TlsClient {
     /// [`TlsError::Name`].
     pub fn expect_at(&mut self, address: SocketAddr, name: &str) -> Result<(), TlsError> {
         self.others.push((address, server_name(name)?));
+        self.expect_each_host();
         Ok(())
+    }
+
+    /// Expects each host that is [looked up](crate::tcp::Connector::looking_up) to have a
+    /// certificate for its own name, also one whose addresses are not known yet.
+    pub const fn expect_each_host(&mut self) {
+        self.is_by_host = true;
     }
 
     /// Begins TLS on a stream that has just been connected.
@@ -171,13 +181,13 @@ impl TlsClient {
         self.connect_to(stream, None)
     }
 
-    /// Begins TLS on a stream to the host of this name. The name counts where several names are
-    /// expected ([`expect_at`](Self::expect_at)), as its address may be another one by now.
+    /// Begins TLS on a stream to the host of this name. The name counts where [each
+    /// host](Self::expect_each_host) has its own, as its address may be another one by now.
     pub(crate) fn connect_to(&self, stream: Stream, host: Option<&str>) -> io::Result<TlsStream> {
         let mut others = self.others.iter();
         let other = others.find(|(address, _)| *address == stream.peer());
         let name = match host {
-            Some(host) if !self.others.is_empty() => server_name(host).map_err(io::Error::other)?,
+            Some(host) if self.is_by_host => server_name(host).map_err(io::Error::other)?,
             _ => other.map_or(&self.name, |(_, name)| name).clone(),
         };
         let connection = ClientConnection::new(self.certificates.current(), name);

@@ -19,7 +19,7 @@ use crate::visitor::Visitor;
 /// numbers: one row for the fields of the message and one for each entry. Other messages, and those
 /// with a value that does not fit into a row, are held as a [`Message`]. In both forms
 /// [`Self::get`] reads fields, by numbers that [`Program::find`] looks up once, and [`Self::view`]
-/// gives access by name, tag and path. [`Self::rows`] returns the rows themselves.
+/// returns a view with access by name, tag and path. [`Self::rows`] returns the rows themselves.
 ///
 /// ```
 /// use fanfare_fast::{Cell, Decoder, Program, Record};

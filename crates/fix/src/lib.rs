@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`codec`] | frames out of bytes, messages by tag without a copy, an encoder |
 //! | [`session`] | the session: bytes and time in, bytes and events out |
-//! | [`dict`] | dictionaries, built in or from XML, and the checks that they make |
+//! | [`dict`] | dictionaries, built in or from XML, and validation by them |
 //! | [`codegen`], [`typed`] | typed messages in Rust from a dictionary, and their library |
 //! | [`text`] | messages out of logs and pasted text, with their flaws |
 //! | [`tag`], [`msg_type`], [`values`] | the words of the standard as constants |

@@ -20,6 +20,7 @@ use crate::notice::program_log::ProgramLog;
 use crate::ports::config::{self as port_config, COMP_IDS, CONSUMERS, PRODUCERS, PortConfig};
 use crate::replay::config::Replay;
 use crate::replay::feed_config::FileFeed;
+use crate::replay::live::config::LiveFeed;
 use crate::replay::{OpenReplay, book_of};
 use crate::users::{
     LONGEST_ERROR, Lists, Source, UserSet, UserTables, cut, parsed_from, read_from, without_text,
@@ -81,6 +82,9 @@ pub struct Config {
     /// The feeds that are files of DBN: `[[feed]]` with `dbn`.
     #[serde(skip)]
     pub files: Vec<FileFeed>,
+    /// The feeds that are received from a gateway of DBN's live protocol: `[[feed]]` with `live`.
+    #[serde(skip)]
+    pub live: Vec<LiveFeed>,
     /// The feeds that are FIX sessions: `[[feed]]` with `fix`.
     #[serde(skip)]
     pub sessions: Vec<SessionFeed>,
@@ -245,6 +249,7 @@ impl Config {
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
         let mut config: Self = toml::from_str(text).map_err(|error| parse_error(text, &error))?;
         config.files = feed::config::take_files(&mut config.feeds)?;
+        config.live = feed::config::take_live(&mut config.feeds)?;
         config.sessions = feed::config::take_sessions(&mut config.feeds)?;
         parsed_from(text, &mut config.users, &mut config.lists);
         UserSet::check_tables(&config.user_source())?;
@@ -289,7 +294,12 @@ impl Config {
 
     fn has_live_market(&self) -> bool {
         let has_mapping = self.feeds.iter().any(|feed| feed.mapping.is_some());
-        let others = [self.edges.len(), self.files.len(), self.sessions.len()];
+        let others = [
+            self.edges.len(),
+            self.files.len(),
+            self.live.len(),
+            self.sessions.len(),
+        ];
         has_mapping || others.iter().any(|len| *len > 0)
     }
 
@@ -347,9 +357,10 @@ impl Config {
             "must be at least 8192 for the snapshots of a market",
         )?;
         self.check_ports()?;
-        feed::config::check_all(&self.feeds, &self.files, &self.sessions)?;
+        feed::config::check_all(&self.feeds, &self.files, &self.live, &self.sessions)?;
         let mut channels: Vec<String> = self.feeds.iter().map(Feed::channel).collect();
         channels.extend(self.files.iter().map(|file| file.channel.clone()));
+        channels.extend(self.live.iter().map(|live| live.channel.clone()));
         channels.extend(self.sessions.iter().map(|own| own.channel.clone()));
         edges::config::check_all(&self.edges, &channels)?;
         self.check_replay()?;
@@ -417,8 +428,8 @@ impl Config {
         let Some(replay) = &self.replay else {
             return Ok(());
         };
-        let rule = "must be the only source of market events: feeds with `mapping`, `dbn` \
-            or `fix`, and edges, are not allowed";
+        let rule = "must be the only source of market events: feeds with `mapping`, `dbn`, \
+            `live` or `fix`, and edges, are not allowed";
         let is_alone = !self.has_live_market();
         range("replay", replay.path().display(), is_alone, rule)?;
         replay.check()
@@ -489,6 +500,7 @@ impl Config {
         self.check_pin()?;
         self.feeds.iter().try_for_each(feed::check)?;
         self.sessions.iter().try_for_each(feed::session::check)?;
+        self.live.iter().try_for_each(crate::replay::live::check)?;
         self.check_topics()?;
         self.open_replay()?;
         self.file_books()?;
@@ -536,6 +548,7 @@ impl Default for Config {
             dds: Dds::default(),
             feeds: Vec::new(),
             files: Vec::new(),
+            live: Vec::new(),
             sessions: Vec::new(),
             edges: Vec::new(),
             message_log: None,

@@ -195,7 +195,7 @@ counts! {
 }
 
 counts! {
-    /// The counters of a FIX session that is a feed.
+    /// The counters of a FIX session, or of one with a gateway of DBN, that is a feed.
     SourceCounts:
     logged_on = "source_logged_on", now: "whether the session is logged on: 1 or 0";
     logons = "source_logons", "Logons of the session";

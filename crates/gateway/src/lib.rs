@@ -92,6 +92,7 @@ pub use replay::ReplayError;
 pub use replay::config::{Replay, Speed, Turns};
 pub use replay::feed_config::{FileFeed, FileSource};
 pub use replay::file::{DbnFile, DbnFileError};
+pub use replay::live::config::{LiveFeed, LiveRequest, LiveSource};
 pub use service::{Contract, EntryTypes, Pattern};
 pub use users::{Denied, LONGEST_PASSWORD, Lists, PortName, UserTables, UsersError, hash_password};
 pub use watch::{lacks, state_name};

@@ -16,7 +16,7 @@ use fanfare_fix::codec::{Frame, FrameFinder};
 use fanfare_gateway::{Config, DdsEnd, Gateway};
 use fanfare_peers::fix::{framed, wire};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 fn start(change: impl FnOnce(&mut Config)) -> Gateway {
@@ -303,6 +303,71 @@ fn over_a_market() {
     }
 }
 
+/// Returns the body of the `n`th change of a book with a bid at 10: of its size, of a level beside
+/// it, which comes and goes, or a trade.
+fn change(n: u64) -> String {
+    let entry = match n % 4 {
+        1 => "279=0|269=0|55=A|270=9|271=5|".to_owned(),
+        2 => format!("279=1|269=0|55=A|270=10|271={}|", 1 + n % 100),
+        3 => "279=2|269=0|55=A|270=9|271=5|".to_owned(),
+        _ => "279=0|269=2|55=A|270=10|271=1|".to_owned(),
+    };
+    format!("262=f1|268=1|{entry}")
+}
+
+/// Runs a feed that is a FIX session, whose venue is this thread, and a reader of its events.
+fn over_a_session() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let text = format!(
+        "[[feed]]\nchannel = \"venue\"\n[feed.book]\nkind = \"prices\"\n[feed.fix]\n\
+         hosts = \"{at}\"\nsender = \"PLANT\"\ntarget = \"V\"\nversion = \"FIX.4.4\"\n\
+         subscribe = [\"A\"]\nheartbeat_s = 3600\n"
+    );
+    let sessions = Config::from_toml(&text).unwrap().sessions;
+    let mut gateway = start(|config| config.sessions = sessions);
+    let mut events = gateway.take_events().unwrap();
+    let (mut venue, _) = listener.accept().unwrap();
+    venue.set_read_timeout(Some(PATIENCE)).unwrap();
+    drain(&mut venue, 1);
+    let logon = message("V", 1, "A", "98=0|108=3600|141=Y|");
+    venue.write_all(&logon).unwrap();
+    // The request.
+    drain(&mut venue, 1);
+    let book = "262=f1|55=A|268=2|269=0|270=10|271=1|269=1|270=20|271=1|";
+    venue.write_all(&message("V", 2, "W", book)).unwrap();
+    let mut sent = 1;
+    let mut run = |messages: u64| {
+        for _ in 0..messages {
+            let before = gateway.count("market_events");
+            let body = change(sent);
+            venue
+                .write_all(&message("V", sent + 2, "X", &body))
+                .unwrap();
+            sent += 1;
+            // The number of messages of a turn is fixed, because a turn longer than all before
+            // allocates.
+            let until = Instant::now() + PATIENCE;
+            while gateway.count("source_messages") < sent
+                || gateway.count("market_events") == before
+            {
+                events.read(64, |_| {});
+                assert!(Instant::now() < until, "nothing came");
+            }
+            while events.read(64, |_| {}) > 0 {}
+        }
+    };
+    run(2_000);
+    let before = totals().allocations;
+    run(2_000);
+    let made = totals().allocations - before;
+    assert_eq!(made, 0, "allocations on the way from a session to events");
+    assert_eq!(gateway.count("source_losses"), 0);
+    assert_eq!(gateway.count("source_requests"), 1, "no book had a fault");
+    gateway.stop().raise();
+    gateway.join().unwrap();
+}
+
 /// One test, because the counters are of the whole process.
 #[test]
 fn no_allocation_after_warm_up_and_little_memory_for_an_idle_session() {
@@ -340,4 +405,5 @@ fn no_allocation_after_warm_up_and_little_memory_for_an_idle_session() {
     over_dds();
     over_a_feed();
     over_a_market();
+    over_a_session();
 }

@@ -1,13 +1,15 @@
 //! The reading end of a log.
 
-use crate::block::{Unpacker, later};
+mod seek;
+
+use crate::block::Unpacker;
 use crate::error::LogError;
 use crate::folder;
 use crate::format::{BlockHeader, Kind, Records, SegmentHeader, u64_at};
 use crate::formers::Formers;
 use crate::known::Known;
 use crate::marks::Marks;
-use crate::place::{Border, Start, begin, is_within, readable, segment_of, tail};
+use crate::place::{Border, Start, begin, is_within, readable, segment_of};
 use crate::raw::{Raw, RawDelivery};
 use crate::run::Run;
 use crate::segment::{Found, Segment};
@@ -18,6 +20,9 @@ use std::fs;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+use seek::hop;
+pub(crate) use seek::number_of;
 
 /// Reads a log from a number or a time on, and continues live: each event once, in the order of
 /// their numbers.
@@ -683,16 +688,6 @@ fn take_raw(
     true
 }
 
-/// Returns the number of the event that a reader begins with.
-pub(crate) fn number_of(folder: &Path, start: Start) -> Result<u64, LogError> {
-    match start {
-        Start::First => Ok(begin(folder)?.number),
-        Start::Number(number) => Ok(number.max(1)),
-        Start::Time(time) => number_at(folder, time),
-        Start::Now => Ok(tail(folder)?.next),
-    }
-}
-
 /// Names the run of the first segment of a reader, if its header does not; returns whether that run
 /// is only assumed.
 fn name_first(folder: &Path, segment: &mut Segment, known: &Known) -> Result<bool, LogError> {
@@ -707,91 +702,4 @@ fn name_first(folder: &Path, segment: &mut Segment, known: &Known) -> Result<boo
         segment.header.run = run;
     }
     Ok(!is_within)
-}
-
-/// Skips the blocks before the one with an event.
-fn hop(segment: &mut Segment, number: u64) -> Result<(), LogError> {
-    while let Found::Block(header) = segment.peek()?
-        && header.first < number
-        && header.next() <= number
-    {
-        segment.pass(&header);
-    }
-    Ok(())
-}
-
-/// Skips the blocks before the one in which the log's time reaches `time`.
-fn hop_to_time(segment: &mut Segment, time: u64) -> Result<(), LogError> {
-    while let Found::Block(header) = segment.peek()? {
-        let place = segment.at;
-        segment.pass(&header);
-        if !matches!(segment.peek()?, Found::Block(next) if next.time < time) {
-            segment.at = place;
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// Returns the number of the first event at `time` or later, or of the next one.
-fn number_at(folder: &Path, time: u64) -> Result<u64, LogError> {
-    let segments = folder::list(folder)?.segments;
-    let mut from = segments.keys().next().copied();
-    for segment in readable(folder, segments.keys().rev().copied()) {
-        let header = segment?.header;
-        if header.time < time {
-            from = Some(header.ordinal);
-            break;
-        }
-    }
-    let Some(from) = from else {
-        return Err(LogError::NoLog(folder.to_owned()));
-    };
-    let (mut room, mut unpacker) = (Vec::new(), Unpacker::new().map_err(LogError::io(folder))?);
-    for segment in readable(folder, segments.range(from..).map(|(ordinal, _)| *ordinal)) {
-        let mut segment = segment?;
-        hop_to_time(&mut segment, time)?;
-        loop {
-            match segment.look()? {
-                Found::Block(header) => {
-                    let block = segment.block(&header);
-                    if unpacker.records(&header, block, &mut room)
-                        && let Some(number) = first_at(&room, header.time, time)
-                    {
-                        return Ok(number);
-                    }
-                    segment.pass(&header);
-                }
-                Found::Torn if segment.resync()? => {}
-                Found::End | Found::Torn => break,
-            }
-        }
-    }
-    Ok(tail(folder)?.next)
-}
-
-/// Returns the number of the first event of records with which the log's time reaches `time`.
-fn first_at(records: &[u8], mut clock: u64, time: u64) -> Option<u64> {
-    // In both kinds of records the number comes first; a raw one has its time after it.
-    for (kind, bytes) in Records(records) {
-        let found = match kind {
-            Some(Kind::Events) => {
-                let mut events = bytes.as_chunks::<{ Event::SIZE }>().0.iter();
-                let found = events.find(|event| {
-                    clock = later(clock, event);
-                    clock >= time
-                });
-                found.map(|event| u64_at(event, 0))
-            }
-            Some(Kind::Raw) => {
-                clock = clock.max(u64_at(bytes, 8));
-                (clock >= time).then(|| u64_at(bytes, 0))
-            }
-            _ => None,
-        };
-        if found.is_some() {
-            return found;
-        }
-    }
-    None
 }

@@ -4,7 +4,9 @@
 //! sans-I/O: the owner of the sockets or files passes it the events of a
 //! [`Channel`](fanfare_feed::Channel), and polls it for requests to a replay.
 
+mod config;
 mod course;
+mod mapped;
 mod parts;
 mod session;
 
@@ -22,9 +24,10 @@ use fanfare_fix::codec::Message;
 use std::mem::replace;
 use std::ops::Range;
 
+pub use config::{FollowerConfig, FollowerStats};
+pub(crate) use course::Course;
 use course::Part;
-pub(crate) use course::{Course, Mapped};
-pub use course::{FollowerConfig, FollowerStats};
+pub(crate) use mapped::Mapped;
 pub use session::SessionFollower;
 
 /// A follower of one feed. See the module's text.

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentConfig {
     /// The most events of one snapshot. A larger one is discarded.
-    pub most_of_snapshot: usize,
+    pub most_per_snapshot: usize,
     /// The most events of all incomplete snapshots, 64 bytes each. Beyond it, the oldest incomplete
     /// snapshot is discarded.
     pub most: usize,
@@ -30,7 +30,7 @@ impl Default for FragmentConfig {
     /// Returns 65,536 events of a snapshot (4 MB) and 1,048,576 of all (64 MB).
     fn default() -> Self {
         Self {
-            most_of_snapshot: 1 << 16,
+            most_per_snapshot: 1 << 16,
             most: 1 << 20,
         }
     }
@@ -51,7 +51,7 @@ impl FragmentConfig {
         let whole = entries as usize + Self::BESIDE;
         let least = Self::default();
         Self {
-            most_of_snapshot: least.most_of_snapshot.max(whole),
+            most_per_snapshot: least.most_per_snapshot.max(whole),
             most: least.most.max(2 * whole),
         }
     }
@@ -331,15 +331,15 @@ impl Fragments {
     /// this number, after others were discarded if necessary.
     fn has_room(&mut self, (own, number): (u32, Option<u64>), has: usize, more: usize) -> bool {
         let FragmentConfig {
-            most_of_snapshot,
+            most_per_snapshot,
             most,
         } = self.config;
-        if has + more > most_of_snapshot.min(most) {
+        if has + more > most_per_snapshot.min(most) {
             self.stats.no_room += 1;
             self.note(
                 own,
                 number,
-                SnapshotWhy::TooLarge(most_of_snapshot.min(most)),
+                SnapshotWhy::TooLarge(most_per_snapshot.min(most)),
             );
             return false;
         }
@@ -630,10 +630,10 @@ mod tests {
     fn a_snapshot_of_the_largest_book_fits() {
         let limits = |book: BookConfig| {
             let FragmentConfig {
-                most_of_snapshot,
+                most_per_snapshot,
                 most,
             } = FragmentConfig::of(&book);
-            (most_of_snapshot, most)
+            (most_per_snapshot, most)
         };
         let default = (1 << 16, 1 << 20);
         assert_eq!(limits(BookConfig::by_level(5).unwrap()), default);
@@ -649,7 +649,7 @@ mod tests {
     #[test]
     fn what_is_held_is_bounded() {
         let mut to = Fragments::new(FragmentConfig {
-            most_of_snapshot: 4,
+            most_per_snapshot: 4,
             most: 6,
         });
         assert_eq!(take(&mut to, &of(1, part(1, A, 9, 2))), None);
@@ -684,7 +684,7 @@ mod tests {
     #[test]
     fn the_first_fault_is_kept_with_its_reason() {
         let mut to = Fragments::new(FragmentConfig {
-            most_of_snapshot: 4,
+            most_per_snapshot: 4,
             most: 6,
         });
         assert_eq!(take(&mut to, &last(part(1, A, 9, 1))), None);

@@ -6,7 +6,7 @@ use crate::event::{Action, Event, Flags, InstrumentId, Kind, entry};
 /// Calls `send` with the events that make a cleared book of the same kind equal to this one: the
 /// levels of bids, then those of offers, the best first, or their orders, the one that trades first
 /// in front. Allocates nothing.
-pub(crate) fn of_book(book: &Book, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
+pub(crate) fn entries(book: &Book, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
     for (side, entry) in [(Side::Bid, entry::BID), (Side::Offer, entry::OFFER)] {
         for (at, level) in book.depth(side).enumerate() {
             let event = Event {
@@ -32,11 +32,11 @@ pub(crate) fn of_book(book: &Book, instrument: InstrumentId, send: &mut impl FnM
 }
 
 /// Calls `send` with a snapshot of a book: a Clear and, with its RptSeq(83), feed and time of
-/// arrival, the events of [`of_book`]. The last one has [`Flags::LAST`]. Allocates nothing.
-pub(crate) fn snapshot(clear: &Event, book: Option<&Book>, send: &mut impl FnMut(&Event)) {
+/// arrival, the events of [`entries`]. The last one has [`Flags::LAST`]. Allocates nothing.
+pub(crate) fn of_book(clear: &Event, book: Option<&Book>, send: &mut impl FnMut(&Event)) {
     let mut last = *clear;
     if let Some(book) = book {
-        of_book(book, clear.instrument, &mut |event| {
+        entries(book, clear.instrument, &mut |event| {
             send(&last);
             last = Event {
                 rpt_seq: clear.rpt_seq,
@@ -92,7 +92,7 @@ mod tests {
         for event in events {
             book.apply(event).unwrap();
         }
-        of_book(&book, InstrumentId(0), &mut |event| {
+        entries(&book, InstrumentId(0), &mut |event| {
             assert!(event.flags.has(Flags::SNAPSHOT));
             copy.apply(event).unwrap();
         });

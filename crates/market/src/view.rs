@@ -78,7 +78,7 @@ impl<T> Seen<T> {
         if let Some(book) = &self.book {
             let rpt_seq = book.rpt_seq();
             send(&Event { rpt_seq, ..base });
-            snapshot::of_book(book, instrument, &mut |event| {
+            snapshot::entries(book, instrument, &mut |event| {
                 send(&Event {
                     rpt_seq,
                     source,

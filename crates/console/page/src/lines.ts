@@ -205,8 +205,8 @@ function about(feed: Feed): string {
       return "Market events read from a file of DBN.";
     case "session":
       return feed.session?.logged_on
-        ? "Market data that is requested in a FIX session, which is logged on."
-        : "Market data that is requested in a FIX session, which is not logged on.";
+        ? "Market data that is requested in a session, which is logged on."
+        : "Market data that is requested in a session, which is not logged on.";
     case "replay":
       return "Market events read from a log.";
     case "lines": {

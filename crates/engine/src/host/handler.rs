@@ -37,6 +37,8 @@ pub trait Handler: Send {
     }
 
     /// Decides on a Logon (only with `Config::ask_logon`), by its Username(553) and Password(554).
+    /// The Logout to a refused Logon has the next MsgSeqNum(34) of the session, or 0 if the session
+    /// was made for the Logon and has not begun.
     fn on_logon_request(&mut self, peer: &mut Peer<'_>, logon: &Message<'_>) -> Verdict {
         let _ = (peer, logon);
         Verdict::Accept
@@ -120,7 +122,8 @@ pub trait Handler: Send {
     }
 
     /// Handles a connection of an initiator's `session` to one of its hosts that could not be made;
-    /// another attempt follows. The default implementation calls `on_refused`.
+    /// another attempt follows. `address` is unspecified if no name of a host has an address. The
+    /// default implementation calls `on_refused`.
     fn on_unconnected(&mut self, session: &SessionId, address: SocketAddr, why: &Refusal) {
         let _ = session;
         self.on_refused(address, why);

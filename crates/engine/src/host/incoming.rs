@@ -7,9 +7,7 @@ use super::permits::Permit;
 use super::refusal::Refusal;
 use super::templates::header_fields;
 use super::transport::Transport;
-use fanfare_fix::session::{
-    Config, MemoryStore, MessageStore, Now, Scratch, Session, SessionId, SubIds,
-};
+use fanfare_fix::session::{Config, MemoryStore, Now, Scratch, Session, SessionId, SubIds};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
@@ -108,9 +106,8 @@ impl Incoming {
             ..config.clone()
         };
         let mut session = Session::acceptor(config, MemoryStore::without_resends(LOGOUT_ROOM));
+        session.refuse_unnumbered(true);
         session.connected(now);
-        // This store keeps numbers in memory, so setting one cannot fail.
-        let _ = session.store_mut().set_next_sender(0);
         let mut scratch = Scratch::new(self.bytes.len());
         session.handle_bytes(now, &mut scratch, &self.bytes);
         session.refuse_logon(now, text);

@@ -25,11 +25,12 @@ pub struct Initiator {
     /// The session.
     pub session: Config,
     /// The addresses to connect to, tried in order and again from the first, with a back-off
-    /// between attempts. Without any, the session is hosted and never connects.
+    /// between attempts. Without any, and without a name to look up, the session is hosted and
+    /// never connects.
     pub hosts: Vec<SocketAddr>,
     /// The same hosts by their names. If one of these is no address, all of them are looked up
     /// again in front of each attempt but the first, in a thread of its own; the addresses found
-    /// take the place of `hosts`.
+    /// take the place of `hosts`. Without any address, the first attempt looks them up, too.
     pub names: Vec<NamedHost>,
     /// The order in which the hosts are tried.
     pub order: HostOrder,

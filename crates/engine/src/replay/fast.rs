@@ -1,6 +1,7 @@
 //! Responses in FAST: Logon(A), MarketDataRequest(V) and Logout(5) are sent in FIX, on a connection
 //! for each request; Logon(A), the messages and Logout(5) are received in FAST.
 
+use super::copies::Copies;
 use super::{
     APPL_ID, Answer, Asked, Caller, FastReplay, MOST_OF_A_NUMBER, ReplaySource, write_range,
 };
@@ -27,6 +28,7 @@ pub(super) struct Reader {
     header: Header,
     longest: usize,
     messages: Messages,
+    copies: Copies,
 }
 
 struct Messages {
@@ -60,12 +62,14 @@ impl Reader {
                 decoder: Decoder::with_options(program, options),
                 numbers,
             },
+            copies: Copies::default(),
         })
     }
 
     /// Begins a new connection, without any bytes of the last one.
     fn begin(&mut self) {
         self.deframer = Deframer::new(self.header, self.longest);
+        self.copies = Copies::default();
     }
 }
 
@@ -215,6 +219,9 @@ impl<'a> Request<'a> {
     fn receive(&mut self, reader: &mut Reader) -> Result<(), String> {
         loop {
             while let Some(packet) = reader.deframer.next_packet().map_err(text)? {
+                if reader.copies.is_copy(packet.bytes) {
+                    continue;
+                }
                 let mut rest = packet.bytes;
                 // As for a packet of the lines.
                 reader.messages.decoder.reset();

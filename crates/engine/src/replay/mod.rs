@@ -36,6 +36,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod copies;
 mod fast;
 mod fix;
 #[cfg(test)]

@@ -262,11 +262,17 @@ fn a_replay_that_is_stopped_logs_out() {
 /// Requests 5 to 7 of a service that has messages with these numbers. Returns the numbers of the
 /// response, each with the count of its messages.
 fn counts(numbers: &'static [u8]) -> Vec<(u32, usize)> {
+    counts_of(numbers, 1)
+}
+
+/// The same, of a service that sends each packet so many times.
+fn counts_of(numbers: &'static [u8], times: usize) -> Vec<(u32, usize)> {
     let serve = move |mut stream: TcpStream| {
         read(&mut stream);
-        write(&mut stream, &[LOGON]);
+        write(&mut stream, &vec![LOGON; times]);
         read(&mut stream);
-        let messages: Vec<_> = numbers.iter().map(|number| change(*number)).collect();
+        let sent = numbers.iter().flat_map(|n| std::iter::repeat_n(n, times));
+        let messages: Vec<_> = sent.map(|number| change(*number)).collect();
         let all: Vec<&[u8]> = messages.iter().map(<[u8; 3]>::as_slice).collect();
         write(&mut stream, &all);
         write(&mut stream, &[LOGOUT]);
@@ -290,6 +296,12 @@ fn counts(numbers: &'static [u8]) -> Vec<(u32, usize)> {
 #[test]
 fn messages_with_one_number_come_together() {
     assert_eq!(counts(&[5, 5, 9, 6, 7, 7, 7]), [(5, 2), (6, 1), (7, 3)]);
+}
+
+#[test]
+fn messages_of_a_service_that_sends_each_packet_twice_count_once() {
+    let twice = counts_of(&[5, 5, 9, 6, 7, 7, 7], 2);
+    assert_eq!(twice, [(5, 2), (6, 1), (7, 3)]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod stores;
 mod tls;
 
 use super::*;
-use crate::host::{ClientNames, IdPattern, StoreKind};
+use crate::host::{IdPattern, StoreKind};
 use crate::journal::Durability;
 use crate::journal::Options;
 use crate::tcp::HostOrder;
@@ -148,119 +148,6 @@ fn rates_are_limited_where_asked_for() {
         wrong.ends_with("SendRateMessages=0: must be between 1 and 1000000"),
         "{wrong}"
     );
-}
-
-#[test]
-fn an_acceptor_may_have_certificates() {
-    let certificate = "SERVER_CERTIFICATE_FILE=a.pem\n";
-    let key = "SERVER_CERTIFICATE_KEY_FILE=a.key\n";
-    let roots = "CERTIFICATION_AUTHORITIES_FILE=r.pem\n";
-    assert_eq!(session("FIX.4.4", "").tls, None);
-    let plain = session("FIX.4.4", &format!("{certificate}{key}{roots}")).tls;
-    assert_eq!(plain.unwrap().client_roots, None);
-    let both = format!("{certificate}{key}{roots}CERTIFICATE_VERIFY_LEVEL=2\n");
-    let files = session("FIX.4.4", &both).tls.unwrap();
-    assert_eq!(files.client_roots.as_deref(), Some(Path::new("r.pem")));
-    assert_eq!(files.key, Path::new("a.key"));
-    let with = |lines: &str| fault(&format!("BeginString=FIX.4.4\n{certificate}{lines}"));
-    assert!(with("").ends_with("has no SERVER_CERTIFICATE_KEY_FILE"));
-    let level = with("CERTIFICATE_VERIFY_LEVEL=2\n");
-    assert!(
-        level.ends_with("has no CERTIFICATION_AUTHORITIES_FILE"),
-        "{level}"
-    );
-    assert!(with("CERTIFICATE_VERIFY_LEVEL=1\n").contains("=1: must be 0 or 2"));
-    let java = format!("{certificate}{key}NeedClientAuth=Y\n");
-    let files = session("FIX.4.4", &format!("{java}{roots}")).tls.unwrap();
-    assert_eq!(files.client_roots.as_deref(), Some(Path::new("r.pem")));
-    let whom = fault(&format!("BeginString=FIX.4.4\n{java}"));
-    assert!(
-        whom.ends_with("has no CERTIFICATION_AUTHORITIES_FILE"),
-        "{whom}"
-    );
-}
-
-#[test]
-fn certificates_have_two_spellings_and_are_never_left_out() {
-    let new = "ServerCertificateFile=a.pem\nServerCertificateKeyFile=a.key\n\
-        CertificateVerifyLevel=2\nCertificationAuthoritiesFile=r.pem\n";
-    let files = session("FIX.4.4", new).tls.unwrap();
-    assert_eq!(files.certificate, Path::new("a.pem"));
-    assert_eq!(files.client_roots.as_deref(), Some(Path::new("r.pem")));
-    assert_eq!(session("FIX.4.4", "SocketUseSSL=N\n").tls, None);
-    let stores = fault("BeginString=FIX.4.4\nSocketUseSSL=Y\nSocketKeyStore=k\n");
-    let expected = "line 9: SocketKeyStore is not supported: key stores are not read; name PEM";
-    assert!(stores.starts_with(expected), "{stores}");
-}
-
-#[test]
-fn nothing_that_only_tls_has_is_passed_over_in_plain_text() {
-    for lines in [
-        "SocketUseSSL=Y\n",
-        "NeedClientAuth=Y\n",
-        "CERTIFICATE_VERIFY_LEVEL=2\n",
-        "SERVER_CERTIFICATE_KEY_FILE=k\n",
-        "CERTIFICATION_AUTHORITIES_FILE=r\n",
-        "SocketCAFile=r\n",
-    ] {
-        let said = fault(&format!("BeginString=FIX.4.4\n{lines}"));
-        let expected = "needs a SERVER_CERTIFICATE_FILE (a PEM file; key stores are not read), or \
-            SocketUseSSL=N for plain text";
-        assert!(
-            said.starts_with("line 8: ") && said.ends_with(expected),
-            "{said}"
-        );
-        let plain = format!("{}SocketUseSSL=N\n", lines.replace("SocketUseSSL=Y\n", ""));
-        assert_eq!(session("FIX.4.4", &plain).tls, None);
-    }
-    let both = "SERVER_CERTIFICATE_FILE=c\nSERVER_CERTIFICATE_KEY_FILE=k\nNeedClientAuth=Y\n\
-        CERTIFICATE_VERIFY_LEVEL=0\n";
-    let said = fault(&format!("BeginString=FIX.4.4\n{both}"));
-    assert!(
-        said.ends_with("=0: cannot be set together with NeedClientAuth=Y"),
-        "{said}"
-    );
-    let initiator = "ConnectionType=initiator\nHeartBtInt=20\nSocketConnectHost=one\n\
-        SocketConnectPort=1\nUsername=u\nPassword=p\n";
-    for lines in [
-        "CLIENT_CERTIFICATE_FILE=c\nCLIENT_CERTIFICATE_KEY_FILE=k\n",
-        "SocketServerName=x.test\n",
-        "SNIHostName=x.test\n",
-        "SocketUseSSL=Y\n",
-    ] {
-        let said = fault(&format!("BeginString=FIX.4.4\n{initiator}{lines}"));
-        assert!(
-            said.ends_with("has no CERTIFICATION_AUTHORITIES_FILE"),
-            "{said}"
-        );
-    }
-    let key = format!("BeginString=FIX.4.4\n{initiator}CLIENT_CERTIFICATE_KEY_FILE=k\n");
-    assert!(fault(&key).ends_with("has no CLIENT_CERTIFICATE_FILE"));
-}
-
-#[test]
-fn a_clients_certificate_is_for_its_comp_id_unless_told_otherwise() {
-    let files = "SERVER_CERTIFICATE_FILE=a.pem\nSERVER_CERTIFICATE_KEY_FILE=a.key\n";
-    let roots = "CERTIFICATION_AUTHORITIES_FILE=r.pem\nNeedClientAuth=Y\n";
-    let with = |lines: &str| session("FIX.4.4", &format!("{files}{roots}{lines}")).client_names;
-    assert_eq!(with(""), ClientNames::CompId);
-    assert_eq!(with("SocketCheckClientName=N\n"), ClientNames::Any);
-    let ClientNames::Listed(names) = with("SocketClientCertificateNames=T1, cn:trader.test\n")
-    else {
-        panic!("no list");
-    };
-    let shown: Vec<_> = names.iter().map(ToString::to_string).collect();
-    assert_eq!(shown, ["T1", "cn:trader.test"]);
-    let wrong = |lines: &str| fault(&format!("BeginString=FIX.4.4\n{files}{lines}"));
-    let list = "SocketClientCertificateNames=T1\n";
-    assert!(wrong(list).contains("needs client certificates: NeedClientAuth=Y"));
-    let both = wrong(&format!("{roots}{list}SocketCheckClientName=N\n"));
-    assert!(
-        both.ends_with("cannot be set together with SocketCheckClientName=N"),
-        "{both}"
-    );
-    let empty = wrong(&format!("{roots}SocketClientCertificateNames=T1,dns:\n"));
-    assert!(empty.ends_with("dns:: expected NAME, cn:NAME, dns:NAME, uri:NAME or email:NAME"));
 }
 
 #[test]

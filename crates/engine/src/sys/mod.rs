@@ -3,6 +3,7 @@
 
 pub(crate) mod cut;
 pub(crate) mod epoll;
+pub(crate) mod file;
 pub(crate) mod gated;
 pub(crate) mod map;
 pub(crate) mod process;

@@ -63,7 +63,7 @@ pub enum Attempt {
     Connected(Stream),
     /// An attempt failed; the next one starts at `retry_at`.
     Failed {
-        /// The host of the attempt.
+        /// The host of the attempt, or an unspecified address if no host has one.
         to: SocketAddr,
         /// The error; `TimedOut` if the host did not respond in time.
         error: io::Error,
@@ -116,7 +116,8 @@ impl Connector {
 
     /// Looks the hosts up again in front of each attempt but the first, for as long as an attempt
     /// may take. Beyond that, the attempt uses the addresses known so far. Addresses of another
-    /// family than the address of [`bound_to`](Self::bound_to) are left out.
+    /// family than the address of [`bound_to`](Self::bound_to) are left out. Without any address,
+    /// the first attempt begins with a lookup, too, and one that finds none fails.
     #[must_use]
     pub fn looking_up(mut self, lookup: Lookup) -> Self {
         self.lookup = Some(lookup);
@@ -131,11 +132,11 @@ impl Connector {
     }
 
     /// Returns the monotonic time from which [`poll`](Self::poll) has something to do: 0 during an
-    /// attempt and a lookup, `u64::MAX` while connected and without hosts.
+    /// attempt and a lookup, `u64::MAX` while connected and without hosts to look up.
     #[must_use]
     pub const fn due(&self) -> u64 {
         match &self.state {
-            State::Waiting { .. } if self.hosts.is_empty() => u64::MAX,
+            State::Waiting { .. } if self.hosts.is_empty() && self.lookup.is_none() => u64::MAX,
             State::Waiting { until } => *until,
             State::LookingUp { .. } | State::Connecting { .. } => 0,
             State::Connected => u64::MAX,
@@ -190,7 +191,7 @@ impl Connector {
     fn start(&mut self, now: u64) -> Attempt {
         let has_tried = std::mem::replace(&mut self.has_tried, true);
         match &mut self.lookup {
-            Some(lookup) if has_tried => {
+            Some(lookup) if has_tried || self.hosts.is_empty() => {
                 lookup.begin();
                 let until = now.saturating_add(self.timeout);
                 self.state = State::LookingUp { until };
@@ -221,7 +222,11 @@ impl Connector {
         // A lookup may have found fewer addresses.
         let count = self.hosts.len().max(1);
         let Some(&to) = self.hosts.get(self.next_host % count) else {
-            return Attempt::Wait(u64::MAX);
+            let Some(to) = self.lookup.as_ref().map(Lookup::nowhere) else {
+                return Attempt::Wait(u64::MAX);
+            };
+            let error = io::Error::new(io::ErrorKind::NotFound, "no host has an address");
+            return self.failed(now, to, error);
         };
         self.next_host = (self.next_host + 1) % count;
         let prepare = |fd: BorrowedFd<'_>| self.options.set(fd, to.is_ipv6());

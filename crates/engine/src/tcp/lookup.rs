@@ -1,7 +1,7 @@
 //! The addresses of hosts by name.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::thread;
@@ -120,6 +120,13 @@ impl Lookup {
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         let addresses = self.hosts.iter().flat_map(|host| &host.addresses);
         addresses.copied()
+    }
+
+    /// Returns the address of an attempt without addresses: an unspecified one, with the port of
+    /// the first host.
+    pub(super) fn nowhere(&self) -> SocketAddr {
+        let port = self.hosts.first().map_or(0, |host| host.port);
+        SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))
     }
 
     /// Returns the name of the first host that has this address.

@@ -297,6 +297,36 @@ fn a_host_that_is_not_found_keeps_its_addresses_and_the_reason_is_told() {
 }
 
 #[test]
+fn a_host_that_is_not_found_at_first_is_looked_up_until_it_is() {
+    let listener = Listener::bind(LOOPBACK).unwrap();
+    let good = listener.address().unwrap();
+    let host = NamedHost {
+        addresses: Vec::new(),
+        ..named(good)
+    };
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let lookup = Lookup::by(vec![host], move |_, _| {
+        match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 => Err(io::Error::other("no such host")),
+            1 => Ok(Vec::new()),
+            _ => Ok(vec![good]),
+        }
+    });
+    let connector = Connector::new(Vec::new(), backoff(), Duration::from_secs(5));
+    assert_eq!(connector.due(), u64::MAX, "there is nothing to look up");
+    let mut connector = connector.looking_up(lookup);
+    assert_eq!(connector.due(), 0);
+    let (to, error, retry_at) = failure(&mut connector, 0);
+    assert!(to.ip().is_unspecified() && to.port() == good.port());
+    let error = error.to_string();
+    assert!(error.ends_with("; exchange.test: no such host"), "{error}");
+    assert_eq!(connector.due(), retry_at);
+    let (_, error, retry_at) = failure(&mut connector, retry_at);
+    assert_eq!(error.to_string(), "no host has an address");
+    assert_eq!(connection(&mut connector, retry_at).peer(), good);
+}
+
+#[test]
 fn a_lookup_delays_an_attempt_by_its_timeout_at_most() {
     let listener = Listener::bind(LOOPBACK).unwrap();
     let good = listener.address().unwrap();

@@ -135,7 +135,7 @@ pub(crate) fn run(
     let operator: Arc<dyn Operator> = Arc::new(operator.with_levels(logs::levels()));
     let control = start_control(config, &operator)?;
     let console = start_console(config, operator)?;
-    let mut watchdog = Watchdog::begin(&gateway);
+    let mut watchdog = Watchdog::begin(&gateway)?;
     while !stop.is_raised() {
         log.look();
         watchdog.look(&gateway);
@@ -160,7 +160,7 @@ pub(crate) fn run(
     }
     supervisor::stopping("logging sessions out");
     // A pending request is refused here: the threads behind these handles end only then.
-    drop((asks, control, console));
+    drop((asks, control, console, watchdog));
     // Messages in flight are counted before the report.
     let counters = gateway.counters().clone();
     let ended = gateway.join();

@@ -50,6 +50,7 @@ chapters! {
     subscribing: "subscribing",
     fast_feeds: "fast-feeds",
     fix_source: "fix-source",
+    dbn_source: "dbn-source",
     dds: "dds",
     recording: "recording",
     analysing: "analysing",

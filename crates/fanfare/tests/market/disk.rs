@@ -2,6 +2,7 @@
 
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, eventually, fails, fanfare, groups, run, with_program};
+use fanfare_engine::poll;
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::Program;
 use fanfare_fast::generate::{ComplexOptions, Generator};
@@ -115,6 +116,8 @@ fn a_full_disk_costs_the_log_events_that_it_names_and_nobody_else() {
             .unwrap()
             .success()
     );
+    // Without a reader the gateway would not begin.
+    let _held = poll::open(pipe.as_ref()).unwrap();
     let seen = Arc::new(AtomicUsize::new(0));
     let events = std::thread::spawn({
         let (pipe, seen) = (pipe.clone(), Arc::clone(&seen));
@@ -166,6 +169,20 @@ fn a_full_disk_costs_the_log_events_that_it_names_and_nobody_else() {
 }
 
 #[test]
+fn a_pipe_that_nothing_reads_ends_the_start() {
+    let folder = Folder::new("market-disk-unread");
+    let [group, _] = groups();
+    let pipe = folder.file("events");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let config = config(&folder, &group, &format!("events = \"{pipe}\""));
+    let said = run(&["gateway", &config]);
+    let unread = format!("cannot write market events to {pipe}: it is a pipe that nothing reads");
+    assert_eq!(said.code, 1, "{}", said.err);
+    assert!(said.err.contains(&unread), "{}", said.err);
+}
+
+#[test]
 fn a_pipe_whose_reader_has_stopped_does_not_hold_up_the_end() {
     let folder = Folder::new("market-disk-pipe");
     let [group, _] = groups();
@@ -173,9 +190,8 @@ fn a_pipe_whose_reader_has_stopped_does_not_hold_up_the_end() {
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
     let config = config(&folder, &group, &format!("events = \"{pipe}\""));
-    let reader = std::thread::spawn(move || File::open(pipe).unwrap());
+    let reader = poll::open(pipe.as_ref()).unwrap();
     let gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
-    let reader = reader.join().unwrap();
     let log = folder.path().join("log/0000000001.log");
     eventually("more events than the pipe has room for", || {
         feed.send(50);

@@ -103,7 +103,8 @@ impl Channel {
     /// Returns a channel that has received nothing, for the templates of `decoder`.
     ///
     /// # Errors
-    /// The templates have no such sequence number, or the lines cannot be told apart without one.
+    /// The templates have no such sequence number, or the lines cannot be distinguished without
+    /// one.
     pub fn new(mut decoder: Decoder, config: ChannelConfig) -> Result<Self, ChannelError> {
         decoder.reset();
         let program = decoder.program();

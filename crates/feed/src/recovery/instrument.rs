@@ -12,7 +12,7 @@ pub(super) struct Instrument {
     /// The key of the last change in the book.
     pub(super) applied: u64,
     /// The key of the last snapshot taken.
-    pub(super) snapshot: u64,
+    pub(super) snapshot_key: u64,
     /// The key of the newest change, and the number of its message.
     pub(super) seen: u64,
     pub(super) seen_sequence: u64,
@@ -49,7 +49,7 @@ impl Instrument {
         Self {
             state: None,
             applied: 0,
-            snapshot: 0,
+            snapshot_key: 0,
             seen: 0,
             seen_sequence: 0,
             known_end: 0,
@@ -87,9 +87,9 @@ impl Instrument {
         }
     }
 
-    /// Notes that the book is a snapshot with this key.
-    pub(super) const fn take_snapshot(&mut self, key: u64, known_end: u64, is_dated: bool) {
-        (self.applied, self.snapshot) = (key, key);
+    /// Notes that the book is replaced by a snapshot with this key.
+    pub(super) const fn replace_book(&mut self, key: u64, known_end: u64, is_dated: bool) {
+        (self.applied, self.snapshot_key) = (key, key);
         (self.known_end, self.is_dated, self.ahead) = (known_end, is_dated, 0);
         (self.has_book, self.is_faulty) = (true, false);
     }
@@ -135,7 +135,7 @@ impl Instrument {
     pub(super) const fn is_in_book(&self, key: u64, is_numbered: bool) -> bool {
         match is_numbered {
             true => self.has_book && key <= self.applied,
-            false => self.has_book && key <= self.snapshot,
+            false => self.has_book && key <= self.snapshot_key,
         }
     }
 

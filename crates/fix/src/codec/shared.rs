@@ -100,7 +100,7 @@ impl<'a> SharedBody<'a> {
         Self::with_sum(msg_type, fields, byte_sum(fields))
     }
 
-    /// Returns a body of `fields` whose byte sum is already known: `sum` is that of `fields` alone.
+    /// Returns a body of `fields` whose byte sum is already known. `sum` covers `fields` alone.
     /// With a wrong sum, messages have a wrong CheckSum(10).
     ///
     /// # Errors

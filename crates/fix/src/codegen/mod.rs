@@ -74,7 +74,7 @@ pub enum CodegenError {
         /// The version of the dictionary.
         version: String,
     },
-    /// One of several dictionaries has a version by which messages cannot be told apart.
+    /// One of several dictionaries has a version by which messages cannot be distinguished.
     #[error("messages do not name version {version}: generate its code alone")]
     UnknownVersion {
         /// The version of the dictionary.

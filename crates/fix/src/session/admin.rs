@@ -92,8 +92,12 @@ impl<S: MessageStore> Session<S> {
     /// Sends a Logout(5) before everything that was to be sent again, and ends the session.
     pub(super) fn final_logout(&mut self, now: Now, text: &[u8], reason: DisconnectReason) {
         self.drop_replay();
-        if !self.is_stranger() || self.may_turn_away(now) {
-            self.send_logout(now, text);
+        let is_stranger = self.is_stranger();
+        if !is_stranger || self.may_turn_away(now) {
+            match is_stranger && self.refuses_unnumbered && self.store.next_sender() == 1 {
+                true => self.send_unnumbered_logout(now, text),
+                false => self.send_logout(now, text),
+            }
         }
         self.end(now, reason);
     }

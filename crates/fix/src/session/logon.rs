@@ -50,6 +50,14 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
+    /// Sets whether the Logout(5) to a Logon(A) that is refused has MsgSeqNum(34) 0, and uses up no
+    /// number, while the next number is 1. At first it has the next number. It is for a session
+    /// that a refusal removes, or that begins at 1 with its next connection: a counterparty that
+    /// has counted a number 1 finds that of the next Logon(A) too low.
+    pub fn refuse_unnumbered(&mut self, unnumbered: bool) {
+        self.refuses_unnumbered = unnumbered;
+    }
+
     /// Resets both directions of a live session to 1: sends a Logon(A) with ResetSeqNumFlag(141)=Y,
     /// which the counterparty answers with the same. Messages that it sent before it received the
     /// Logon(A) are still received under their old numbers. If the answer does not come before the

@@ -204,6 +204,8 @@ pub struct Session<S> {
     /// The length of the message written last.
     written: usize,
     answers: Answers,
+    /// See `refuse_unnumbered`.
+    refuses_unnumbered: bool,
     /// The count of Logout(5) messages to counterparties that had not logged on.
     turned_away: Answers,
     /// The times of the newest messages sent and received, where their rate is limited.
@@ -274,6 +276,7 @@ impl<S: MessageStore> Session<S> {
             resets_at_end: false,
             written: 0,
             answers: Answers::default(),
+            refuses_unnumbered: false,
             turned_away: Answers::default(),
             unread_for: 0,
             unreadable: 0,

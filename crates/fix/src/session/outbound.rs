@@ -11,7 +11,7 @@ use super::hook::{AdminHook, AdminMessage};
 use super::inbound::{Scratch, decode};
 use super::now::Now;
 use super::outgoing_header::{Fixed, Head, OutField};
-use super::store::{Entry, Kind, MessageStore, StoreError};
+use super::store::{Again, Entry, Kind, MessageStore, StoreError};
 use super::{Session, State};
 use crate::codec::{
     EncodeError, Encoder, FieldWriter, Next, SendingTime, SessionHeader, SharedBody, SharedFrame,
@@ -425,12 +425,56 @@ impl<S: MessageStore> Session<S> {
     }
 
     pub(super) fn send_logout(&mut self, now: Now, text: &[u8]) {
-        self.send_admin(now, msg_type::LOGOUT, text.len(), |body| {
-            // A text that cannot be sent is no reason not to log out.
-            if !text.is_empty() && !text.contains(&SOH) {
-                body.field(tag::TEXT, text);
-            }
-        });
+        let body = |body: &mut FieldWriter<'_>| write_text(text, body);
+        self.send_admin(now, msg_type::LOGOUT, text.len(), body);
+    }
+
+    /// Sends a Logout(5) with MsgSeqNum(34) 0, which uses up no number. If that fails, the session
+    /// ends.
+    pub(super) fn send_unnumbered_logout(&mut self, now: Now, text: &[u8]) {
+        let result = self.write_unnumbered_logout(now, text);
+        self.check_admin(now, result);
+    }
+
+    fn write_unnumbered_logout(&mut self, now: Now, text: &[u8]) -> WriteResult {
+        let (config, seq) = (&self.config, 0);
+        self.fixed.set_time(now.utc, config.precision);
+        let head = Head {
+            seq,
+            ..head_of(&self.store, config, &[])
+        };
+        let mut room = vec![0_u8; self.admin_room(text.len()) + AdminHook::ROOM];
+        let mut encoder = begin_in(&mut room, &self.fixed, config, msg_type::LOGOUT, &head);
+        write_text(text, &mut encoder);
+        if let Some(hooked) = &self.hooked {
+            let message = AdminMessage {
+                id: &hooked.id,
+                msg_type: msg_type::LOGOUT,
+                seq,
+                sending_time: self.fixed.time_text(),
+                now,
+            };
+            hooked.hook.write(&message, &mut encoder);
+        }
+        let range = finish(encoder)?;
+        let len = range.len();
+        let logout = Again {
+            head: room.get(range).unwrap_or_default(),
+            kept: None,
+            tail: b"",
+        };
+        let written = self.store.transmit_again(&logout);
+        written.map_err(SendError::Store)?;
+        self.behind += len;
+        self.has_written(now, len);
+        Ok(seq)
+    }
+}
+
+/// Writes the Text(58) of a Logout(5). One that cannot be sent is no reason not to log out.
+fn write_text(text: &[u8], body: &mut FieldWriter<'_>) {
+    if !text.is_empty() && !text.contains(&SOH) {
+        body.field(tag::TEXT, text);
     }
 }
 

@@ -39,6 +39,9 @@ pub(super) struct Replay {
     filled: u64,
     /// Whether the counterparty has requested a resend. If not, messages only wait for their rate.
     asked: bool,
+    /// The first and the last of the numbers of requests that came while the store had no room for
+    /// what was decided.
+    postponed: Option<(u64, u64)>,
     /// The count of new application messages that wait.
     pub(super) waiting: usize,
 }
@@ -58,6 +61,7 @@ impl Replay {
             messages: 0,
             filled: 0,
             asked: false,
+            postponed: None,
             waiting: 0,
         }
     }
@@ -104,6 +108,14 @@ impl Replay {
         self.end = end.max(self.end);
     }
 
+    /// Returns the numbers of a request together with those of postponed ones, and of all between.
+    fn with_postponed(&mut self, begin: u64, end: u64) -> (u64, u64) {
+        match self.postponed.take() {
+            Some((first, last)) => (first.min(begin), last.max(end)),
+            None => (begin, end),
+        }
+    }
+
     /// Returns whether the application message with this number is sent again. One that nobody has
     /// decided on is.
     fn is_wanted(&self, seq: u64) -> bool {
@@ -138,35 +150,12 @@ const RESEND_ROOM: usize = 512;
 impl<S: MessageStore> Session<S> {
     /// Sends `begin..=end` again, together with what a resend under way has not sent yet.
     pub(super) fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
-        let next = self.store.next_sender();
         let lost = self.store.dropped().min(end);
         if begin <= lost {
             self.notice(Event::NoLongerKept { begin, end: lost });
         }
         let is_running = self.replay.is_some();
-        let mut replay = match self.replay.take() {
-            Some(mut running) => {
-                // What was new and has been transmitted by now is new no more.
-                running.live_from = match self.store.keeps() {
-                    true => running.live_from.max(running.cursor),
-                    false => next,
-                };
-                running
-            }
-            None => Box::new(Replay::of_new(next)),
-        };
-        if let Err(error) = self.settle(now, &mut replay) {
-            self.replay = Some(replay);
-            self.replay_failed(now, &error);
-            let Some(running) = self.replay.take() else {
-                return;
-            };
-            replay = running;
-        }
-        replay.request(begin, end);
-        replay.asked = true;
-        self.store.retain_from(Some(replay.cursor));
-        self.replay = Some(replay);
+        self.join_replay(now, begin, end);
         // The next part of a resend that is under way comes in its turn: one read can bring
         // thousands of requests, and other sessions of the thread wait for the end of it. The gap
         // fill of a store that keeps nothing comes at once, as nothing can wait behind it.
@@ -178,6 +167,51 @@ impl<S: MessageStore> Session<S> {
             Some(replay) if self.config.ask_resend && self.store.keeps() => replay.begins = true,
             _ => self.replay_chunk(now, &mut send_all),
         }
+    }
+
+    /// Makes a request a part of the resend under way, or begins one. If the store has no room for
+    /// what is decided, the request is postponed to the next part, so that nobody is asked twice.
+    fn join_replay(&mut self, now: Now, begin: u64, end: u64) {
+        let next = self.store.next_sender();
+        let mut replay = match self.replay.take() {
+            Some(mut running) => {
+                // What was new and has been transmitted by now is new no more.
+                running.live_from = match self.store.keeps() {
+                    true => running.live_from.max(running.cursor),
+                    false => next,
+                };
+                running
+            }
+            None => Box::new(Replay::of_new(next)),
+        };
+        let (begin, end) = replay.with_postponed(begin, end);
+        let settled = self.settle(now, &mut replay);
+        let needed_from = match &settled {
+            Ok(()) => {
+                replay.request(begin, end);
+                replay.asked = true;
+                replay.cursor
+            }
+            Err(_) => {
+                replay.postponed = Some((begin, end));
+                replay.cursor.min(replay.live_from).min(begin)
+            }
+        };
+        self.store.retain_from(Some(needed_from));
+        self.replay = Some(replay);
+        if let Err(error) = settled {
+            self.replay_failed(now, &error);
+        }
+    }
+
+    /// Makes postponed requests a part of the resend. Returns false if they have to wait on.
+    fn join_postponed(&mut self, now: Now) -> bool {
+        let postponed = |session: &Self| session.replay.as_ref().and_then(|own| own.postponed);
+        let Some((begin, end)) = postponed(self) else {
+            return true;
+        };
+        self.join_replay(now, begin, end);
+        postponed(self).is_none()
     }
 
     /// Returns whether the first part of a resend is to be written by
@@ -341,6 +375,9 @@ impl<S: MessageStore> Session<S> {
         let mut steps = 0;
         if let Some(replay) = &mut self.replay {
             replay.begins = false;
+        }
+        if !self.join_postponed(now) {
+            return;
         }
         loop {
             let is_live = self.replay.as_ref().is_some_and(|replay| replay.is_live());

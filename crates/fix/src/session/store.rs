@@ -13,7 +13,7 @@ use fanfare_wire::UtcTimestamp;
 ///
 /// A resend changes nothing in the store: see [`transmit_again`](Self::transmit_again).
 ///
-/// Every number is that of the next message. A fresh store has 1 and 1.
+/// Each of its two numbers is the MsgSeqNum(34) of the next message, 1 in a fresh store.
 pub trait MessageStore {
     /// Returns the number of the next message to send.
     fn next_sender(&self) -> u64;

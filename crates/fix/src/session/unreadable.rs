@@ -99,7 +99,7 @@ pub(super) fn is_marked_again(frame: &[u8]) -> bool {
     fields.any(|field| field == b"43=Y")
 }
 
-/// Returns the fault for which a message is rejected whose fields cannot be told apart.
+/// Returns the fault for which a message is rejected whose fields cannot be separated.
 pub(super) fn fault_of(frame: &[u8], error: DecodeError) -> Option<Fault> {
     let DecodeError::Field(broken) = error else {
         return None;

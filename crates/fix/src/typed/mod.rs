@@ -159,7 +159,7 @@ pub fn bytes<'a>(fields: &FieldSet<'a>, tag: u32) -> Result<&'a [u8], FieldError
 /// Returns the bytes of a data field, if there is such a field.
 ///
 /// # Errors
-/// Returns no error. The type of the result is that of the other readers.
+/// Returns no error. All readers have the same type of result.
 #[inline]
 pub fn opt_bytes<'a>(fields: &FieldSet<'a>, tag: u32) -> Result<Option<&'a [u8]>, FieldError> {
     Ok(fields.get(tag))

@@ -47,8 +47,8 @@ impl<'w, 'b, const WORDS: usize> Body<'w, 'b, WORDS> {
         }
     }
 
-    /// Returns the writer for the field at a place. The second call for one place gives the message
-    /// the fault [`EncodeError::Twice`].
+    /// Returns the writer for the field at a place. The second call for one place sets the
+    /// message's fault [`EncodeError::Twice`].
     #[inline]
     pub fn once(&mut self, place: usize, tag: u32) -> &mut FieldWriter<'b> {
         if let Some(word) = self.written.get_mut(place / 64) {
@@ -105,7 +105,7 @@ impl<'w, 'b> Ordered<'w, 'b> {
     }
 
     /// Returns the writer for the field at a place of the definition. A call for the same or an
-    /// earlier place than the last one gives the message the fault [`EncodeError::Order`].
+    /// earlier place than the last one sets the message's fault [`EncodeError::Order`].
     #[inline]
     pub fn reach(&mut self, place: u32, tag: u32) -> &mut FieldWriter<'b> {
         if place < self.next {
@@ -157,7 +157,7 @@ pub fn write_timestamp(out: &mut FieldWriter<'_>, tag: u32, time: UtcTimestamp) 
     out.timestamp(tag, time, precision);
 }
 
-/// Writes a length field and its data field. An empty value gives the message the fault
+/// Writes a length field and its data field. An empty value sets the message's fault
 /// [`EncodeError::Empty`].
 #[inline]
 pub fn write_data(out: &mut FieldWriter<'_>, length_tag: u32, tag: u32, value: &[u8]) {

@@ -27,7 +27,7 @@ pub enum ConfigError {
 
 /// The rule of keys about market events.
 pub(crate) const NEEDS_MARKET: &str = "needs a source of market events: a feed with `mapping`, \
-    `dbn` or `fix`, an edge or `[replay]`";
+    `dbn`, `live` or `fix`, an edge or `[replay]`";
 
 /// Checks that the value of a key is in its range.
 pub(crate) fn range(

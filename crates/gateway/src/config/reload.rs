@@ -92,22 +92,36 @@ impl Config {
     /// Returns the keys that differ in another configuration, without users, lists and mappings,
     /// which are reported by their own names.
     pub(crate) fn keys_changed(&self, other: &Self) -> Vec<&'static str> {
+        keys_of_port(PRODUCERS, &self.producers, &other.producers)
+            .into_iter()
+            .chain(keys_of_port(CONSUMERS, &self.consumers, &other.consumers))
+            .chain(self.keys_of_program(other))
+            .chain(keys_of_limits(&self.limits, &other.limits))
+            .chain(keys_of_log(&self.log, &other.log))
+            .filter(|(_, is_same)| !is_same)
+            .map(|(key, _)| key)
+            .collect()
+    }
+
+    /// Compares the keys of the gateway as a whole, besides those of its ports, limits and log.
+    fn keys_of_program(&self, other: &Self) -> impl Iterator<Item = Key> {
         // All are named, so that no new key is left out.
         let Self {
-            producers,
-            consumers,
+            producers: _,
+            consumers: _,
             workers,
             threads,
             idle,
             pin,
             ring_bytes,
-            limits,
+            limits: _,
             slow_consumer,
             fan_out,
             mode,
             dds,
             feeds: _,
             files,
+            live,
             sessions,
             message_log,
             capture,
@@ -121,14 +135,14 @@ impl Config {
             control,
             stages,
             console,
-            log,
+            log: _,
             users: _,
             users_file: _,
             lists: _,
         } = self;
         let feeds_are_same = self.feeds_with_mappings_of(other) == other.feeds
-            && (files, sessions) == (&other.files, &other.sessions);
-        let keys = [
+            && (files, live, sessions) == (&other.files, &other.live, &other.sessions);
+        [
             ("workers", *workers == other.workers),
             ("threads", *threads == other.threads),
             ("idle", *idle == other.idle),
@@ -151,15 +165,8 @@ impl Config {
             ("control", *control == other.control),
             ("stages", *stages == other.stages),
             ("console", *console == other.console),
-        ];
-        let ports = keys_of_port(PRODUCERS, producers, &other.producers).into_iter();
-        let ports = ports.chain(keys_of_port(CONSUMERS, consumers, &other.consumers));
-        let all = ports.chain(keys);
-        let all = all.chain(keys_of_limits(limits, &other.limits));
-        let all = all.chain(keys_of_log(log, &other.log));
-        all.filter(|(_, is_same)| !is_same)
-            .map(|(key, _)| key)
-            .collect()
+        ]
+        .into_iter()
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! A message is identified by its channel, epoch, number and index ([`Identity`]). It is taken from
 //! the first gateway that delivers it, so that each gateway fills the gaps of the others. See ADR
-//! 0027.
+//! 0027 and 0081.
 
 use fanfare_dds::AsItIs;
+use fanfare_fix::session::SECOND;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
@@ -23,6 +24,10 @@ const WINDOW: usize = 57_344;
 /// one that publishes the channel. It is at least the number of samples that are taken at once,
 /// because these come in the order of their gateways.
 pub(super) const SILENT: u64 = 8_192;
+
+/// The time after which a gateway that is taken for one far behind is alone, if no other one has
+/// brought anything new, in nanoseconds. Its numbers then began again while it was not heard.
+const ALONE: u64 = 10 * SECOND;
 
 /// The identity of a message of a feed, independent of its publisher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,7 +74,16 @@ pub fn epoch(msg_type: &[u8], fields: &[u8]) -> u64 {
     hash.max(1)
 }
 
-/// Returns the hash of a name.
+/// Returns the epoch of a message of this content that its feed sent at a time of this hash, or
+/// with the hash 0, without a time. Equal messages of two runs differ in it.
+pub(crate) fn epoch_at(epoch: u64, sent: u64) -> u64 {
+    match sent {
+        0 => epoch,
+        _ => mix(epoch, sent).max(1),
+    }
+}
+
+/// Returns the hash of a name, or of another value. It is never 0.
 pub(crate) fn hash_of(name: &[u8]) -> u64 {
     epoch(b"", name)
 }
@@ -92,6 +106,8 @@ struct Taken {
     /// Whether another gateway had passed it, so that it was taken among later ones: a gateway that
     /// delivers it again may be far behind these.
     is_late: bool,
+    /// The run of numbers in which it was taken last.
+    run: u32,
 }
 
 /// The messages that have arrived on one topic, of up to eight channels and from up to eight
@@ -115,6 +131,8 @@ struct Taken {
 pub struct Channels {
     known: Vec<Channel>,
     clock: u64,
+    /// The time, in nanoseconds of a clock that never steps, or 0 where none is set.
+    now: u64,
     /// The least number of messages of a channel that are remembered.
     window: usize,
     /// The messages for which a new channel allocates memory at once.
@@ -131,8 +149,12 @@ struct Channel {
     old: Seen,
     /// The number of times that `young` became `old`.
     generation: u64,
-    /// The newest number.
+    /// The newest number, in the newest run.
     head: u64,
+    /// The number of times that the numbers are known to have begun again.
+    run: u32,
+    /// The time of the last message that was taken.
+    taken_at: u64,
     /// The newest number when `young` was started, and when `old` was: higher ones have arrived
     /// since, and are remembered.
     young_from: u64,
@@ -158,14 +180,21 @@ struct Gateway {
     last: u64,
     /// The time at which it wrote that message.
     written: i64,
+    /// The run of the message that it delivered last.
+    run: u32,
+    /// The time since which its messages are dropped because it is far behind.
+    dropped_since: Option<u64>,
 }
 
-/// The publisher of a message, and the time at which it wrote the message, or 0 if its messages are
-/// delivered in the order in which it wrote them.
+/// The publisher of a message.
 #[derive(Debug, Clone, Copy)]
 struct Source {
     origin: u64,
+    /// The time at which it wrote the message, or 0 if its messages are delivered in the order in
+    /// which it wrote them.
     written: i64,
+    /// The time of [`Channels`].
+    now: u64,
 }
 
 impl Gateway {
@@ -207,6 +236,7 @@ impl Channels {
         Self {
             known: Vec::new(),
             clock: 0,
+            now: 0,
             window,
             reserved: 0,
         }
@@ -222,7 +252,11 @@ impl Channels {
     /// may come in another order than that in which it wrote them, as those of a keyed topic do:
     /// `written` is the publisher's time of the message.
     pub fn take_written(&mut self, identity: &Identity<'_>, origin: u64, written: i64) -> Verdict {
-        let source = Source { origin, written };
+        let source = Source {
+            origin,
+            written,
+            now: self.now,
+        };
         let verdict = self.decide(identity, source);
         self.clock += 1;
         let place = self.place(identity.channel);
@@ -235,8 +269,17 @@ impl Channels {
 
     /// Decides on a message without remembering it.
     pub(crate) fn look(&self, identity: &Identity<'_>, origin: u64) -> Verdict {
-        let written = 0;
-        self.decide(identity, Source { origin, written })
+        let source = Source {
+            origin,
+            written: 0,
+            now: self.now,
+        };
+        self.decide(identity, source)
+    }
+
+    /// Sets the time, in nanoseconds of a clock that never steps.
+    pub(super) const fn set_time(&mut self, now: u64) {
+        self.now = now;
     }
 
     fn decide(&self, identity: &Identity<'_>, source: Source) -> Verdict {
@@ -260,8 +303,8 @@ impl Channels {
     pub(super) fn is_reached_by_another(&self, name: &[u8], origin: u64, number: u64) -> bool {
         let channel = self.known.iter().find(|channel| channel.name == name);
         channel.is_some_and(|channel| {
-            let others = channel.heard().filter(|other| other.origin != origin);
-            let mut lasts = others.map(|other| other.last);
+            let is_other = |g: &&Gateway| g.origin != origin && g.run == channel.run;
+            let mut lasts = channel.heard().filter(is_other).map(|other| other.last);
             lasts.any(|last| (number..=channel.head).contains(&last))
         })
     }
@@ -295,6 +338,8 @@ impl Channel {
             old: seen(),
             generation: 0,
             head: 0,
+            run: 0,
+            taken_at: 0,
             young_from: 0,
             old_from: 0,
             taken: 0,
@@ -309,6 +354,7 @@ impl Channel {
         self.gateways = Default::default();
         (self.generation, self.head, self.taken) = (0, 0, 0);
         (self.young_from, self.old_from) = (0, 0);
+        (self.run, self.taken_at) = (0, 0);
         name.clone_into(&mut self.name);
     }
 
@@ -324,7 +370,11 @@ impl Channel {
     }
 
     fn look(&self, identity: &Identity<'_>, source: Source) -> Verdict {
-        let Source { origin, written } = source;
+        let Source {
+            origin,
+            written,
+            now,
+        } = source;
         let slot = self.gateways.iter().position(|g| g.origin == origin);
         if let Some(Taken { counts, .. }) = self.seen(identity.key()) {
             let own = slot.and_then(|slot| counts.get(slot)).copied();
@@ -341,7 +391,8 @@ impl Channel {
         // is one whose message would be remembered.
         let is_behind = gateway.is_some_and(|g| {
             let (number, lost) = (identity.number, g.place + 1 < self.generation);
-            lost && number <= self.head.min(self.old_from) && !g.begins_again(number, written)
+            let has_restarted = g.begins_again(number, written) || self.is_alone(g, now);
+            lost && self.is_forgotten(number) && !has_restarted
         });
         if is_behind {
             Verdict::Behind
@@ -350,24 +401,52 @@ impl Channel {
         }
     }
 
+    /// Returns whether a message of this number may have been taken and forgotten, unless the
+    /// numbers have begun again since.
+    fn is_forgotten(&self, number: u64) -> bool {
+        number <= self.head.min(self.old_from)
+    }
+
+    /// Returns whether a gateway that is taken for one far behind is the only one that brings the
+    /// channel.
+    fn is_alone(&self, gateway: &Gateway, now: u64) -> bool {
+        let since = gateway.dropped_since.map(|since| since.max(self.taken_at));
+        since.is_some_and(|since| now.saturating_sub(since) >= ALONE)
+    }
+
     fn note(
         &mut self,
         identity: &Identity<'_>,
-        Source { origin, written }: Source,
+        Source {
+            origin,
+            written,
+            now,
+        }: Source,
         last_seen: u64,
         verdict: Verdict,
     ) {
+        let is_known = self.gateways.iter().any(|g| g.origin == origin);
         let (slot, number) = (self.slot(origin), identity.number);
         let is_new = verdict == Verdict::New;
+        let is_forgotten = is_new && self.is_forgotten(number);
         let mut is_first = is_new && !self.is_passed(slot, number);
-        let mut begins_again = false;
+        let (mut begins_again, mut run) = (false, self.run);
         self.taken += u64::from(is_new);
         if let Some(gateway) = self.gateways.get_mut(slot) {
-            begins_again = gateway.begins_again(number, written);
+            // Numbers far below, of a gateway that is new or alone, are of another run.
+            let is_another = is_forgotten && (!is_known || gateway.dropped_since.is_some());
+            begins_again = gateway.begins_again(number, written) || is_another;
+            run = gateway.run;
             if is_new && (number > self.head || begins_again) {
                 (self.head, is_first) = (number, true);
+                self.run = self.run.wrapping_add(begins_again.into());
+                run = self.run;
             }
             (gateway.origin, gateway.last_seen) = (origin, last_seen);
+            gateway.dropped_since = match verdict {
+                Verdict::Behind => gateway.dropped_since.or(Some(now)),
+                Verdict::New | Verdict::Before => None,
+            };
             if written >= gateway.written {
                 (gateway.last, gateway.written) = (number, written);
             }
@@ -375,11 +454,14 @@ impl Channel {
         if verdict == Verdict::Behind {
             return;
         }
+        if is_new {
+            self.taken_at = now;
+        }
         let is_late = is_new && !is_first;
-        let place = self.count(identity.key(), slot, verdict, is_late);
+        let (place, run) = self.count(identity.key(), slot, verdict, (is_late, run));
         let place = place.or(begins_again.then_some(self.generation));
         if let Some(gateway) = self.gateways.get_mut(slot) {
-            gateway.at = self.taken;
+            (gateway.at, gateway.run) = (self.taken, run);
             let place = place.filter(|place| written == 0 || *place == self.generation);
             gateway.place = gateway.place.max(place.unwrap_or(0));
         }
@@ -395,9 +477,15 @@ impl Channel {
         others.any(|(_, other)| other.last >= number)
     }
 
-    /// Counts a message that the gateway in this slot has delivered. Returns its generation, unless
-    /// it was taken late.
-    fn count(&mut self, key: u64, slot: usize, verdict: Verdict, is_late: bool) -> Option<u64> {
+    /// Counts a message that the gateway in this slot has delivered. If it is taken, it is so late
+    /// or not, and in this run. Returns its generation, unless it was taken late, and its run.
+    fn count(
+        &mut self,
+        key: u64,
+        slot: usize,
+        verdict: Verdict,
+        (is_late, run): (bool, u32),
+    ) -> (Option<u64>, u32) {
         let is_young = self.young.contains_key(&key);
         let mut taken = self.seen(key).unwrap_or_default();
         match taken.counts.get_mut(slot) {
@@ -408,7 +496,8 @@ impl Channel {
             // It ages as it is: among the latest it would replace those behind it, which this
             // gateway is about to deliver.
             self.old.insert(key, taken);
-            return (!taken.is_late).then_some(self.generation.saturating_sub(1));
+            let place = self.generation.saturating_sub(1);
+            return ((!taken.is_late).then_some(place), taken.run);
         }
         if self.young.len() >= self.window && !is_young {
             std::mem::swap(&mut self.young, &mut self.old);
@@ -417,10 +506,10 @@ impl Channel {
             (self.old_from, self.young_from) = (self.young_from, self.head);
         }
         if verdict == Verdict::New {
-            taken.is_late = is_late;
+            (taken.is_late, taken.run) = (is_late, run);
         }
         self.young.insert(key, taken);
-        (!taken.is_late).then_some(self.generation)
+        ((!taken.is_late).then_some(self.generation), taken.run)
     }
 
     /// Returns the gateway's slot. A new gateway takes that of the one silent for longest.

@@ -1,9 +1,9 @@
 //! The record of a message in the ring to DDS: as in the other ring, preceded by its stamps.
 //!
-//! Layout: ingress time (8), origin (8), number (8), order (8), epoch (8), number in the feed (8),
-//! index (4), length of Symbol (2), all little endian; length of the channel (1), 1 if messages are
-//! missing before it (1), Symbol, channel, the record of their [hole](crate::fanout::hole), and the
-//! [record](crate::fanout::record) of the message.
+//! Layout: ingress time (8), origin (8), number (8), order (8), epoch (8), hash of the feed's time
+//! (8), number in the feed (8), index (4), length of Symbol (2), all little endian; length of the
+//! channel (1), 1 if messages are missing before it (1), Symbol, channel, the record of their
+//! [hole](crate::fanout::hole), and the [record](crate::fanout::record) of the message.
 
 use crate::dds::channels::Identity;
 use crate::fanout::hole::{self, Hole};
@@ -12,7 +12,7 @@ use crate::fanout::stamp::Stamp;
 use fanfare_dds::LONGEST_KEY;
 use fanfare_fix::codec::SharedBody;
 
-const PREFIX: usize = 56;
+const PREFIX: usize = 64;
 
 /// The longest name of a channel.
 pub(crate) const MAX_CHANNEL: usize = 96;
@@ -58,12 +58,13 @@ pub(crate) fn write(entry: &Entry<'_>, room: &mut [u8]) {
         &record
     });
     let mut rest = room;
-    let parts: [&[u8]; 13] = [
+    let parts: [&[u8]; 14] = [
         &stamp.ingress_nanos.to_le_bytes(),
         &stamp.origin.to_le_bytes(),
         &stamp.number.to_le_bytes(),
         &stamp.order.to_le_bytes(),
         &identity.epoch.to_le_bytes(),
+        &stamp.sent.to_le_bytes(),
         &identity.number.to_le_bytes(),
         &identity.index.to_le_bytes(),
         &(symbol.len() as u16).to_le_bytes(),
@@ -90,6 +91,7 @@ pub(crate) fn read(record: &[u8]) -> Option<Entry<'_>> {
     let (number, rest) = rest.split_first_chunk()?;
     let (order, rest) = rest.split_first_chunk()?;
     let (epoch, rest) = rest.split_first_chunk()?;
+    let (sent, rest) = rest.split_first_chunk()?;
     let (in_feed, rest) = rest.split_first_chunk()?;
     let (index, rest) = rest.split_first_chunk()?;
     let (symbol_len, rest) = rest.split_first_chunk()?;
@@ -116,6 +118,7 @@ pub(crate) fn read(record: &[u8]) -> Option<Entry<'_>> {
                 number: u64::from_le_bytes(*in_feed),
                 index: u32::from_le_bytes(*index),
             },
+            sent: u64::from_le_bytes(*sent),
             hole,
         },
         body: record::read(message)?,
@@ -149,6 +152,7 @@ mod tests {
                         number: 9,
                         index: 3,
                     },
+                    sent: 13,
                     hole,
                 },
                 body: SharedBody::new(b"AE", b"55=EURUSD\x0158=text\x01").unwrap(),
@@ -165,7 +169,7 @@ mod tests {
                 ),
                 (-5, u64::MAX, 7)
             );
-            assert_eq!(back.stamp.order, 11);
+            assert_eq!((back.stamp.order, back.stamp.sent), (11, 13));
             assert_eq!(back.stamp.identity, entry.stamp.identity);
             assert_eq!(back.stamp.hole, hole);
             assert_eq!(back.body.msg_type(), b"AE");
@@ -176,7 +180,7 @@ mod tests {
 
     #[test]
     fn anything_else_is_no_record() {
-        for short in [&b""[..], &[0; 56], &[1; 57]] {
+        for short in [&b""[..], &[0; 64], &[1; 65]] {
             assert!(read(short).is_none());
         }
     }

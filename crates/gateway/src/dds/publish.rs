@@ -230,7 +230,8 @@ impl Outlets {
         }
         let identity = &mut stamp.identity;
         if identity.is_some() && identity.epoch == 0 {
-            identity.epoch = channels::epoch(entry.body.msg_type(), entry.body.fields());
+            let epoch = channels::epoch(entry.body.msg_type(), entry.body.fields());
+            identity.epoch = channels::epoch_at(epoch, stamp.sent);
         }
         let types = if own { self.types.as_slice() } else { &[] };
         let Ok(bytes) = sample::write(&entry, types, &mut self.buffer) else {

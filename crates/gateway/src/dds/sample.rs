@@ -115,6 +115,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Parts<'_>, CdrError> {
         order,
         symbol,
         identity,
+        sent: 0,
         hole,
     };
     Ok(Parts {
@@ -240,6 +241,7 @@ mod tests {
                     number: 4,
                     index: 5,
                 },
+                sent: 0,
                 hole: Some(Hole {
                     first: 5,
                     last: 6,

@@ -330,6 +330,7 @@ impl SampleHandler {
         late: Lateness,
         is_filled: bool,
     ) -> Outcome {
+        known.channels.set_time(self.now.mono);
         let Some((stamp, body, missing)) = self.admit(sample, (msg_type, known)) else {
             return Outcome::Dropped;
         };

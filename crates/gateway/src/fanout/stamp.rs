@@ -17,6 +17,9 @@ pub(crate) struct Stamp<'a> {
     pub(crate) symbol: &'a [u8],
     /// Its identity in its feed, if it comes from one.
     pub(crate) identity: Identity<'a>,
+    /// The hash of the time at which its feed sent it, until its epoch is computed, or 0 without
+    /// one.
+    pub(crate) sent: u64,
     /// The messages of its feed that are missing before it, for gateways that receive it over DDS.
     pub(crate) hole: Option<Hole>,
 }

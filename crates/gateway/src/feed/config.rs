@@ -9,6 +9,7 @@ use crate::edges::config::FeedEdges;
 use crate::fanout::versions::VERSIONS;
 use crate::market::config::{self as market, FeedBook, FeedReplay, SnapshotLines};
 use crate::replay::feed_config::{FileFeed, FileSource};
+use crate::replay::live::config::{LiveFeed, LiveSource};
 use fanfare_dds::distribute::Distribution;
 use fanfare_dds::fast::TypeOptions;
 use fanfare_dds::types::is_scoped_name;
@@ -32,6 +33,9 @@ pub struct Feed {
     /// A file of DBN instead of FAST lines, with `channel` as the only other key. Such a feed is
     /// one of [`Config::files`](crate::Config::files).
     pub dbn: Option<FileSource>,
+    /// A gateway of DBN's live protocol instead of FAST lines, with `channel` as the only other
+    /// key. Such a feed is one of [`Config::live`](crate::Config::live).
+    pub live: Option<LiveSource>,
     /// A FIX session in which market data is requested, instead of FAST lines, with `channel`,
     /// `mapping` and `book` as the only other keys. Such a feed is one of
     /// [`Config::sessions`](crate::Config::sessions).
@@ -79,6 +83,10 @@ pub struct Feed {
     /// subscriber takes each message from the first that delivers it. The default is the groups of
     /// the lines, lowest first, joined by `+`.
     pub channel: Option<String>,
+    /// Whether all lines bring a message with the same SendingTime(52), which distinguishes equal
+    /// messages of a number that begins again on DDS. It is the same at all gateways of `channel`.
+    #[serde(default = "same_times")]
+    pub same_times: bool,
     /// The MsgType(35) of messages whose template has none. They are sent only to versions whose
     /// dictionary has this type, and with `user_tags`.
     #[serde(default = "msg_type")]
@@ -174,6 +182,26 @@ pub(crate) fn take_files(feeds: &mut Vec<Feed>) -> Result<Vec<FileFeed>, ConfigE
     files.collect()
 }
 
+/// Takes out the feeds that are received from a gateway of DBN's live protocol.
+///
+/// # Errors
+/// Returns an error if one of them has a key that only lines have.
+pub(crate) fn take_live(feeds: &mut Vec<Feed>) -> Result<Vec<LiveFeed>, ConfigError> {
+    let all = feeds.extract_if(.., |feed| feed.live.is_some());
+    let live = all.map(|mut feed| {
+        let (live, channel) = (feed.live.take(), feed.channel.take());
+        let is_alone = is_blank(&feed);
+        let source = live.filter(|_| is_alone);
+        let source = source.ok_or_else(|| ConfigError::Range {
+            key: "feed.live".to_owned(),
+            value: "…".to_owned(),
+            rule: "must be the only key of its feed, except for `channel`".to_owned(),
+        })?;
+        Ok(LiveFeed::new(channel, source))
+    });
+    live.collect()
+}
+
 /// Takes out the feeds that are FIX sessions.
 ///
 /// # Errors
@@ -207,13 +235,16 @@ fn is_blank(feed: &Feed) -> bool {
 pub(crate) fn check_all(
     feeds: &[Feed],
     files: &[FileFeed],
+    live: &[LiveFeed],
     sessions: &[SessionFeed],
 ) -> Result<(), ConfigError> {
     feeds.iter().try_for_each(Feed::check)?;
     files.iter().try_for_each(FileFeed::check)?;
+    live.iter().try_for_each(LiveFeed::check)?;
     sessions.iter().try_for_each(SessionFeed::check)?;
     let mut channels: Vec<String> = feeds.iter().map(Feed::channel).collect();
     channels.extend(files.iter().map(|file| file.channel.clone()));
+    channels.extend(live.iter().map(|live| live.channel.clone()));
     channels.extend(sessions.iter().map(|session| session.channel.clone()));
     for (i, channel) in channels.iter().enumerate() {
         let is_first = !channels.iter().take(i).any(|other| other == channel);
@@ -237,6 +268,10 @@ const fn gap_timeout() -> u64 {
 
 const fn restart_after() -> u64 {
     1000
+}
+
+const fn same_times() -> bool {
+    true
 }
 
 const fn no_header() -> Header {

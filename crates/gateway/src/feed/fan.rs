@@ -4,6 +4,7 @@ use super::config::Feed;
 use super::feed_notice::{ExchangeState, FeedNotice};
 use super::fix::{Fix, Kind, Made, find};
 use crate::counts::FanCounts;
+use crate::dds::channels;
 use crate::fanout::hole::{Hole, Holes, Missing};
 use crate::fanout::source_rings::{Put, SourceRings};
 use crate::fanout::stamp::Stamp;
@@ -27,6 +28,8 @@ pub(crate) struct Fan {
     /// The versions in use in this turn.
     in_use: u32,
     dds: usize,
+    /// Whether the time of a message is the same on all lines.
+    same_times: bool,
     /// The longest body.
     longest: usize,
     /// The bodies of the current message, each with the versions that it is for.
@@ -73,6 +76,7 @@ impl Fan {
             versions,
             in_use: 0,
             dds: feed.dds_place(),
+            same_times: feed.same_times,
             longest: plan.message_bytes,
             bodies: Vec::with_capacity(COUNT),
             bytes: Vec::new(),
@@ -152,6 +156,7 @@ impl Fan {
                 key(message, &mut self.key);
                 let stamp = Stamp {
                     symbol: &self.key,
+                    sent: if self.same_times { sent(message) } else { 0 },
                     hole: self.dds_hole.take(),
                     ..stamp
                 };
@@ -256,6 +261,16 @@ fn key(message: MessageView<'_>, key: &mut Vec<u8>) {
         {
             return;
         }
+    }
+}
+
+/// Returns the hash of SendingTime(52), or 0 without one. The time is no part of the body.
+fn sent(message: MessageView<'_>) -> u64 {
+    match find(message.fields(), tag::SENDING_TIME) {
+        Some(Value::Unsigned(time, _)) => channels::hash_of(&time.to_le_bytes()),
+        Some(Value::Signed(time, _)) => channels::hash_of(&time.to_le_bytes()),
+        Some(time) => time.as_bytes().map_or(0, channels::hash_of),
+        None => 0,
     }
 }
 

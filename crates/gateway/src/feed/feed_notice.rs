@@ -59,7 +59,7 @@ pub enum MarketNotice {
     LeftOut(String),
     /// The feed has nearly as many instruments as it may have: the numbers, and what to do.
     Room(String),
-    /// Something happened to the FIX session of the feed.
+    /// Something happened to the session of the feed, of FIX or of DBN.
     Session {
         /// The event.
         what: String,

@@ -18,7 +18,7 @@ pub(crate) struct Feeds {
     pub(crate) feeds: Vec<FeedSource>,
     /// The feeds that other gateways receive.
     pub(crate) edges: Vec<EdgeFeed>,
-    /// The feeds that are files.
+    /// The feeds that are files, or gateways of DBN's live protocol.
     pub(crate) files: Vec<FileMarket>,
     /// The feeds that are FIX sessions.
     pub(crate) sessions: Vec<SessionMarket>,

@@ -65,6 +65,9 @@ pub enum FeedError {
     /// The certificates of a FIX session cannot be used.
     #[error("`feed.fix.tls`")]
     Tls(#[from] TlsError),
+    /// The key for a gateway of DBN's live protocol cannot be read, for this reason.
+    #[error("`feed.live`: the key in {0}")]
+    LiveKey(String),
     /// The feed cannot become a market.
     #[error("market of the feed")]
     Market(#[from] MarketError),

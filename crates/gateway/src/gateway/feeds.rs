@@ -14,7 +14,7 @@ use crate::gateway::start_error::StartError;
 use crate::history::KnownInstruments;
 use crate::market::error::MarketError;
 use crate::market::{Held, MarketFeed};
-use crate::replay::{DbnPlace, FileMarket, ReplaySource};
+use crate::replay::{DbnPlace, FileMarket, ReplaySource, live};
 use fanfare_engine::agent::Agent;
 use fanfare_engine::poll::Waker;
 use fanfare_fast::Program;
@@ -135,7 +135,7 @@ impl Builder<'_> {
         Ok(sessions)
     }
 
-    /// Opens the feeds that are files.
+    /// Opens the feeds that are files, or gateways of DBN's live protocol.
     fn files(
         &self,
         books: &[BookConfig],
@@ -146,6 +146,10 @@ impl Builder<'_> {
         for (file, place) in self.config.files.iter().zip(&self.numbering.files) {
             let place = DbnPlace::new(place.source, place.base, file.source.most_instruments);
             files.push(FileMarket::open(file, place, books, waker, plan)?);
+        }
+        for (feed, place) in self.config.live.iter().zip(&self.numbering.live) {
+            let place = DbnPlace::new(place.source, place.base, feed.source.most_instruments);
+            files.push(live::open(feed, place, books, waker, plan)?);
         }
         Ok(files)
     }

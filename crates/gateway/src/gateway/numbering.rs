@@ -19,13 +19,15 @@ pub(crate) struct Numbering {
     pub(crate) edges: Vec<Place>,
     /// The places of the feeds that are files.
     pub(crate) files: Vec<Place>,
+    /// The places of the feeds that are received from a gateway of DBN's live protocol.
+    pub(crate) live: Vec<Place>,
     /// The places of the feeds that are FIX sessions.
     pub(crate) sessions: Vec<Place>,
 }
 
 impl Numbering {
     /// Numbers the feeds of a configuration: first those that it receives, then edges, then files,
-    /// of which the beginnings are read, then FIX sessions.
+    /// of which the beginnings are read, then FIX sessions, then gateways of DBN's live protocol.
     ///
     /// # Errors
     /// Returns an error if a book is not possible, a file cannot be read, or no numbers are left.
@@ -52,11 +54,19 @@ impl Numbering {
         for session in &config.sessions {
             sessions.push(all.add_feed(session.channel.clone(), &session.book)?);
         }
+        let mut live = Vec::new();
+        for feed in &config.live {
+            let book = feed.source.book().map_err(MarketError::from);
+            let book = book.map_err(FeedError::from)?;
+            let most = feed.source.most_instruments;
+            live.push(all.add(feed.channel.clone(), most, book)?);
+        }
         Ok(Self {
             infos: all.infos,
             feeds,
             edges,
             files,
+            live,
             sessions,
         })
     }

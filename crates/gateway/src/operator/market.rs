@@ -127,12 +127,12 @@ const FEED_SHAPE: Shape = Object(&[
     of(
         "kind",
         OneOf(&["lines", "edge", "file", "session", "replay"]),
-        "The source: lines, another gateway, a file of DBN, a FIX session, or a log.",
+        "The source: lines, another gateway, a file of DBN, a session of FIX or DBN, or a log.",
     ),
     of(
         "messages",
         MAYBE_COUNT,
-        "Messages decoded, each once; null unless the source is lines or a FIX session.",
+        "Messages decoded, each once; null unless the source is lines or a session.",
     ),
     of("events", Count, "Market events."),
     of("gaps", Count, "Sequence numbers that were on no line."),
@@ -164,10 +164,10 @@ const FEED_SHAPE: Shape = Object(&[
     of(
         "silence_ms",
         MAYBE_COUNT,
-        "Milliseconds since the last datagram of any line, or message of the FIX session.",
+        "Milliseconds since the last datagram of any line, or message of the session.",
     ),
     of("lines", List(&LINE), "The lines of the feed."),
-    of("session", SESSION, "The FIX session that is the source.").optional(),
+    of("session", SESSION, "The session that is the source.").optional(),
 ]);
 
 const SESSION: Shape = Object(&[

@@ -52,6 +52,8 @@ pub(super) enum Next<'a> {
     Restart(u64),
     /// A watermark of the log.
     Watermark(Watermark),
+    /// The source is not heard, and books are stale.
+    Stale,
     /// The next message is due in this many nanoseconds, more than an hour. It comes once for each
     /// such pause.
     Pause(u64),
@@ -138,6 +140,7 @@ impl Cursor {
             }
             Mark::Restart(start) => Next::Restart(start),
             Mark::Watermark(mark) => Next::Watermark(mark),
+            Mark::Stale => Next::Stale,
             Mark::Again => Next::Restart(0),
         })
     }

@@ -68,7 +68,8 @@ fn check_kind(path: &Path) -> Result<(), DbnFileError> {
     }
 }
 
-fn book(has_orders: bool) -> Result<BookConfig, ConfigError> {
+/// Returns the books of a file, or of a live stream: by order, or by price.
+pub(super) fn book(has_orders: bool) -> Result<BookConfig, ConfigError> {
     match has_orders {
         true => BookConfig::by_order(ORDERS.0, ORDERS.1),
         false => BookConfig::by_price(LEVELS),
@@ -79,6 +80,11 @@ fn book(has_orders: bool) -> Result<BookConfig, ConfigError> {
 pub(super) struct DbnPlay {
     file: DbnFile,
     table: Instruments,
+    messages: Messages,
+}
+
+/// The messages that records are of, with the plant's numbers of their instruments.
+pub(super) struct Messages {
     /// The number of instruments that were passed on.
     known: usize,
     events: Vec<Event>,
@@ -109,6 +115,11 @@ impl DbnPlace {
             instruments: instruments as usize,
         }
     }
+
+    /// Returns the empty table of its instruments.
+    pub(super) fn table(self) -> Instruments {
+        Instruments::new(self.instruments)
+    }
 }
 
 /// The numbers of the only feed.
@@ -123,42 +134,55 @@ impl DbnPlay {
     pub(super) fn open(path: &Path, place: DbnPlace, shift: u64) -> Result<Self, DbnFileError> {
         Ok(Self {
             file: DbnFile::open(path, place.source)?,
-            table: Instruments::new(place.instruments),
-            known: 0,
-            events: Vec::new(),
-            room: Vec::new(),
-            clock: 0,
-            shift,
-            base: place.base,
+            table: place.table(),
+            messages: Messages::new(place, shift),
         })
     }
 
     /// Adds the next record to the piece. Returns false at the end.
     pub(super) fn read(&mut self, piece: &mut Piece) -> Result<bool, DbnFileError> {
         let more = self.file.read(&mut self.table);
-        for at in self.known..self.table.len() {
-            self.put_instrument(at as u32, piece);
-        }
-        self.known = self.table.len();
-        for at in 0..self.file.events().len() {
-            if let Some(event) = self.file.events().get(at).copied() {
-                self.take(event, piece);
-            }
+        self.messages.introduce(&self.table, piece);
+        for event in self.file.events() {
+            self.messages.take(*event, &self.table, piece);
         }
         if !matches!(more, Ok(true)) {
-            self.put_events(false, piece);
+            self.messages.end(piece);
         }
         more
     }
+}
 
-    fn take(&mut self, event: Event, piece: &mut Piece) {
+impl Messages {
+    /// Begins with the first message of a feed. `shift` is added to the numbers of events.
+    pub(super) const fn new(place: DbnPlace, shift: u64) -> Self {
+        Self {
+            known: 0,
+            events: Vec::new(),
+            room: Vec::new(),
+            clock: 0,
+            shift,
+            base: place.base,
+        }
+    }
+
+    /// Adds the instruments of the table that are new to the piece.
+    pub(super) fn introduce(&mut self, table: &Instruments, piece: &mut Piece) {
+        for at in self.known..table.len() {
+            self.put_instrument(at as u32, table, piece);
+        }
+        self.known = table.len();
+    }
+
+    /// Adds an event to its message, and the messages before it to the piece.
+    pub(super) fn take(&mut self, event: Event, table: &Instruments, piece: &mut Piece) {
         let is_of_other = |first: &Event| first.ts_recv != event.ts_recv;
         let is_over = self.events.first().is_some_and(is_of_other);
         if is_over || self.events.len() >= MOST {
             self.put_events(!is_over, piece);
         }
         if matches!(event.kind, Kind::Definition | Kind::Status) {
-            self.put_instrument(event.instrument.0, piece);
+            self.put_instrument(event.instrument.0, table, piece);
         }
         let times = [event.ts_recv, event.ts_event];
         let time = times.into_iter().find(|time| *time != Event::NO_TIME);
@@ -174,6 +198,25 @@ impl DbnPlay {
         }
     }
 
+    /// Adds the message of the last events to the piece.
+    pub(super) fn end(&mut self, piece: &mut Piece) {
+        self.put_events(false, piece);
+    }
+
+    /// Ends the message with its last event so far, and adds it to the piece, because the event
+    /// that would end it is left out or does not come.
+    pub(super) fn finish(&mut self, piece: &mut Piece) {
+        if let Some(last) = self.events.last_mut() {
+            last.flags = last.flags.with(Flags::LAST);
+        }
+        self.put_events(false, piece);
+    }
+
+    /// Returns whether events of a message wait for its end.
+    pub(super) const fn is_open(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// Adds the collected events to the piece. `continues` is set if others of their message
     /// follow.
     fn put_events(&mut self, continues: bool, piece: &mut Piece) {
@@ -181,8 +224,8 @@ impl DbnPlay {
         self.events.clear();
     }
 
-    fn put_instrument(&mut self, number: u32, piece: &mut Piece) {
-        if let Some(mut known) = self.table.get(InstrumentId(number)) {
+    fn put_instrument(&mut self, number: u32, table: &Instruments, piece: &mut Piece) {
+        if let Some(mut known) = table.get(InstrumentId(number)) {
             known.instrument.0 += self.base;
             known.write(&mut self.room);
             piece.instrument(&self.room);

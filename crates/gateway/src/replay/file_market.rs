@@ -1,5 +1,5 @@
-//! A file of DBN as one feed among others: its events have the current time of arrival, and the
-//! plant's own numbers.
+//! A file of DBN, or a stream of a live gateway, as one feed among others: its events have the
+//! current time of arrival, and the plant's own numbers.
 
 use super::cursor::{Cursor, Next, pause};
 use super::dbn::DbnPlace;
@@ -16,13 +16,14 @@ use fanfare_feed::recovery::{Lack, State};
 use fanfare_fix::session::Now;
 use fanfare_market::instruments::Directory;
 use fanfare_market::state::to_event;
+use fanfare_market::view::Seen;
 use fanfare_market::{BookConfig, Event, Flags, InstrumentId, Instruments, Kind, View};
 use std::sync::Arc;
 
 /// The most messages of one turn.
 const TURN: usize = 512;
 
-/// A file that is received like a feed.
+/// A file, or a live stream, that is received like a feed.
 pub(crate) struct FileMarket {
     cursor: Cursor,
     source: u16,
@@ -37,6 +38,8 @@ pub(crate) struct FileMarket {
     none: Instruments,
     channel: Arc<str>,
     notices: Notices,
+    /// The thread that reads the source ends when this is dropped.
+    _life: Arc<()>,
 }
 
 impl FileMarket {
@@ -52,9 +55,23 @@ impl FileMarket {
         let from = &settings.source;
         let part = OpenReplay::of_file(&from.file, place, from.turns);
         part.start(sender, waker.clone())?;
-        let channel: Arc<str> = settings.channel.as_str().into();
-        Ok(Self {
-            cursor: Cursor::new(pieces, from.speed),
+        let cursor = Cursor::new(pieces, from.speed);
+        let ends = (cursor, Arc::default());
+        Ok(Self::new(&settings.channel, ends, place, books, plan))
+    }
+
+    /// Creates the market of the feed with this name. The thread whose pieces the cursor has ends
+    /// when the second one of `ends` is dropped.
+    pub(super) fn new(
+        channel: &str,
+        (cursor, life): (Cursor, Arc<()>),
+        place: DbnPlace,
+        books: &[BookConfig],
+        plan: Plan<'_>,
+    ) -> Self {
+        let channel: Arc<str> = channel.into();
+        Self {
+            cursor,
             source: place.source,
             outlet: MarketOutlet::new(Arc::clone(&channel), 0, plan),
             view: View::new(books.to_vec()),
@@ -63,7 +80,8 @@ impl FileMarket {
             none: Instruments::new(0),
             channel,
             notices: plan.notices.clone(),
-        })
+            _life: life,
+        }
     }
 
     /// Writes the items that are due to the ring. Returns the amount of work done.
@@ -93,6 +111,7 @@ impl FileMarket {
                 Some(Next::Restart(_)) => self.begin_again(received, ring),
                 // Its events arrive now.
                 Some(Next::Watermark(_)) => {}
+                Some(Next::Stale) => self.be_stale(received, ring),
                 Some(Next::Pause(nanos)) => self.tell(pause(nanos)),
                 Some(Next::Over(why)) => self.end(why, received, ring),
             }
@@ -105,21 +124,36 @@ impl FileMarket {
         work
     }
 
-    /// Restarts the file, with empty books.
+    /// Restarts the source, with empty books.
     fn begin_again(&mut self, received: u64, ring: &mut EventRing) {
         let clear = Event {
             kind: Kind::Clear,
             ..Event::EMPTY
         };
-        self.put_to_all(&clear, received, ring);
+        let all = self.numbers(|seen| seen.book.is_some() || !is_unknown(seen.state));
+        self.put_to_all(&all, &clear, received, ring);
         let state = to_event(State::Recovering(Lack::Snapshot));
-        self.put_to_all(&state, received, ring);
+        self.put_to_all(&all, &state, received, ring);
+    }
+
+    /// Marks the books as stale that are complete.
+    fn be_stale(&mut self, received: u64, ring: &mut EventRing) {
+        let live = self.numbers(|seen| seen.state == State::Live);
+        self.put_to_all(&live, &to_event(State::Stale), received, ring);
+    }
+
+    /// Returns the instruments with such a state.
+    fn numbers(&self, is_one: impl Fn(&Seen) -> bool) -> Vec<InstrumentId> {
+        let all = self.view.numbers();
+        all.filter(|number| self.view.get(*number).is_some_and(&is_one))
+            .collect()
     }
 
     /// Ends the feed. After damage, its books are not reliable.
     fn end(&mut self, why: Option<String>, received: u64, ring: &mut EventRing) {
         if why.is_some() {
-            self.put_to_all(&to_event(State::Stale), received, ring);
+            let all = self.numbers(|_| true);
+            self.put_to_all(&all, &to_event(State::Stale), received, ring);
         }
         let events = self.outlet.counts.events.value();
         self.tell(why.unwrap_or_else(|| format!("the file has ended, {events} events")));
@@ -132,12 +166,17 @@ impl FileMarket {
         self.notices.send(Notice::Feed(notice));
     }
 
-    /// Writes an event of each instrument that has a book or a state.
-    fn put_to_all(&mut self, event: &Event, received: u64, ring: &mut EventRing) {
-        let numbers: Vec<InstrumentId> = self.view.numbers().collect();
+    /// Writes an event of each of these instruments.
+    fn put_to_all(
+        &mut self,
+        numbers: &[InstrumentId],
+        event: &Event,
+        received: u64,
+        ring: &mut EventRing,
+    ) {
         for instrument in numbers {
             let event = Event {
-                instrument,
+                instrument: *instrument,
                 source: self.source,
                 ts_recv: received,
                 flags: Flags::LAST,
@@ -199,6 +238,11 @@ impl FileMarket {
         let counts = &self.outlet.counts;
         counts.instruments.set(self.directory.len() as u64);
     }
+}
+
+/// Returns whether a book is not known.
+const fn is_unknown(state: State) -> bool {
+    matches!(state, State::Recovering(_))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod error;
 pub(crate) mod feed_config;
 pub(crate) mod file;
 mod file_market;
+pub(crate) mod live;
 mod log;
 mod pace;
 mod piece;

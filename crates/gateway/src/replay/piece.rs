@@ -26,6 +26,8 @@ pub(super) enum Mark {
     Restart(u64),
     /// A watermark of the log.
     Watermark(Watermark),
+    /// The source is not heard, and books are stale.
+    Stale,
     /// The replay begins again, and so do its times.
     Again,
 }

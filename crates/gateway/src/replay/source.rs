@@ -103,6 +103,8 @@ impl ReplaySource {
                     ring.pass_watermark(mark);
                     None
                 }
+                // A log has none: its states are events.
+                Some(Next::Stale) => None,
                 Some(Next::Pause(nanos)) => {
                     self.tell(pause(nanos), true);
                     None

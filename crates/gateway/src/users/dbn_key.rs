@@ -1,5 +1,6 @@
-//! The users' keys for DBN. A client proves that it knows its key by hashing it with a random
-//! challenge of the gateway, so the gateway must store the key itself.
+//! The keys for DBN: those of the users, and those with which the gateway is a client of another
+//! one. A client proves that it knows its key by hashing it with a random challenge of the gateway,
+//! so both sides must store the key itself.
 
 use fanfare_engine::regular;
 use std::fmt;
@@ -15,7 +16,7 @@ const HASH: usize = 64;
 /// The permissions of the group and others on a file.
 const OTHERS: u32 = 0o077;
 
-/// A user's key.
+/// A key.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct DbnKey([u8; KEY]);
 
@@ -31,7 +32,7 @@ impl DbnKey {
     ///
     /// # Errors
     /// Returns the fault of the file.
-    pub(super) fn read(path: &Path) -> Result<Self, String> {
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let cannot = |error: std::io::Error| format!("cannot be read: {error}");
         let file = regular::open(path).map_err(cannot)?;
         let mode = file.metadata().map_err(cannot)?.permissions().mode();
@@ -51,12 +52,28 @@ impl DbnKey {
         })
     }
 
+    /// Reads the key in a variable of the environment.
+    ///
+    /// # Errors
+    /// Returns the fault of the variable.
+    pub(crate) fn of_env(name: &str) -> Result<Self, String> {
+        let value = std::env::var_os(name).ok_or("is not set")?;
+        let key = Self::of(value.as_encoded_bytes());
+        key.ok_or_else(|| format!("must be a key of {KEY} printable ASCII characters"))
+    }
+
     /// Returns the key of these characters.
     fn of(text: &[u8]) -> Option<Self> {
         let key = <[u8; KEY]>::try_from(text).ok()?;
         key.iter()
             .all(|byte| byte.is_ascii_graphic() && *byte != b'|')
             .then_some(Self(key))
+    }
+
+    /// Returns a key that ends with `abcde`.
+    #[cfg(test)]
+    pub(crate) fn of_a_test() -> Self {
+        Self::of(b"db-AAAAAAAAAAAAAAAAAAAAAAAAabcde").unwrap()
     }
 
     /// Returns whether `answer` is the response to this challenge: the hash of both in hexadecimal
@@ -68,18 +85,26 @@ impl DbnKey {
         if end.strip_prefix(b"-") != self.0.get(KEY - BUCKET..) {
             return false;
         }
-        let text = [challenge.as_bytes(), b"|", &self.0].concat();
-        let right = ring::digest::digest(&ring::digest::SHA256, &text);
+        let right = self.digits(challenge);
         // The comparison takes the same time for every response. Each challenge is used once.
-        let digits = right
-            .as_ref()
-            .iter()
-            .flat_map(|byte| [byte >> 4, byte & 15]);
-        let wrong = digits.zip(hash).fold(0, |wrong, (digit, given)| {
-            let right = b"0123456789abcdef".get(usize::from(digit));
-            wrong | right.map_or(1, |right| right ^ given)
-        });
+        let both = right.bytes().zip(hash);
+        let wrong = both.fold(0, |wrong, (right, given)| wrong | (right ^ given));
         wrong == 0
+    }
+
+    /// Returns the response to a challenge.
+    pub(crate) fn answer(&self, challenge: &str) -> String {
+        let end = self.0.iter().skip(KEY - BUCKET);
+        let end: String = end.map(|byte| char::from(*byte)).collect();
+        format!("{}-{end}", self.digits(challenge))
+    }
+
+    /// Returns the hash of a challenge with the key in hexadecimal digits.
+    fn digits(&self, challenge: &str) -> String {
+        let text = [challenge.as_bytes(), b"|", &self.0].concat();
+        let hash = ring::digest::digest(&ring::digest::SHA256, &text);
+        let bytes = hash.as_ref().iter();
+        bytes.map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
@@ -90,11 +115,12 @@ mod tests {
 
     #[test]
     fn the_answer_is_the_hash_of_challenge_and_key() {
-        let key = DbnKey::of(b"db-AAAAAAAAAAAAAAAAAAAAAAAAabcde").unwrap();
+        let key = DbnKey::of_a_test();
         // printf 'CHALLENGE|db-AAAAAAAAAAAAAAAAAAAAAAAAabcde' | sha256sum
         let hash = "08300ed269c10e9742eefde8c3f3baffc3072d500ddc2a1c5aceb34ab2403a58";
         let answer = format!("{hash}-abcde");
         assert!(key.answers("CHALLENGE", answer.as_bytes()));
+        assert_eq!(key.answer("CHALLENGE"), answer);
         assert!(!key.answers("CHALLENGF", answer.as_bytes()));
         let last = if hash.ends_with('0') { "1" } else { "0" };
         let wrong = format!("{}{last}-abcde", &hash[..63]);
@@ -105,6 +131,14 @@ mod tests {
         for wrong in ["", "short", "db-AAAAAAAAAAAAAAAAAAAAAAAAabcd|"] {
             assert_eq!(DbnKey::of(wrong.as_bytes()), None);
         }
+    }
+
+    #[test]
+    fn a_variable_that_is_no_key_is_refused_without_its_value() {
+        assert_eq!(DbnKey::of_env("FANFARE_NO_KEY").unwrap_err(), "is not set");
+        // A variable of any process that is no key.
+        let wrong = DbnKey::of_env("PATH").unwrap_err();
+        assert_eq!(wrong, "must be a key of 32 printable ASCII characters");
     }
 
     #[test]

@@ -88,9 +88,11 @@ impl Watch {
             .map(|edge| (edge.channel.clone(), "edge"));
         let files = config.files.iter();
         let files = files.map(|file| (file.channel.clone(), "file"));
-        let sessions = config.sessions.iter().map(|session| {
-            let mut object = feed_object(&sample, &session.channel, "session");
-            object.extend(session_fields(&sample, &session.channel, now_ms));
+        let sessions = config.sessions.iter().map(|own| &own.channel);
+        let sessions = sessions.chain(config.live.iter().map(|own| &own.channel));
+        let sessions = sessions.map(|channel| {
+            let mut object = feed_object(&sample, channel, "session");
+            object.extend(session_fields(&sample, channel, now_ms));
             Value::Object(object)
         });
         let replay = config.replay.as_ref();
@@ -116,10 +118,12 @@ impl Watch {
         let replay = replay.map(|own| own.path().display().to_string());
         let files = config.files.iter().map(|file| file.channel.clone());
         let sessions = config.sessions.iter().map(|own| own.channel.clone());
+        let live = config.live.iter().map(|live| live.channel.clone());
         let all = feeds
             .chain(edges)
             .chain(files)
             .chain(sessions)
+            .chain(live)
             .chain(replay)
             .map(|channel| {
                 let mut object = render::object([("channel", json!(channel))]);
@@ -150,7 +154,7 @@ fn state_counts(sample: &Sample, channel: &str) -> Fields {
         .collect()
 }
 
-/// Formats the state of a FIX session that is a feed, beside the counters of its market.
+/// Formats the state of a session of FIX or DBN that is a feed, beside the counters of its market.
 fn session_fields(sample: &Sample, channel: &str, now_ms: u64) -> Fields {
     let count = |name: &str| value(sample, channel, name);
     let heard = count("source_heard_ms");

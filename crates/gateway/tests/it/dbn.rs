@@ -4,6 +4,7 @@ mod ended;
 mod leave;
 mod limits;
 mod past;
+mod source;
 
 use crate::feed::group;
 use crate::market::{feed, generator};

@@ -22,18 +22,29 @@ fn templates() -> &'static Path {
 
 fn write_templates() -> PathBuf {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("redundant.xml");
-    let text = "<template name=\"T\" id=\"1\">\
+    let text = "<templates><template name=\"T\" id=\"1\">\
                 <string name=\"MsgType\" id=\"35\"><constant value=\"Y\"/></string>\
                 <uInt32 name=\"MsgSeqNum\" id=\"34\"/><string name=\"MDReqID\" id=\"262\"/>\
-                </template>";
+                </template><template name=\"Timed\" id=\"2\">\
+                <string name=\"MsgType\" id=\"35\"><constant value=\"Y\"/></string>\
+                <uInt32 name=\"MsgSeqNum\" id=\"34\"/><uInt64 name=\"SendingTime\" id=\"52\"/>\
+                <string name=\"MDReqID\" id=\"262\"/></template></templates>";
     std::fs::write(&file, text).unwrap();
     file
 }
 
 /// Returns a message of the template, with a number below 128.
 fn message(number: u8, name: &str) -> Vec<u8> {
-    let mut bytes = vec![0xc0, 0x81, 0x80 | number];
-    bytes.extend_from_slice(name.as_bytes());
+    named(&[0xc0, 0x81, 0x80 | number], name)
+}
+
+/// Returns a message of the template with a time. Number and time are below 128.
+fn timed(number: u8, time: u8, name: &str) -> Vec<u8> {
+    named(&[0xc0, 0x82, 0x80 | number, 0x80 | time], name)
+}
+
+fn named(front: &[u8], name: &str) -> Vec<u8> {
+    let mut bytes = [front, name.as_bytes()].concat();
     *bytes.last_mut().unwrap() |= 0x80;
     bytes
 }
@@ -178,6 +189,27 @@ fn numbers_that_begin_again_are_new_messages() {
             wanted.push(name);
         }
     }
+    assert_eq!(pair.receive(52), wanted);
+    pair.stop(52, 50);
+}
+
+/// Repeats equal messages in each cycle. One line lacks a message of the first cycle, the other one
+/// lacks it in the next.
+#[test]
+fn equal_messages_of_two_cycles_are_told_apart_by_their_times() {
+    let mut pair = Pair::start(61, ["one", "one"]);
+    let mut wanted = Vec::new();
+    for cycle in 0..4 {
+        for number in 1..=13 {
+            for (line, sender) in (0..).zip(&pair.senders) {
+                if (cycle, number) != (line, 5) {
+                    sender.send(&timed(number, cycle, &name(number))).unwrap();
+                }
+            }
+            wanted.push(name(number));
+        }
+    }
+    wanted.sort();
     assert_eq!(pair.receive(52), wanted);
     pair.stop(52, 50);
 }

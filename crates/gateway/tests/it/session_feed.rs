@@ -4,7 +4,7 @@ use crate::client::{Client, value};
 use crate::feed::group;
 use crate::market::{Books, feed, gateway, generator, send_some};
 use crate::ports::file;
-use crate::{eventually, stop};
+use crate::{ended, eventually, stop};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::generate::Generator;
 use fanfare_gateway::{Config, EventReader, Gateway, Mode, PortTls};
@@ -24,8 +24,15 @@ struct Upstream {
 
 impl Upstream {
     fn new(first: u8) -> Self {
+        Self::with_books(first, "")
+    }
+
+    /// Returns one with these lines in the configuration of its books.
+    fn with_books(first: u8, more: &str) -> Self {
         let lines = [group(first), group(first + 1)];
-        let mut gateway = gateway(&feed("one", lines[0], lines[1]), 1 << 22);
+        let feed = feed("one", lines[0], lines[1]);
+        let text = feed.replace("[feed.book]\n", &format!("[feed.book]\n{more}"));
+        let mut gateway = gateway(&text, 1 << 22);
         Self {
             events: gateway.take_events().unwrap(),
             gateway,
@@ -111,17 +118,17 @@ fn books_of_a_session_are_those_of_its_counterparty() {
 }
 
 /// A relay between a session and its counterparty, which cuts the connection after some bytes.
-struct Cutter {
-    at: SocketAddr,
+pub(crate) struct Cutter {
+    pub(crate) at: SocketAddr,
     /// The bytes that pass to the session before the next cut.
-    left: Arc<AtomicI64>,
+    pub(crate) left: Arc<AtomicI64>,
 }
 
 /// More bytes than a test sends.
 const ENDLESS: i64 = 1 << 40;
 
 impl Cutter {
-    fn new(to: SocketAddr) -> Self {
+    pub(crate) fn new(to: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
         let left = Arc::new(AtomicI64::new(ENDLESS));
@@ -241,6 +248,11 @@ struct Played {
 
 impl Played {
     fn new(subscribe: &str) -> Self {
+        Self::with_limits(subscribe, "")
+    }
+
+    /// Returns a gateway with these lines in front of its feed.
+    fn with_limits(subscribe: &str, limits: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
         let text = session(at, "FIX.4.4", subscribe, "entry_types = [\"0\", \"1\"]\n");
@@ -254,7 +266,8 @@ impl Played {
             "[feed.fix]\nusername = \"us\"\npassword_file = \"{}\"\n",
             password.display()
         );
-        let down = Downstream::new(&text.replace("[feed.fix]\n", &user));
+        let text = text.replace("[feed.fix]\n", &user);
+        let down = Downstream::new(&format!("{limits}{text}"));
         let (venue, logon) = Client::accept(&listener, "VENUE");
         assert!(logon.contains("|553=us|554=secret|"), "{logon}");
         assert!(logon.contains("|141=Y|"), "{logon}");
@@ -389,6 +402,128 @@ fn losses_faults_and_the_end_of_the_venue_are_survived() {
     played.snapshots(&id, 13);
     assert_eq!(played.down.gateway.count("source_losses"), 1);
     stop(played.down.gateway);
+}
+
+#[test]
+fn a_request_that_is_too_long_for_a_message_is_divided() {
+    let limits = "ring_bytes = 1048576\nlimits.message_bytes = 131072\n";
+    let mut played = Played::with_limits("\"security-list\"", limits);
+    let list = played.venue.receive().unwrap();
+    assert_eq!(value(&list, 35), Some("x"), "{list}");
+    let id = value(&list, 320).unwrap();
+    let of = |symbol: &str, bytes: usize| {
+        let long = symbol.repeat(bytes);
+        format!("55={symbol}|48={long}|22=8|")
+    };
+    // A request has at most 64 KiB, so that C cannot be requested.
+    let all = [
+        of("A", 25_000),
+        of("B", 25_000),
+        of("C", 70_000),
+        of("D", 9),
+    ];
+    let page = format!("320={id}|322=1|560=0|146=4|{}", all.concat());
+    played.venue.send("y", &page);
+    played.requested("1", &["A", "B"]);
+    played.requested("1", &["D"]);
+    played.count("source_refused", 1);
+    let gateway = &played.down.gateway;
+    ended(gateway, |notice| {
+        let text = notice.to_string();
+        text.contains("the request of C is left out")
+    });
+    stop(played.down.gateway);
+}
+
+#[test]
+fn a_book_of_another_gateway_that_was_stale_is_requested_again() {
+    let mut played = Played::new("[\"A\", \"B\"]");
+    let id = played.requested("1", &["A", "B"]);
+    played.snapshots(&id, 10);
+    let tell = |played: &mut Played, symbol: &str, state: &str| {
+        let news = format!("148=Instrument state|146=1|55={symbol}|33=1|58=state={state}|");
+        played.venue.send("B", &news);
+    };
+    // A snapshot follows the end of a recovery, and nothing is requested.
+    tell(&mut played, "A", "recovering lacks=snapshot");
+    played.count("instruments_live", 1);
+    tell(&mut played, "A", "live");
+    played.snapshots(&id, 11);
+    assert_eq!(played.down.gateway.count("source_requests"), 1);
+    // None follows the end of a silence.
+    for symbol in ["A", "B"] {
+        tell(&mut played, symbol, "stale");
+    }
+    played.count("instruments_live", 0);
+    assert_eq!(played.down.gateway.count("source_requests"), 1);
+    for symbol in ["A", "B"] {
+        tell(&mut played, symbol, "live");
+    }
+    assert_eq!(played.requested("2", &["A", "B"]), id);
+    let id = played.requested("1", &["A", "B"]);
+    played.snapshots(&id, 12);
+    stop(played.down.gateway);
+}
+
+#[test]
+fn books_are_followed_again_after_a_silence_of_the_upstream() {
+    let mut upstream = Upstream::with_books(218, "silence_ms = 1000\n");
+    upstream.send(100);
+    let at = upstream.gateway.consumers();
+    let mut down = Downstream::new(&session(at, "FIX.5.0SP2", "[\"*\"]", ""));
+    let mut own = Books::default();
+    let follows = |upstream: &mut Upstream, own: &mut Books, down: &mut Downstream| {
+        own.read(&mut upstream.events);
+        down.books.read(&mut down.events);
+        let count = own.books.len();
+        let are_live = own.are_live(count) && down.books.are_live(count);
+        if !own.are_live(count) {
+            upstream.send(1);
+        }
+        count > 0 && are_live && own.by_name() == down.books.by_name()
+    };
+    eventually("the books before the silence", || {
+        follows(&mut upstream, &mut own, &mut down)
+    });
+    eventually("the silence", || {
+        down.books.read(&mut down.events);
+        let mut books = down.books.books.values();
+        books.all(|(_, _, is_live)| !is_live)
+    });
+    eventually("the books after the silence", || {
+        follows(&mut upstream, &mut own, &mut down)
+    });
+    assert_eq!(down.gateway.count("source_logons"), 1);
+    stop(down.gateway);
+    stop(upstream.gateway);
+}
+
+#[test]
+fn a_host_that_is_not_found_is_looked_up_again() {
+    // No resolver takes a label of 64 characters.
+    let name = format!("{}.invalid", "x".repeat(64));
+    let at = SocketAddr::from(([127, 0, 0, 1], 9));
+    let text = session(at, "FIX.4.4", "[\"*\"]", "");
+    let text = text.replace(&at.ip().to_string(), &name);
+    let down = Downstream::new(&text);
+    let again = format!("cannot connect: no host has an address; {name}: ");
+    for what in [&format!("{name} is not found yet: "), &again, &again] {
+        ended(&down.gateway, |notice| notice.to_string().contains(what));
+    }
+    stop(down.gateway);
+}
+
+#[test]
+fn a_stop_logs_the_session_out() {
+    let mut played = Played::new("[\"A\", \"B\"]");
+    let id = played.requested("1", &["A", "B"]);
+    played.snapshots(&id, 10);
+    played.down.gateway.stop().raise();
+    let last = played.venue.receive().expect("a Logout");
+    assert_eq!(value(&last, 35), Some("5"), "{last}");
+    played.venue.send("5", "");
+    assert_eq!(played.venue.receive(), None);
+    played.down.gateway.join().unwrap();
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::price::Price;
 pub struct Level {
     /// The price.
     pub price: Price,
-    /// The size, which in a book of orders is that of all its orders.
+    /// The size: in a book of orders, the sum of the sizes of its orders.
     pub size: i64,
     /// The number of orders. In a book of levels it is the feed's, or 0 if unknown.
     pub orders: u64,

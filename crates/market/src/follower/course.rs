@@ -2,71 +2,21 @@
 
 mod losses;
 
+use super::config::{FollowerConfig, FollowerStats};
+use super::mapped::Mapped;
 use super::parts::Parts;
-use crate::event::{Event, InstrumentId, Kind};
+use crate::event::{Event, Kind};
 use crate::fragments::{FragmentConfig, Fragments};
-use crate::instruments::{Instruments, Place};
-use crate::mapping::{Does, FastMapper, MapError, Outcome};
-use crate::market::{Market, MarketConfig};
+use crate::instruments::Place;
+use crate::mapping::{Does, MapError, Outcome};
+use crate::market::Market;
 use crate::relay::{Step, Steps};
 use crate::snapshot_fault::{SnapshotFault, SnapshotWhy};
 use crate::state;
-use fanfare_fast::Record;
 use fanfare_feed::channel;
-use fanfare_feed::recovery::{Replay, ReplayConfig, State};
+use fanfare_feed::recovery::{Replay, State};
 use fanfare_feed::serial::{extend, is_before};
 use std::ops::Range;
-
-/// The configuration of a follower.
-#[derive(Debug, Clone)]
-pub struct FollowerConfig {
-    /// The books, numbers and limits.
-    pub market: MarketConfig,
-    /// The limits of requests to the replay, if there is one.
-    pub replay: Option<ReplayConfig>,
-    /// The time after which lines without traffic are silent and books stale, in nanoseconds, or
-    /// `u64::MAX` if a feed may be quiet for any time.
-    pub silence: u64,
-    /// The plant's number of the first event.
-    pub first: u64,
-    /// The limits of incomplete snapshots that span several messages: those of the channel, and
-    /// separately those of each channel of snapshot lines.
-    pub fragments: FragmentConfig,
-}
-
-impl FollowerConfig {
-    /// Returns a configuration without a replay, with 30 s of silence, numbers from 1, and
-    /// snapshots as large as the books may be.
-    pub fn new(market: MarketConfig) -> Self {
-        Self {
-            replay: None,
-            silence: 30_000_000_000,
-            first: 1,
-            fragments: FragmentConfig::of(&market.book),
-            market,
-        }
-    }
-}
-
-/// The counts of a follower, besides those of its mapper, its market and its replay.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FollowerStats {
-    /// Messages of the channel.
-    pub messages: u64,
-    /// Messages of the channel without a number, for which gaps are not detected.
-    pub unnumbered: u64,
-    /// Messages that came late: by a replay, at an edge by another gateway, or by another line
-    /// behind a packet that came in part.
-    pub late: u64,
-    /// Messages that were repeated, and ignored.
-    pub repeated: u64,
-    /// Packets that could not be decoded, whose messages are missing.
-    pub bad: u64,
-    /// Snapshots that could not be read, or arrived on the channel without a number.
-    pub bad_snapshots: u64,
-    /// The number of restarts of the channel.
-    pub resets: u64,
-}
 
 /// The position in the channel, and the market built from it.
 #[derive(Debug)]
@@ -99,16 +49,6 @@ pub(crate) struct Course {
     /// The steps for edges that follow the feed by this follower, if any.
     pub(super) steps: Option<Steps>,
     pub(super) stats: FollowerStats,
-}
-
-/// A message with its mapped events.
-pub(crate) struct Mapped<'a> {
-    pub(crate) outcome: Result<Outcome, MapError>,
-    pub(crate) events: &'a [Event],
-    pub(crate) faults: &'a [MapError],
-    /// The instruments whose definitions in the message change nothing.
-    pub(crate) unchanged: &'a [InstrumentId],
-    pub(crate) received: u64,
 }
 
 /// The place of a packet in the order of the channel.
@@ -155,40 +95,6 @@ impl Part {
         is_converted: false,
         ..Self::WHOLE
     };
-}
-
-impl<'a> Mapped<'a> {
-    #[inline]
-    pub(super) fn fast(
-        mapper: &'a mut FastMapper,
-        table: &mut Instruments,
-        (at, place): (u64, Place),
-        record: &Record,
-    ) -> Self {
-        mapper.set_place(place);
-        Self {
-            outcome: mapper.record(table, at, record),
-            events: mapper.events(),
-            faults: mapper.faults(),
-            unchanged: mapper.unchanged(),
-            received: at,
-        }
-    }
-
-    /// Sets in the table whether the instruments that the message defined or closed are closed in
-    /// the market, which ignores a message that is repeated or precedes the last one to do so.
-    #[inline]
-    pub(super) fn settle(&self, table: &mut Instruments, market: &Market) {
-        let is_other = |outcome: &Outcome| outcome.does != Some(Does::Definition);
-        if self.outcome.as_ref().is_ok_and(is_other) {
-            return;
-        }
-        let turns = |event: &&Event| matches!(event.kind, Kind::Definition | Kind::State);
-        for event in self.events.iter().filter(turns) {
-            let is_closed = market.state(event.instrument) == Some(State::Closed);
-            table.set_closed(event.instrument, is_closed);
-        }
-    }
 }
 
 impl Course {

@@ -1,6 +1,8 @@
 //! Following a FIX session that serves market data.
 
-use super::course::{Course, FollowerConfig, FollowerStats, Mapped, Part};
+use super::config::{FollowerConfig, FollowerStats};
+use super::course::{Course, Part};
+use super::mapped::Mapped;
 use crate::event::{Event, InstrumentId};
 use crate::fragments::FragmentStats;
 use crate::instruments::Instruments;

@@ -33,13 +33,24 @@ impl<H: Handler> Host<H> {
         let (id, sub) = (incoming.id().clone(), incoming.sub_ids().clone());
         if let Some(key) = self.listed(port, &id, &sub) {
             self.check_listed(key, incoming, now)?;
+            self.refuse_unnumbered(key, false);
             return Ok(key);
         }
         let fitting = self.fitting(port, (&id, &sub), Some(incoming.address().ip()));
         let unknown = Refusal::UnknownSession(id.with_sub_ids(sub));
         let (index, config) = fitting.ok_or(unknown)?;
         self.check_stranger(port, incoming, index, &config, now)?;
-        self.make(port, index, config, false, now)
+        let key = self.make(port, index, config, false, now)?;
+        self.refuse_unnumbered(key, true);
+        Ok(key)
+    }
+
+    /// Sets whether a refusal uses up a number: not in a session that is made for its Logon, as the
+    /// next one is made anew.
+    fn refuse_unnumbered(&mut self, key: SessionKey, unnumbered: bool) {
+        if let Some(hosted) = self.hosted.get_mut(key.0) {
+            hosted.session.refuse_unnumbered(unnumbered);
+        }
     }
 
     /// Returns the session of this port with these CompIDs whose SubIDs and LocationIDs the Logon

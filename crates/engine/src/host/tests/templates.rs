@@ -306,17 +306,54 @@ fn a_session_with_a_qualifier_begins_at_1_with_each_connection() {
     let mut qualified = wildcard("*", in_memory(), 5);
     qualified.qualified = true;
     let (mut sell, address) = guarded(Acceptor::new(LOOPBACK).wildcard(qualified), Some(b"right"));
-    for with in ["554=right|", "554=wrong|", "554=right|"] {
-        let mut stream = TcpStream::connect(address).unwrap();
-        let logon = of_buy("A", 1, &format!("98=0|108=30|{with}"));
-        stream.write_all(logon.as_bytes()).unwrap();
-        world.run(&mut [&mut sell]);
-        let mut room = [0; 4096];
-        let count = stream.read(&mut room).unwrap();
-        let said = String::from_utf8_lossy(&room[..count]).replace('\x01', "|");
-        assert!(said.contains("|34=1|"), "{with} {said}");
-        drop(stream);
-        world.run(&mut [&mut sell]);
+    for (with, begins) in [
+        ("554=right|", "35=A|34=1|"),
+        ("554=wrong|", "35=5|34=0|"),
+        ("554=right|", "35=A|34=1|"),
+    ] {
+        let said = answer(&mut world, &mut sell, address, (1, with));
+        assert!(said.contains(begins), "{with} {said}");
         assert_eq!(sell.hosted.len(), 1, "the place that is free is taken");
     }
+}
+
+/// Sends a Logon with this number and these fields, and returns the answer. The connection has
+/// ended by then.
+fn answer(
+    world: &mut World,
+    sell: &mut Host<Diary>,
+    address: SocketAddr,
+    (seq, with): (u32, &str),
+) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let logon = of_buy("A", seq, &format!("98=0|108=30|{with}"));
+    stream.write_all(logon.as_bytes()).unwrap();
+    world.run(&mut [&mut *sell]);
+    let mut room = [0; 4096];
+    let count = stream.read(&mut room).unwrap();
+    drop(stream);
+    world.run(&mut [&mut *sell]);
+    String::from_utf8_lossy(&room[..count]).replace('\x01', "|")
+}
+
+#[test]
+fn a_refusal_by_the_handler_uses_up_a_number_only_of_a_session_that_stays() {
+    let (base, journal) = journals("unnumbered");
+    for store in [in_memory(), journal] {
+        let mut world = World::new();
+        let settings = Acceptor::new(LOOPBACK).wildcard(wildcard("*", store, 5));
+        let (mut sell, address) = guarded(settings, Some(b"right"));
+        for (seq, with, begins) in [
+            (1, "554=wrong|", "35=5|34=0|"),
+            (1, "554=wrong|", "35=5|34=0|"),
+            (1, "554=right|", "35=A|34=1|"),
+            // The session has begun.
+            (2, "554=wrong|", "35=5|34=2|"),
+            (2, "554=right|", "35=A|34=3|"),
+        ] {
+            let said = answer(&mut world, &mut sell, address, (seq, with));
+            assert!(said.contains(begins), "{with} {said}");
+        }
+    }
+    drop(base);
 }

@@ -364,17 +364,27 @@ fn a_session_inside_tls_that_has_ended_sends_what_waits() {
 
 #[test]
 fn the_name_of_a_host_counts_whatever_address_it_has_now() {
-    let old = SocketAddr::from(([192, 0, 2, 1], 9880));
-    for (name, expected) in [
-        ("exchange.test", "hello"),
-        ("other.test", "not valid for name"),
+    let at_old: fn(&mut TlsClient) = |client| {
+        let old = SocketAddr::from(([192, 0, 2, 1], 9880));
+        client.expect_at(old, "exchange.test").unwrap();
+    };
+    // No address was known.
+    let anywhere: fn(&mut TlsClient) = TlsClient::expect_each_host;
+    let first_alone: fn(&mut TlsClient) = |_| {};
+    let refused = "not valid for name";
+    for (expect, name, expected) in [
+        (at_old, "exchange.test", "hello"),
+        (at_old, "other.test", refused),
+        (anywhere, "exchange.test", "hello"),
+        (anywhere, "other.test", refused),
+        (first_alone, "exchange.test", refused),
     ] {
         let listener = std::net::TcpListener::bind(LOOPBACK).unwrap();
         let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (theirs, _) = listener.accept().unwrap();
         let stream = |inner| crate::tcp::Stream::new(inner).unwrap();
         let mut client = client("first.test", None);
-        client.expect_at(old, "exchange.test").unwrap();
+        expect(&mut client);
         let mut buy = client.connect_to(stream(ours), Some(name)).unwrap();
         let mut sell = server("server", false).accept(stream(theirs)).unwrap();
         buy.send(&[IoSlice::new(b"hello")]).unwrap();

@@ -8,7 +8,7 @@ use crate::plural::counted;
 use anyhow::{Context, Result};
 use fanfare_engine::agent::{Agent, AgentError, Crew};
 use fanfare_engine::idle::Idle;
-use fanfare_engine::lines::{end_line, ends_within_a_line, is_same, write_whole};
+use fanfare_engine::lines::{append_waiting, end_line, ends_within_a_line, is_same, write_whole};
 use fanfare_engine::poll::Waker;
 use fanfare_engine::reopen::Reopen;
 use fanfare_engine::stop::{Reload, Stop};
@@ -82,7 +82,7 @@ impl EventLog {
     /// Appends to the file from now on.
     ///
     /// # Errors
-    /// The file cannot be opened, or the thread cannot be started.
+    /// The file cannot be opened, or is a pipe that nothing reads, or the thread cannot be started.
     pub(super) fn start(file: &Path, events: EventReader) -> Result<Self> {
         let counts = Arc::new(Counts::default());
         let reload = Reload::new();
@@ -137,7 +137,7 @@ impl EventLog {
 }
 
 fn open(path: &Path) -> Result<File> {
-    let file = File::options().append(true).create(true).open(path);
+    let file = append_waiting(path);
     file.with_context(|| format!("cannot write market events to {}", path.display()))
 }
 

@@ -20,7 +20,7 @@ const FIRST: u32 = 512_001;
 /// The options of the market data of [`super::Generator::spectra`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpectraOptions {
-    /// The seed of the market. The same seed gives the same market. The default is 1.
+    /// The seed of the market. The same seed generates the same market. The default is 1.
     pub seed: u64,
     /// Whether the feed has the snapshots of the market in place of its increments. The default is
     /// false.

@@ -123,6 +123,22 @@ fn a_hole_of_numbers_that_begin_again_is_not_filled_by_those_before() {
 }
 
 #[test]
+fn a_hole_is_not_filled_by_who_was_heard_last_in_the_run_before() {
+    let mut channels = Channels::default();
+    for origin in [7, 8] {
+        for number in 1..=300 {
+            take(&mut channels, of(number, 1), origin);
+        }
+    }
+    for number in (1..=500).filter(|number| !(201..=203).contains(number)) {
+        take(&mut channels, of(number, 2), 7);
+    }
+    assert!(!channels.is_reached_by_another(b"feed", 7, 203));
+    assert_eq!(take(&mut channels, of(500, 2), 8), Verdict::Before);
+    assert!(channels.is_reached_by_another(b"feed", 7, 203));
+}
+
+#[test]
 fn a_feed_of_one_gateway_beside_a_shared_one_may_be_what_is_missing() {
     let mut channels = Channels::default();
     for origin in [7, 8] {
@@ -158,6 +174,105 @@ fn who_is_behind_by_more_than_is_remembered_brings_nothing_old() {
     assert_eq!(take(1, 8), Verdict::New, "its numbers begin again");
     assert_eq!(take(2, 8), Verdict::New);
     assert_eq!(take(2 * far + 9, 8), Verdict::New);
+}
+
+/// Returns the memory of a channel whose first gateway has ended at 10,000, when the second one had
+/// not been heard since 100. Both had the numbers of one run.
+fn after_one_run() -> Channels {
+    let mut channels = Channels::of_window(64);
+    for origin in [7, 8] {
+        for number in 1..=100 {
+            take(&mut channels, of(number, number), origin);
+        }
+    }
+    for number in 101..=10_000 {
+        assert_eq!(take(&mut channels, of(number, number), 7), Verdict::New);
+    }
+    channels
+}
+
+/// Returns a message of the run after [`after_one_run`].
+fn of_next_run(number: u64) -> Identity<'static> {
+    of(number, 20_000 + number)
+}
+
+#[test]
+fn who_comes_back_higher_beside_a_new_gateway_is_not_behind() {
+    let mut channels = after_one_run();
+    for number in 1..=150 {
+        assert_eq!(take(&mut channels, of_next_run(number), 9), Verdict::New);
+    }
+    // The new gateway loses one in ten, which the other one alone brings.
+    for number in 151..=400 {
+        let verdict = take(&mut channels, of_next_run(number), 8);
+        assert_eq!(verdict, Verdict::New, "{number}");
+        if !number.is_multiple_of(10) {
+            let verdict = take(&mut channels, of_next_run(number), 9);
+            assert_eq!(verdict, Verdict::Before, "{number}");
+        }
+    }
+}
+
+#[test]
+fn who_comes_back_higher_and_alone_is_behind_for_a_while_only() {
+    let mut channels = after_one_run();
+    let mut take_at = |time, number| {
+        channels.set_time(time);
+        take(&mut channels, of_next_run(number), 8)
+    };
+    assert_eq!(take_at(1, 200), Verdict::Behind);
+    assert_eq!(take_at(ALONE, 201), Verdict::Behind);
+    for number in 202..=500 {
+        assert_eq!(take_at(ALONE + 1, number), Verdict::New, "{number}");
+    }
+}
+
+#[test]
+fn who_is_behind_one_that_brings_more_stays_behind() {
+    let mut channels = after_one_run();
+    for step in 1..=5 {
+        channels.set_time(step * ALONE / 2);
+        let ahead = of(10_000 + step, 10_000 + step);
+        assert_eq!(take(&mut channels, ahead, 7), Verdict::New);
+        let old = of(100 + step, 100 + step);
+        assert_eq!(take(&mut channels, old, 8), Verdict::Behind);
+    }
+}
+
+/// Returns how many messages are lost, of those that at least one of two gateways has, and how many
+/// come twice. The feed repeats 13 equal messages in 1,000 cycles. Each gateway lacks so many
+/// messages of 1,000, and either may be the first.
+fn of_cycles(lacking: u64, has_times: bool) -> (usize, usize) {
+    let mut channels = Channels::of_window(WINDOW);
+    let (mut lost, mut doubled) = (0, 0);
+    for cycle in 0..1_000_u64 {
+        let sent = match has_times {
+            true => hash_of(&cycle.to_le_bytes()),
+            false => 0,
+        };
+        for number in 1..=13 {
+            let message = of(number, epoch_at(epoch(b"W", b"268=0\x01"), sent));
+            let draw = |of_what| mix(mix(mix(lacking, cycle), number), of_what) % 1_000;
+            let mut order = [7, 8];
+            order.rotate_left((draw(0) % 2) as usize);
+            let has = order.into_iter().filter(|origin| draw(*origin) >= lacking);
+            let verdicts: Vec<_> = has.map(|o| take(&mut channels, message, o)).collect();
+            let taken = verdicts.iter().filter(|v| **v == Verdict::New).count();
+            lost += usize::from(taken == 0 && !verdicts.is_empty());
+            doubled += taken.saturating_sub(1);
+        }
+    }
+    (lost, doubled)
+}
+
+#[test]
+fn equal_messages_of_two_runs_are_told_apart_by_their_times() {
+    for lacking in [10, 50] {
+        assert_eq!(of_cycles(lacking, true), (0, 0), "{lacking}");
+        // Without times one gateway's loss makes a later loss of the other one permanent.
+        let (lost, _) = of_cycles(lacking, false);
+        assert!(lost as u64 > 5 * lacking, "{lost} of {lacking}");
+    }
 }
 
 /// Returns how many messages of the second publisher are taken that the first one has brought
@@ -275,6 +390,7 @@ fn what_is_remembered_is_bounded() {
         let source = Source {
             origin: 3,
             written: 0,
+            now: 0,
         };
         one.note(&of(n, 1_000 + n), source, n, Verdict::New);
     }

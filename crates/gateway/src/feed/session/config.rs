@@ -10,6 +10,7 @@ use fanfare_market::book::ConfigError as BookError;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -267,7 +268,11 @@ impl SessionSource {
             return Ok(());
         };
         within("feed.fix.subscribe", symbols.len(), 1..=1_000_000)?;
+        let mut seen = HashSet::new();
         for symbol in symbols {
+            // The changes of two requests would be applied twice.
+            let rule = "must be named once";
+            range("feed.fix.subscribe", symbol, seen.insert(symbol), rule)?;
             let plain = symbol.chars().all(|c| !c.is_control());
             let rule = "must be 1 to 64 bytes without control characters";
             let fits = plain && (1..=64).contains(&symbol.len());
@@ -307,7 +312,7 @@ impl SessionSource {
 }
 
 /// Returns the name, or address, and the port of `HOST:PORT`.
-pub(super) fn split(host: &str) -> Option<(&str, u16)> {
+pub(crate) fn split(host: &str) -> Option<(&str, u16)> {
     let (name, port) = host.rsplit_once(':')?;
     let bare = name.strip_prefix('[').and_then(|own| own.strip_suffix(']'));
     let port = port.parse::<u16>().ok().filter(|port| *port > 0)?;
@@ -373,6 +378,10 @@ mod tests {
                 "`feed.fix.hosts`",
             ),
             (of("", "").replace("[\"X\"]", "[]"), "`feed.fix.subscribe`"),
+            (
+                of("", "").replace("[\"X\"]", "[\"X\", \"Y\", \"X\"]"),
+                "must be named once",
+            ),
             (of("", "").replace("[\"X\"]", "\"all\""), "security-list"),
         ] {
             let said = refused(&text);

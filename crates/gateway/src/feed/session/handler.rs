@@ -1,14 +1,15 @@
 //! The thread of a session: it sends the requests, and hands the messages to the thread of the
 //! feeds.
 
+use super::LONGEST_REQUEST;
 use super::link::{Kind, Link};
-use super::subscriptions::{Effect, Subscriptions, Terms};
+use super::subscriptions::{Effect, Request, Subscriptions, Terms};
 use crate::counts::SourceCounts;
 use crate::feed::feed_notice::{FeedNotice, MarketNotice};
 use crate::notice::{Limit, Notice, Notices};
 use fanfare_engine::host::{Handler, Peer, Peers, Refusal};
 use fanfare_fix::codec::Message;
-use fanfare_fix::session::{AppMessage, DisconnectReason, Event, SendError};
+use fanfare_fix::session::{AppMessage, DisconnectReason, Event, SendError, StoreError};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,6 +19,13 @@ const REQUESTS: usize = 16;
 
 /// The most bytes of requests that wait for the counterparty to read.
 const UNSENT: usize = 64 << 10;
+
+/// The most bytes of the instruments of a request. The rest is for the other fields: at most 32
+/// entry types, IDs of 64 bytes, and numbers.
+const NAMES: usize = LONGEST_REQUEST - 4096;
+
+/// The pause after a request that could not be sent, in nanoseconds.
+const HOLD: u64 = 10_000_000;
 
 /// The handler of a session that brings market data.
 pub(crate) struct Source {
@@ -31,6 +39,8 @@ pub(crate) struct Source {
     limit: Limit,
     /// The reason why the connection failed, until its end is told.
     broken: Option<String>,
+    /// The time until which requests wait for the counterparty to read.
+    held: Option<u64>,
 }
 
 impl Source {
@@ -51,6 +61,7 @@ impl Source {
             notices,
             limit: Limit::default(),
             broken: None,
+            held: None,
         }
     }
 
@@ -98,30 +109,54 @@ impl Source {
         self.counts.heard.set(millis);
     }
 
+    /// Divides a request that cannot be sent for this reason, or leaves its instrument out.
+    #[cold]
+    fn divide(&mut self, nanos: i64, request: Request, why: &str) {
+        if let Some(name) = self.subscriptions.divide(request) {
+            self.counts.refused.increment(1);
+            let what = format!("the request of {name} is left out: {why}");
+            self.tell(nanos, what, true);
+        }
+    }
+
+    /// Holds the requests that are due, so that this thread does not spin until the counterparty
+    /// reads. Returns `sent`.
+    const fn hold(&mut self, now: u64, sent: usize) -> usize {
+        self.held = Some(now + HOLD);
+        sent
+    }
+
     /// Sends the requests that are due. Returns their number.
     fn send(&mut self, peer: &mut Peer<'_>) -> usize {
         let now = peer.now();
+        self.held = None;
         for sent in 0..REQUESTS {
             if peer.queued() > UNSENT {
-                return sent;
+                return self.hold(now.mono, sent);
             }
             let Some(request) = self.subscriptions.poll(now.mono) else {
                 return sent;
             };
+            if request.size() > NAMES {
+                self.divide(now.utc.nanos(), request, "it is too long for a message");
+                continue;
+            }
             let terms = &self.terms;
             match peer.send(request.msg_type(), |out| request.write(terms, out)) {
                 Ok(seq) => {
                     self.subscriptions.sent(&request, seq);
                     self.counts.requests.increment(1);
                 }
-                Err(SendError::Encode(why)) => {
-                    let what = format!("a request cannot be encoded, and is left out: {why}");
-                    self.counts.refused.increment(1);
-                    self.tell(now.utc.nanos(), what, true);
+                Err(
+                    why @ (SendError::Encode(_)
+                    | SendError::Invalid(_)
+                    | SendError::Store(StoreError::TooLong)),
+                ) => {
+                    self.divide(now.utc.nanos(), request, &why.to_string());
                 }
                 Err(_) => {
                     self.subscriptions.unsent(request);
-                    return sent;
+                    return self.hold(now.mono, sent);
                 }
             }
         }
@@ -202,6 +237,7 @@ impl Handler for Source {
             self.counts.ended.increment(1);
             self.link.put(Kind::Ended, &[]);
             self.subscriptions.end();
+            self.held = None;
         }
         self.tell(
             now.utc.nanos(),
@@ -212,12 +248,17 @@ impl Handler for Source {
 
     fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
         let nanos = fanfare_engine::clock::utc() as i64;
-        self.tell(nanos, format!("cannot connect to {address}: {why}"), true);
+        let what = match address.ip().is_unspecified() {
+            true => format!("cannot connect: {why}"),
+            false => format!("cannot connect to {address}: {why}"),
+        };
+        self.tell(nanos, what, true);
     }
 
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
+        let now = peers.now().mono;
         if self.link.wants_renewal() {
-            self.subscriptions.renew(peers.now().mono);
+            self.subscriptions.renew(now);
         }
         let sent = match peers.logged_on().next() {
             Some(mut peer) if self.is_on => {
@@ -227,14 +268,18 @@ impl Handler for Source {
                 self.counts.heard.set(utc.saturating_sub(since) / 1_000_000);
                 self.send(&mut peer)
             }
-            _ => 0,
+            _ => {
+                // A session that is being logged out takes no requests.
+                self.held = self.is_on.then_some(now + HOLD);
+                0
+            }
         };
         self.link.pass_on();
         sent
     }
 
     fn next_turn(&self) -> Option<u64> {
-        self.subscriptions.due()
+        self.held.or_else(|| self.subscriptions.due())
     }
 }
 

@@ -41,6 +41,9 @@ struct Shared {
 pub(super) struct Link {
     ring: Producer,
     kept: VecDeque<(Kind, Box<[u8]>)>,
+    /// The longest record, in bytes. It fits an empty ring, whose longest record is nearly half its
+    /// capacity; a message is at most an eighth of it, by the limits of the configuration.
+    longest: usize,
     shared: Arc<Shared>,
     reader: Waker,
     has_new: bool,
@@ -59,6 +62,7 @@ pub(super) fn link(capacity: usize, reader: Waker) -> (Link, LinkReader) {
     let link = Link {
         ring: producer,
         kept: VecDeque::new(),
+        longest: capacity / 4,
         shared: Arc::clone(&shared),
         reader,
         has_new: false,
@@ -73,13 +77,13 @@ pub(super) fn link(capacity: usize, reader: Waker) -> (Link, LinkReader) {
 impl Link {
     /// Writes a record, or keeps it. Returns false if it can never be written, as it is too long.
     pub(super) fn put(&mut self, kind: Kind, bytes: &[u8]) -> bool {
+        // Checked before it is kept, too: what is kept is never dropped.
+        if bytes.len() > self.longest {
+            return false;
+        }
         self.has_new = true;
-        if self.kept.is_empty() {
-            match self.write(kind, bytes) {
-                Ok(()) => return true,
-                Err(WriteError::TooLong { .. }) => return false,
-                Err(_) => {}
-            }
+        if self.kept.is_empty() && self.write(kind, bytes).is_ok() {
+            return true;
         }
         self.kept.push_back((kind, bytes.into()));
         true
@@ -101,10 +105,12 @@ impl Link {
             // Pairs with the fence in `read`: either this attempt sees the room, or the reader sees
             // the flag.
             fence(Ordering::SeqCst);
-            if let Err(WriteError::Full) = self.write(kind, &bytes) {
+            let written = self.write(kind, &bytes);
+            if let Err(WriteError::Full) = written {
                 self.kept.push_front((kind, bytes));
                 break;
             }
+            debug_assert!(written.is_ok(), "`put` keeps only what fits");
             self.has_new = true;
         }
         let has_room = self.kept.is_empty();
@@ -204,6 +210,25 @@ mod tests {
         link.pass_on();
         reader.read(1_000, |kind, _| last = Some(kind));
         assert_eq!(last, Some(Kind::Ended));
+    }
+
+    #[test]
+    fn a_message_within_the_limits_fits_and_no_longer_one_is_kept() {
+        for capacity in [1 << 16, 1 << 18, 1 << 22] {
+            let (mut link, mut reader) = link(capacity, Waker::detached().unwrap());
+            let longest = vec![7; capacity / 8];
+            while link.kept.is_empty() {
+                assert!(link.put(Kind::Message, &longest));
+            }
+            // Both are put behind one that waits.
+            assert!(link.put(Kind::Message, &vec![8; capacity / 4]));
+            assert!(!link.put(Kind::Message, &vec![9; capacity]));
+            let mut last = (0, 0);
+            while !link.has_room() || reader.is_behind() {
+                reader.read(1, |_, bytes| last = (bytes[0], bytes.len()));
+            }
+            assert_eq!(last, (8, capacity / 4));
+        }
     }
 
     #[test]

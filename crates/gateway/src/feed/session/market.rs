@@ -7,11 +7,13 @@ use crate::market::outlet::{MarketOutlet, SHOWN, left_out};
 use crate::market::ring::EventRing;
 use crate::notice::{Limit, Notice, Notices};
 use fanfare_engine::poll::Waker;
+use fanfare_feed::recovery::State;
 use fanfare_fix::codec::{Decoder, FrameFinder, Message};
 use fanfare_fix::session::Now;
 use fanfare_fix::{msg_type, tag};
 use fanfare_market::instruments::{IdSource, SecurityId};
 use fanfare_market::{InstrumentId, Instruments, SessionFollower};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The most records of one turn.
@@ -40,6 +42,10 @@ struct Books {
     bad_snapshots: u64,
     /// The reasons so far for which books need snapshots.
     breaks: u64,
+    /// The instruments whose books the counterparty, a gateway, has last said to be stale.
+    stale: HashSet<InstrumentId>,
+    /// Whether such a book is current again without a snapshot, which only a request brings.
+    asks_again: bool,
     utc_nanos: i64,
 }
 
@@ -65,6 +71,8 @@ impl SessionMarket {
                 faults: 0,
                 left_out: 0,
                 bad_snapshots: 0,
+                stale: HashSet::new(),
+                asks_again: false,
                 utc_nanos: 0,
             },
         }
@@ -91,7 +99,8 @@ impl SessionMarket {
             books.count();
             books.describe();
             books.outlet.tell_room(books.follower.instruments());
-            if books.has_broken() {
+            let asks_again = std::mem::take(&mut books.asks_again);
+            if books.has_broken() || asks_again {
                 self.link.renew();
                 self.session.wake();
             }
@@ -140,17 +149,30 @@ impl SessionMarket {
     }
 }
 
-/// Returns the instrument whose book another gateway of Fanfare has not complete, or not current,
-/// as its News(B) says. Its next snapshot has the book again.
-fn doubted(message: &Message<'_>, table: &Instruments) -> Option<InstrumentId> {
+/// What another gateway of Fanfare says of its book of an instrument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// It is not complete. A snapshot follows once it is.
+    Recovering,
+    /// It is not current, and kept. No snapshot follows when it is current again.
+    Stale,
+    /// It is complete and current.
+    Live,
+}
+
+/// Returns the state of an instrument that a News(B) of another gateway of Fanfare tells.
+fn told(message: &Message<'_>, table: &Instruments) -> Option<(InstrumentId, Told)> {
     if message.msg_type() != msg_type::NEWS || message.get(tag::HEADLINE)? != b"Instrument state" {
         return None;
     }
     let text = message.get(tag::TEXT)?;
-    let states: [&[u8]; 2] = [b"state=recovering", b"state=stale"];
-    if !states.iter().any(|state| text.starts_with(state)) {
-        return None;
-    }
+    let words: [(&[u8], Told); 3] = [
+        (b"state=recovering", Told::Recovering),
+        (b"state=stale", Told::Stale),
+        (b"state=live", Told::Live),
+    ];
+    let mut words = words.into_iter();
+    let (_, told) = words.find(|(word, _)| text.starts_with(word))?;
     // FIX.4.2 has RelatdSym(46).
     let symbol = message.get(tag::SYMBOL).or(message.get(tag::RELATD_SYM))?;
     let source = message
@@ -160,7 +182,7 @@ fn doubted(message: &Message<'_>, table: &Instruments) -> Option<InstrumentId> {
         let id = SecurityId::parse(id);
         table.by_id(id, source.unwrap_or(IdSource::NONE))
     });
-    by_id.or_else(|| table.by_symbol(symbol))
+    Some((by_id.or_else(|| table.by_symbol(symbol))?, told))
 }
 
 impl Books {
@@ -173,15 +195,35 @@ impl Books {
             Kind::Message => match self.decoder.decode(bytes) {
                 Ok(message) => {
                     follower.message(now, received, &message, send);
-                    if let Some(instrument) = doubted(&message, follower.instruments()) {
-                        follower.doubt(instrument, send);
+                    match told(&message, follower.instruments()) {
+                        Some((instrument, Told::Recovering)) => {
+                            self.stale.remove(&instrument);
+                            follower.doubt(instrument, send);
+                        }
+                        Some((instrument, Told::Stale)) => {
+                            self.stale.insert(instrument);
+                            follower.doubt(instrument, send);
+                        }
+                        Some((instrument, Told::Live)) => {
+                            let was_stale = self.stale.remove(&instrument);
+                            let state = follower.market().state(instrument);
+                            self.asks_again |= was_stale && state != Some(State::Live);
+                        }
+                        None => {}
                     }
                 }
                 // The session has decoded it with the same limits.
                 Err(_) => follower.lost(now, send),
             },
-            Kind::LoggedOn => follower.logged_on(now, send),
-            Kind::Lost => follower.lost(now, send),
+            // All is requested, and the counterparty tells again what is not live.
+            Kind::LoggedOn => {
+                self.stale.clear();
+                follower.logged_on(now, send);
+            }
+            Kind::Lost => {
+                self.stale.clear();
+                follower.lost(now, send);
+            }
             Kind::Ended => follower.ended(now, send),
         }
         self.outlet.pass_on(self.follower.instruments(), ring);

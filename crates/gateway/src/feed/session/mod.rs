@@ -14,11 +14,13 @@ mod tests;
 
 use crate::counts::SourceCounts;
 use crate::feed::FeedError;
+use crate::feed::feed_notice::{FeedNotice, MarketNotice};
 use crate::gateway::plan::Plan;
 use crate::history::KnownInstruments;
 use crate::market::error::MarketError;
 use crate::market::place::Place;
 use crate::market::{password, read_instruments, session_mapper};
+use crate::notice::Notice;
 use config::{SessionFeed, SessionSource, split};
 use fanfare_engine::agent::Agent;
 use fanfare_engine::host::{Host, Initiator};
@@ -51,9 +53,14 @@ pub(crate) fn open(
     plan: Plan<'_>,
 ) -> Result<(SessionMarket, Box<dyn Agent>), FeedError> {
     let follower = follower(feed, place.source, known)?;
-    let hosts = find(&feed.source)?;
-    let initiator = initiator(&feed.source, hosts, plan.message_bytes)?;
     let channel: Arc<str> = feed.channel.as_str().into();
+    let hosts = find(&feed.source, |what| {
+        let (channel, is_trouble) = (Arc::clone(&channel), true);
+        let what = MarketNotice::Session { what, is_trouble };
+        let notice = FeedNotice::Market { channel, what };
+        plan.notices.send(Notice::Feed(notice));
+    });
+    let initiator = initiator(&feed.source, hosts, plan.message_bytes)?;
     let (writer, reader) = link(ring_bytes, waker.clone());
     let terms = terms(feed);
     let subscriptions = Subscriptions::new(terms.clone(), feed.source.symbols());
@@ -104,20 +111,25 @@ fn follower(
     Ok(SessionFollower::new(config, mapper, table))
 }
 
-/// Looks up the hosts of a session.
-fn find(source: &SessionSource) -> Result<Vec<NamedHost>, FeedError> {
+/// Looks up the hosts of a session. One that is not found is told, and looked up again in front of
+/// each attempt to connect.
+fn find(source: &SessionSource, tell: impl Fn(String)) -> Vec<NamedHost> {
     let hosts = source.hosts.iter().filter_map(|host| split(host));
-    let mut all = Vec::new();
-    for (name, port) in hosts {
-        let addresses = (name, port).to_socket_addrs();
-        let addresses = addresses.map_err(|error| FeedError::Session(name.to_owned(), error))?;
-        all.push(NamedHost {
+    let find = |(name, port): (&str, u16)| {
+        let addresses = match (name, port).to_socket_addrs() {
+            Ok(addresses) => addresses.collect(),
+            Err(error) => {
+                tell(format!("{name} is not found yet: {error}"));
+                Vec::new()
+            }
+        };
+        NamedHost {
             name: name.to_owned(),
             port,
-            addresses: addresses.collect(),
-        });
-    }
-    Ok(all)
+            addresses,
+        }
+    };
+    hosts.map(find).collect()
 }
 
 fn initiator(
@@ -171,6 +183,8 @@ fn client(
     let name = tls.name.as_deref();
     let mut client = TlsClient::new(&tls.ca, name.unwrap_or(first), identity.as_ref())?;
     if name.is_none() {
+        // Of hosts that are not found yet, no address is known.
+        client.expect_each_host();
         for host in hosts {
             for address in &host.addresses {
                 client.expect_at(*address, &host.name)?;

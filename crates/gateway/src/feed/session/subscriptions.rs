@@ -11,6 +11,9 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 /// The most requests whose MsgSeqNum(34) is remembered for a Reject(3).
 const REMEMBERED: usize = 1_024;
 
+/// The most bytes of an instrument's name in a notice.
+const NAME: usize = 100;
+
 /// The instruments of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Named {
@@ -28,12 +31,18 @@ impl Named {
         }
     }
 
+    /// Returns the most bytes of its fields: the values, or `[N/A]`, with tags and delimiters.
+    fn size(&self) -> usize {
+        self.symbol.len().max(5) + self.id.0.len() + self.id.1.len() + "55=|48=|22=|".len()
+    }
+
     /// Formats the name for a notice.
     fn text(&self) -> String {
         let name = match self.symbol.is_empty() {
             true => &self.id.0,
             false => &self.symbol,
         };
+        let name = name.get(..NAME).unwrap_or(name);
         Escaped::text(&String::from_utf8_lossy(name)).to_string()
     }
 }
@@ -204,8 +213,8 @@ impl Subscriptions {
         times.into_iter().flatten().min()
     }
 
-    /// Returns the next request to send. The caller calls [`Self::sent`] for it, or
-    /// [`Self::unsent`].
+    /// Returns the next request to send. The caller calls [`Self::sent`] for it,
+    /// [`Self::unsent`] or [`Self::divide`].
     pub(crate) fn poll(&mut self, now: u64) -> Option<Request> {
         if !self.is_on {
             return None;
@@ -261,6 +270,40 @@ impl Subscriptions {
             }
             Request::Close { id, instruments } => Task::Close(id, instruments),
         });
+    }
+
+    /// Records that a request can never be sent, because it is too long for a message. One of
+    /// several instruments is divided in two. Returns the name of what is left out if it has no
+    /// parts.
+    pub(crate) fn divide(&mut self, request: Request) -> Option<String> {
+        match request {
+            Request::List { .. } => {
+                self.list = None;
+                Some("the list of securities".to_owned())
+            }
+            Request::Open { id, instruments } => {
+                self.open.remove(&id);
+                self.halve(instruments, Task::Open)
+            }
+            Request::Close { id, instruments } => {
+                self.halve(instruments, |half| Task::Close(id.clone(), half))
+            }
+        }
+    }
+
+    /// Puts the halves of a request in front of all others, or returns the name of its instrument.
+    fn halve(
+        &mut self,
+        mut instruments: Vec<Named>,
+        task: impl Fn(Vec<Named>) -> Task,
+    ) -> Option<String> {
+        if instruments.len() < 2 {
+            return Some(instruments.first().map(Named::text).unwrap_or_default());
+        }
+        let second = instruments.split_off(instruments.len() / 2);
+        self.tasks.push_front(task(second));
+        self.tasks.push_front(task(instruments));
+        None
     }
 
     /// Processes a message of the counterparty.
@@ -455,6 +498,16 @@ impl Request {
         match self {
             Self::List { .. } => msg_type::SECURITY_LIST_REQUEST,
             Self::Open { .. } | Self::Close { .. } => msg_type::MARKET_DATA_REQUEST,
+        }
+    }
+
+    /// Returns the most bytes that the fields of its instruments take.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::List { .. } => 0,
+            Self::Open { instruments, .. } | Self::Close { instruments, .. } => {
+                instruments.iter().map(Named::size).sum()
+            }
         }
     }
 

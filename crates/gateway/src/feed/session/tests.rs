@@ -19,6 +19,27 @@ const SYMBOLS: [&str; 5] = ["A", "B", "C", "D", "E"];
 /// Sizes of bids by price.
 type Bids = BTreeMap<i64, i64>;
 
+/// The message that refuses a request.
+#[derive(Debug, Clone, Copy)]
+enum Refusal {
+    /// MarketDataRequestReject(Y).
+    Request,
+    /// Reject(3), which names MsgSeqNum(34).
+    Session,
+    /// BusinessMessageReject(j), which names MDReqID(262).
+    Business,
+}
+
+impl Refusal {
+    fn message(self, id: &str, seq: u64) -> (&'static str, String) {
+        match self {
+            Self::Request => ("Y", format!("262={id}|281=0|58=no|")),
+            Self::Session => ("3", format!("45={seq}|372=V|373=5|58=no|")),
+            Self::Business => ("j", format!("372=V|379={id}|380=3|58=no|")),
+        }
+    }
+}
+
 /// A step of the venue, the network or the clock.
 #[derive(Debug, Clone)]
 enum Step {
@@ -34,13 +55,16 @@ enum Step {
     Lose,
     /// The connection is lost, with all that is under way.
     Cut,
+    /// The numbers are reset: messages under way are discarded.
+    Reset(usize),
     /// The venue refuses requests of this instrument, or serves it again.
-    Refuse(usize, bool),
+    Refuse(usize, Option<Refusal>),
     Wait(u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let at = 0..SYMBOLS.len();
+    let refusal = prop::sample::select(vec![Refusal::Request, Refusal::Session, Refusal::Business]);
     prop_oneof![
         8 => (at.clone(), 1..6_i64, 0..4_i64).prop_map(|(at, price, size)| {
             Step::Change(at, price, size)
@@ -50,7 +74,8 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (1..6_usize).prop_map(Step::Arrive),
         1 => Just(Step::Lose),
         1 => Just(Step::Cut),
-        1 => (at, any::<bool>()).prop_map(|(at, refuses)| Step::Refuse(at, refuses)),
+        1 => (1..6_usize).prop_map(Step::Reset),
+        2 => (at, prop::option::of(refusal)).prop_map(|(at, how)| Step::Refuse(at, how)),
         3 => (1..2 * RETRY).prop_map(Step::Wait),
     ]
 }
@@ -65,7 +90,7 @@ struct Sent {
 #[derive(Default)]
 struct Venue {
     bids: [Bids; SYMBOLS.len()],
-    refuses: [bool; SYMBOLS.len()],
+    refuses: [Option<Refusal>; SYMBOLS.len()],
     /// MDReqID(262) of each instrument's requests.
     open: [Vec<String>; SYMBOLS.len()],
     under_way: VecDeque<Sent>,
@@ -111,7 +136,7 @@ impl Venue {
         }
     }
 
-    fn take(&mut self, request: &Request) {
+    fn take(&mut self, request: &Request, seq: u64) {
         let index = |named: &Named| {
             let all = SYMBOLS.iter();
             all.map(|symbol| Named::symbol(symbol))
@@ -134,8 +159,9 @@ impl Venue {
             }
             Request::Open { id, instruments } => {
                 let all: Vec<usize> = instruments.iter().map(index).collect();
-                if all.iter().any(|at| self.refuses[*at]) {
-                    return self.send("Y", &format!("262={id}|281=0|58=no|"), None);
+                if let Some(how) = all.iter().find_map(|at| self.refuses[*at]) {
+                    let (msg_type, body) = how.message(id, seq);
+                    return self.send(msg_type, &body, None);
                 }
                 for at in all {
                     assert!(self.open[at].is_empty(), "an instrument has one request");
@@ -158,6 +184,10 @@ struct World {
     seq: u64,
     /// The bids of each instrument as of its last message that arrived.
     expected: [Option<Bids>; SYMBOLS.len()],
+    /// Whether each instrument was requested since the Logon, and whether a snapshot of it has
+    /// arrived since then, and since the last loss.
+    requested: [bool; SYMBOLS.len()],
+    answered: [bool; SYMBOLS.len()],
     /// The books as a reader of the events builds them, with whether they are live.
     read: BTreeMap<u32, (Option<Book>, bool)>,
 }
@@ -207,6 +237,8 @@ impl World {
             now: 1,
             seq: 0,
             expected: Default::default(),
+            requested: Default::default(),
+            answered: Default::default(),
             read: BTreeMap::new(),
         }
     }
@@ -218,6 +250,7 @@ impl World {
         self.follower
             .logged_on(self.now, &mut |event| take(read, event));
         self.expected = Default::default();
+        (self.requested, self.answered) = Default::default();
     }
 
     fn cut(&mut self) {
@@ -238,7 +271,12 @@ impl World {
             request.write(&terms(), &mut out);
             assert!(!out.written().unwrap().is_empty());
             self.subscriptions.sent(&request, self.seq);
-            self.venue.take(&request);
+            if let Request::Open { instruments, .. } = &request {
+                for (at, symbol) in SYMBOLS.iter().enumerate() {
+                    self.requested[at] |= instruments.contains(&Named::symbol(symbol));
+                }
+            }
+            self.venue.take(&request, self.seq);
         }
     }
 
@@ -249,8 +287,12 @@ impl World {
         };
         let bytes = wire(&framed("FIX.4.4", &text));
         let message = self.decoder.decode(&bytes).unwrap();
-        let effect = self.subscriptions.take(self.now, &message);
-        let is_refusal = message.msg_type() == b"Y";
+        let effect = match message.msg_type() {
+            b"3" => self.subscriptions.rejected(self.now, &message),
+            _ => self.subscriptions.take(self.now, &message),
+        };
+        let is_refusal = [&b"Y"[..], b"3", b"j"].contains(&message.msg_type());
+        let is_snapshot = message.msg_type() == b"W";
         assert_eq!(effect != Effect::Data, is_refusal, "{text}");
         if let Effect::Lost(_) = effect {
             self.lose();
@@ -261,12 +303,14 @@ impl World {
         }
         if let Some((at, bids)) = of {
             self.expected[at] = Some(bids);
+            self.answered[at] |= is_snapshot;
         }
     }
 
     fn lose(&mut self) {
         let read = &mut self.read;
         self.follower.lost(self.now, &mut |event| take(read, event));
+        self.answered = Default::default();
         self.subscriptions.lose(self.now);
     }
 
@@ -286,9 +330,16 @@ impl World {
                     self.lose();
                 }
             }
+            Step::Reset(count) => {
+                let under_way = &mut self.venue.under_way;
+                let count = count.min(under_way.len());
+                if under_way.drain(..count).count() > 0 {
+                    self.lose();
+                }
+            }
             Step::Cut if self.is_on => self.cut(),
             Step::Cut => {}
-            Step::Refuse(at, refuses) => self.venue.refuses[at] = refuses,
+            Step::Refuse(at, how) => self.venue.refuses[at] = how,
             Step::Wait(time) => self.now += time,
         }
         if !self.is_on {
@@ -317,6 +368,8 @@ impl World {
                 continue;
             };
             if is_live {
+                assert!(self.requested[at], "{} was not requested", SYMBOLS[at]);
+                assert!(self.answered[at], "{} was not answered", SYMBOLS[at]);
                 let of = |book: &Book| -> Bids {
                     let levels = book.depth(Side::Bid);
                     levels
@@ -357,6 +410,51 @@ proptest! {
         prop_assert_eq!(count, SYMBOLS.len());
         let live = world.read.values().filter(|(_, is_live)| *is_live).count();
         prop_assert_eq!(live, SYMBOLS.len());
+    }
+}
+
+#[test]
+fn a_request_that_is_too_long_is_halved_and_only_what_never_fits_is_left_out() {
+    let long = "L".repeat(300);
+    let symbols = ["A", "B", long.as_str(), "C", "D"].map(Named::symbol);
+    let wide = Terms {
+        per_request: 5,
+        ..terms()
+    };
+    let mut all = Subscriptions::new(wide, Some(symbols.to_vec()));
+    all.log_on(0);
+    let (mut sent, mut left_out) = (Vec::new(), Vec::new());
+    while let Some(request) = all.poll(0) {
+        let mut room = [0; 200];
+        let mut out = FieldWriter::new(&mut room);
+        request.write(&terms(), &mut out);
+        let written = out.written().map(<[u8]>::len);
+        if written.is_err() {
+            left_out.extend(all.divide(request));
+            continue;
+        }
+        assert!(written.unwrap() <= request.size() + 100);
+        all.sent(&request, 1);
+        if let Request::Open { instruments, .. } = request {
+            sent.extend(instruments);
+        }
+    }
+    assert_eq!(sent, ["A", "B", "C", "D"].map(Named::symbol));
+    assert_eq!(left_out, ["L".repeat(100)], "with a part of its name");
+    let requested: usize = all.requested().map(|(_, own)| own.len()).sum();
+    assert_eq!(requested, 4);
+    // So is one that ends a subscription.
+    let late = 1 << 40;
+    all.renew(late);
+    let end = all.poll(late).unwrap();
+    let id = match &end {
+        Request::Close { id, instruments } if instruments.len() == 2 => id.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(all.divide(end), None);
+    for symbol in ["A", "B"] {
+        let (id, instruments) = (id.clone(), vec![Named::symbol(symbol)]);
+        assert_eq!(all.poll(late), Some(Request::Close { id, instruments }));
     }
 }
 

@@ -36,6 +36,13 @@ impl Seen {
         self.orders.clear();
         self.levels = Default::default();
     }
+
+    /// Forgets the book, which begins anew with a later record.
+    pub(super) fn forget(&mut self) {
+        self.clear();
+        self.has_begun = false;
+        self.is_whole = None;
+    }
 }
 
 /// The remaining size of an order, and the filled size that was not subtracted yet.

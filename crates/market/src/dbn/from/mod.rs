@@ -16,6 +16,7 @@ mod dated;
 mod definition;
 mod error;
 mod keys;
+mod live;
 mod metadata;
 
 use self::book::{OfBook, Seen};
@@ -86,6 +87,8 @@ pub struct FromDbn {
     out: Vec<Event>,
     next: u64,
     counts: FromDbnCounts,
+    /// Whether trades are in records of their own, and those in records of books are left out.
+    has_trades_apart: bool,
 }
 
 /// The header of a record, and the fields that most records have.
@@ -122,6 +125,7 @@ impl FromDbn {
             out: Vec::new(),
             next: 1,
             counts: FromDbnCounts::default(),
+            has_trades_apart: false,
         }
     }
 
@@ -157,8 +161,8 @@ impl FromDbn {
     /// for all calls.
     ///
     /// # Errors
-    /// Returns a [`FromDbnError`], after which nothing more can be read. The last event before it
-    /// is available.
+    /// Returns a [`FromDbnError`], after which nothing more can be read, except that the record of
+    /// [`Wrong::Instrument`] can be skipped. The last event before it is available.
     pub fn read(
         &mut self,
         table: &mut Instruments,
@@ -409,7 +413,7 @@ impl FromDbn {
             self.clear(base, &tick, head.rtype);
             self.state(base, &tick);
         }
-        if tick.action == b'T' {
+        if tick.action == b'T' && (head.rtype == 0 || !self.has_trades_apart) {
             self.new.push(Event {
                 price: tick.price,
                 size: size(tick.size),
@@ -476,10 +480,7 @@ impl FromDbn {
             return;
         }
         seen.is_closed = false;
-        self.new.push(match is_whole {
-            true => of_state(State::Live, base),
-            false => of_state(State::Recovering(Lack::Snapshot), base),
-        });
+        self.new.push(of_state(state_of(is_whole), base));
     }
 
     fn status(
@@ -634,6 +635,14 @@ fn is_other(table: &Instruments, event: Event, symbol: &[u8]) -> bool {
 /// Returns whether a message of a gateway says that numbers may be those of other instruments.
 fn is_restart(record: Bytes<'_>) -> bool {
     record.text(HEADER, super::RESTARTED.len() + 1) == super::RESTARTED.as_bytes()
+}
+
+/// Returns the state of an instrument whose book is complete or not.
+const fn state_of(is_whole: bool) -> State {
+    match is_whole {
+        true => State::Live,
+        false => State::Recovering(Lack::Snapshot),
+    }
 }
 
 /// Returns an event of a state with the instrument, times and flags of another one.

@@ -170,7 +170,7 @@ impl Views {
             ..Event::EMPTY
         };
         if let Some(book) = self.book(instrument) {
-            snapshot::snapshot(&clear, Some(book), send);
+            snapshot::of_book(&clear, Some(book), send);
         }
         if let Some(state) = self.state(instrument) {
             send(&state);

@@ -341,3 +341,50 @@ fn the_first_part_is_due_before_further_bytes() {
     );
     assert!(place("35=D|34=3|43=Y|") < place("35=5|"), "{sent}");
 }
+
+#[test]
+fn a_request_while_the_store_is_full_asks_nobody_twice() {
+    let limits = Limits {
+        messages: 1000,
+        bytes: 8 << 10,
+    };
+    let store = MemoryStore::new(MemoryLimits::from(limits));
+    let mut session = session_of(store, VERSION, |config| {
+        config.ask_resend = true;
+        config.max_send = 256;
+        config.resend_chunk = Limits {
+            messages: 1000,
+            bytes: 1 << 20,
+        };
+    });
+    // The counterparty reads nothing.
+    while session.store.unsent_len() < limits.bytes / 2 {
+        let sent = session.send(now(1), b"D", |body| {
+            body.str(11, "a");
+        });
+        sent.unwrap();
+    }
+    let last = session.store.next_sender() - 1;
+    request(&mut session, now(2), 2, 2, 0);
+    let (mut scratch, mut questions) = (Scratch::default(), Vec::new());
+    session.resend_part(now(2), &mut scratch, |message| {
+        questions.push(message.seq());
+        Resend::Send
+    });
+    let decided = *questions.last().unwrap();
+    assert!(decided < last - 1, "{decided} of {last}");
+    // The message that is decided and not written is not among the requested ones.
+    request(&mut session, now(2), 3, last, 0);
+    request(&mut session, now(2), 4, last - 1, 0);
+    let bytes = drain_deciding(&mut session, now(2), &mut |message| {
+        questions.push(message.seq());
+        Resend::Send
+    });
+    assert_eq!(questions, (2..=last).collect::<Vec<_>>());
+    let all = messages(&bytes);
+    let is_resent = |message: &&Vec<u8>| message.windows(6).any(|part| part == b"\x0143=Y\x01");
+    let resent = all.iter().filter(is_resent).map(|own| numbers(own));
+    let once = (2..=last).map(|seq| seq..seq + 1);
+    assert_eq!(resent.collect::<Vec<_>>(), once.collect::<Vec<_>>());
+    assert!(!session.is_resending() && session.is_logged_on());
+}

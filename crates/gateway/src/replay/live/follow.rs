@@ -16,6 +16,9 @@ use fanfare_wire::text::Escaped;
 
 const SECOND: u64 = 1_000_000_000;
 
+/// The number of pasts in a row that fail before the gateway is asked for the present.
+const FAILURES: u32 = 3;
+
 /// The time before the last record from which the past is requested, in nanoseconds: clocks differ,
 /// and records of several schemas and feeds do not come in the order of their times.
 const MARGIN: u64 = 5 * SECOND;
@@ -53,6 +56,8 @@ pub(super) struct Follow {
     is_warned: bool,
     /// Whether the gateway does not have the past that the last session requested.
     lacks_past: bool,
+    /// The number of pasts in a row that ended with another error.
+    failures: u32,
     /// Whether books are stale until the past has come.
     keeps_books: bool,
     refused: u64,
@@ -73,7 +78,11 @@ enum Past {
 /// The latest times of records: of the exchange, and of arrival, in nanoseconds since 1970. A
 /// gateway selects the past by either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Latest([u64; 2]);
+struct Latest {
+    times: [u64; 2],
+    /// Whether they are of the own clock, as no record has come.
+    is_own: bool,
+}
 
 /// Something that operators are told.
 #[derive(Debug, PartialEq, Eq)]
@@ -109,6 +118,7 @@ impl Follow {
             no_symbols: 0,
             is_warned: false,
             lacks_past: false,
+            failures: 0,
             keeps_books: false,
             refused: 0,
             notes: Vec::new(),
@@ -182,7 +192,10 @@ impl Follow {
             _ => Note::Event("the session is started".to_owned()),
         });
         self.lacks_past = false;
-        self.latest.get_or_insert(Latest([utc; 2]));
+        self.latest.get_or_insert(Latest {
+            times: [utc; 2],
+            is_own: true,
+        });
     }
 
     /// Reads the metadata or the next record. Returns its length in bytes, or `None` if it is
@@ -295,6 +308,8 @@ impl Follow {
         const NO_SYMBOL: u8 = ErrorCode::SymbolResolutionFailed as u8;
         const AUTH: u8 = ErrorCode::AuthFailed as u8;
         const LIMIT: u8 = ErrorCode::ConnectionLimitExceeded as u8;
+        const INVALID: u8 = ErrorCode::InvalidSubscription as u8;
+        const AGED_OUT: u8 = ErrorCode::ReplayDataAgedOut as u8;
         match code {
             LEFT_OUT => Err(format!("the gateway has left out records: {text}")),
             AUTH..=LIMIT => Err(format!("the gateway ends the session: {text}")),
@@ -304,9 +319,15 @@ impl Follow {
                 self.try_complete(piece);
                 Ok(())
             }
-            _ if self.pending > 0 => {
+            INVALID | AGED_OUT if self.pending > 0 => {
                 self.lacks_past = true;
                 Err(format!("the gateway does not have the past: {text}"))
+            }
+            _ if self.pending > 0 => {
+                // Such as that of a plant that stops, and has the past again soon.
+                self.failures += 1;
+                self.lacks_past = self.failures >= FAILURES;
+                Err(format!("the past has not come to its end: {text}"))
             }
             _ => {
                 self.notes.push(Note::Refused(text));
@@ -357,11 +378,14 @@ impl Follow {
     }
 
     fn complete(&mut self, piece: &mut Piece) {
-        self.pending = 0;
-        self.unfinished.clear();
+        (self.pending, self.failures) = (0, 0);
         self.trades.settle();
+        // The past of a subscription that is not accepted is requested again.
+        if !self.lacks_symbols() {
+            self.unfinished.clear();
+        }
         if std::mem::take(&mut self.keeps_books) {
-            self.from.tell_states();
+            self.from.tell_states(self.no_symbols == 0);
             self.pass(piece);
         }
         let what = "the past that was requested has come".to_owned();
@@ -372,7 +396,13 @@ impl Follow {
 impl Latest {
     /// Takes the times of a record, which may be unknown.
     fn see(&mut self, times: [u64; 2]) {
-        for (latest, time) in self.0.iter_mut().zip(times) {
+        let known = times.into_iter().filter(|time| *time != Event::NO_TIME);
+        if let Some(first) = known.min()
+            && std::mem::take(&mut self.is_own)
+        {
+            self.times = [first; 2];
+        }
+        for (latest, time) in self.times.iter_mut().zip(times) {
             if time != Event::NO_TIME {
                 *latest = time.max(*latest);
             }
@@ -381,7 +411,7 @@ impl Latest {
 
     /// Returns the time from which the past is requested after a loss.
     fn before_loss(self) -> u64 {
-        let [event, received] = self.0;
+        let [event, received] = self.times;
         event.min(received).saturating_sub(MARGIN)
     }
 }
@@ -389,6 +419,7 @@ impl Latest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fanfare_feed::recovery::State;
     use fanfare_market::dbn::live::{error, system};
     use fanfare_market::dbn::{DbnConfig, Schema, Schemas, ToDbn};
     use fanfare_market::event::{Action, entry};
@@ -482,6 +513,11 @@ mod tests {
         read(follow, &bytes).unwrap()
     }
 
+    /// Returns the states that instruments have from now on.
+    fn states(piece: &Piece) -> Vec<State> {
+        piece.events.iter().filter_map(state::of_event).collect()
+    }
+
     /// Returns the sizes of the trades.
     fn trades(piece: &Piece) -> Vec<i64> {
         let all = piece.events.iter();
@@ -554,6 +590,24 @@ mod tests {
     }
 
     #[test]
+    fn a_past_that_fails_is_requested_again_for_a_while() {
+        let mut follow = follow(&[("mbp-10", 0)]);
+        follow.starts(UTC);
+        begin(&mut follow, &[event(0, Kind::Trade, 7, 1)]);
+        let mut bytes = Vec::new();
+        error(ErrorCode::Unset, "the gateway stops", UTC, &mut bytes);
+        for failure in 1..=FAILURES {
+            assert!(follow.starts(UTC)[0].is_some(), "{failure}");
+            begin(&mut follow, &[]);
+            let why = read(&mut follow, &bytes).err().unwrap();
+            assert_eq!(why, "the past has not come to its end: the gateway stops");
+        }
+        assert_eq!(follow.starts(UTC), [None]);
+        begin(&mut follow, &[]);
+        assert!(follow.starts(UTC)[0].is_some());
+    }
+
+    #[test]
     fn a_subscription_without_a_known_symbol_has_no_past() {
         let mut follow = follow(&[("mbp-10", 0), ("trades", 0)]);
         follow.starts(UTC);
@@ -567,14 +621,16 @@ mod tests {
         error(ErrorCode::SymbolResolutionFailed, "X", UTC, &mut bytes);
         assert!(read(&mut follow, &bytes).unwrap().events.is_empty());
         assert!(follow.lacks_symbols());
-        assert_eq!(
-            completed(&mut follow).events.len(),
-            1,
-            "the state of the book"
+        assert!(
+            completed(&mut follow).events.is_empty(),
+            "the subscription to books may be the one that is refused"
         );
         assert!(follow.starts(UTC).iter().all(Option::is_some));
-        begin(&mut follow, &[]);
+        let (_, piece) = begin(&mut follow, &[live(0, 1), level]);
         assert!(!follow.lacks_symbols());
+        assert_eq!(states(&piece), [], "the past has not come");
+        assert_eq!(states(&completed(&mut follow)), [], "one is to come");
+        assert_eq!(states(&completed(&mut follow)), [State::Live]);
     }
 
     #[test]
@@ -649,8 +705,7 @@ mod tests {
         assert_eq!(levels.next_back().map(|event| event.size), Some(30));
         assert!(completed(&mut follow).events.is_empty(), "two are to come");
         let piece = completed(&mut follow);
-        let states: Vec<_> = piece.events.iter().filter_map(state::of_event).collect();
-        assert_eq!(states, [fanfare_feed::recovery::State::Live]);
+        assert_eq!(states(&piece), [State::Live]);
     }
 
     #[test]

@@ -45,8 +45,10 @@ pub(super) struct Live {
     piece: Piece,
     pieces: SyncSender<Step>,
     waker: Waker,
-    /// Whether the session is started.
-    is_on: bool,
+    /// The time at which the session was started.
+    on_since: Option<Instant>,
+    /// The place of the host that is tried next, and of those behind it.
+    host: usize,
     counts: SourceCounts,
     channel: Arc<str>,
     notices: Notices,
@@ -92,7 +94,8 @@ impl Live {
             piece: Piece::default(),
             pieces,
             waker,
-            is_on: false,
+            on_since: None,
+            host: 0,
             counts: SourceCounts::new(plan.counters, &feed.channel),
             channel: feed.channel.as_str().into(),
             notices: plan.notices.clone(),
@@ -107,16 +110,21 @@ impl Live {
         let first = Duration::from_millis(self.source.retry_ms);
         let mut pause = first;
         loop {
-            let begun = Instant::now();
             let Err(Ended::Lost(why)) = self.session() else {
                 return;
             };
+            let on_since = self.on_since;
             if self.end().is_err() {
                 return;
             }
-            if begun.elapsed() >= STEADY {
+            if on_since.is_some_and(|since| since.elapsed() >= STEADY) {
                 pause = first;
             }
+            // A host that accepts connections and starts no session holds up none behind it.
+            self.host = match on_since {
+                Some(_) => 0,
+                None => self.host + 1,
+            };
             let millis = pause.as_millis();
             let what = format!("{why}; the next connection follows in {millis} ms");
             self.tell(what, true);
@@ -130,7 +138,7 @@ impl Live {
     /// Ends a session that has been started.
     fn end(&mut self) -> Result<(), Ended> {
         self.tell_notes();
-        if !std::mem::take(&mut self.is_on) {
+        if self.on_since.take().is_none() {
             return Ok(());
         }
         self.counts.ended.increment(1);
@@ -171,7 +179,10 @@ impl Live {
             match receive(&mut stream, &mut room)? {
                 [] => {
                     self.check_silence(heard)?;
-                    self.follow.pass_on(true, &mut self.piece);
+                    // Half a record is the next one of the message.
+                    if client.rest().is_empty() {
+                        self.follow.pass_on(true, &mut self.piece);
+                    }
                 }
                 bytes => {
                     heard = Instant::now();
@@ -180,7 +191,7 @@ impl Live {
                     self.advance(&mut client, &starts, &mut stream)?;
                 }
             }
-            if !self.is_on {
+            if self.on_since.is_none() {
                 self.check_silence(begun)?;
             }
             self.flush()?;
@@ -197,10 +208,13 @@ impl Live {
         Err(Ended::Stop)
     }
 
-    fn connect(&self) -> Result<TcpStream, Ended> {
+    fn connect(&mut self) -> Result<TcpStream, Ended> {
         let mut why = "no host has an address".to_owned();
-        for host in &self.source.hosts {
-            let Some(address) = split(host) else {
+        let hosts = &self.source.hosts;
+        self.host %= hosts.len().max(1);
+        for at in (self.host..hosts.len()).chain(0..self.host) {
+            let Some((host, address)) = hosts.get(at).and_then(|host| Some((host, split(host)?)))
+            else {
                 continue;
             };
             let addresses = match address.to_socket_addrs() {
@@ -215,7 +229,10 @@ impl Live {
                     return Err(Ended::Stop);
                 }
                 match TcpStream::connect_timeout(&address, CONNECT) {
-                    Ok(stream) => return Ok(stream),
+                    Ok(stream) => {
+                        self.host = at;
+                        return Ok(stream);
+                    }
                     Err(error) => why = format!("cannot connect to {host}: {error}"),
                 }
             }
@@ -226,9 +243,9 @@ impl Live {
     /// Checks that not too much time has passed since the last bytes, or, before the session is
     /// started, since the beginning of the connection.
     fn check_silence(&self, heard: Instant) -> Result<(), Ended> {
-        let most = match self.is_on {
-            true => 2 * self.source.heartbeat_s + GRACE,
-            false => GREETING,
+        let most = match self.on_since {
+            Some(_) => 2 * self.source.heartbeat_s + GRACE,
+            None => GREETING,
         };
         match heard.elapsed().as_secs() > most {
             true => Err(format!("the gateway has sent nothing for {most} s").into()),
@@ -243,7 +260,7 @@ impl Live {
         starts: &[Option<u64>],
         stream: &mut TcpStream,
     ) -> Result<(), Ended> {
-        if !self.is_on {
+        if self.on_since.is_none() {
             let terms = Terms {
                 key: &self.key,
                 dataset: &self.source.dataset,
@@ -271,7 +288,7 @@ impl Live {
     }
 
     fn begin(&mut self) {
-        self.is_on = true;
+        self.on_since = Some(Instant::now());
         self.counts.logons.increment(1);
         self.counts.logged_on.set(1);
         let requests = self.source.subscribe.len() as u64;

@@ -21,6 +21,8 @@ pub(super) struct Seen {
     pub(super) is_whole: Option<bool>,
     /// Whether it has ended, and nothing has opened it since.
     pub(super) is_closed: bool,
+    /// Whether its book is from a stream before, and no record of it has come since.
+    pub(super) is_of_before: bool,
     /// Whether its book is known from the beginning, which is a Clear.
     pub(super) has_begun: bool,
     /// The kind of its book, by the last record of one.
@@ -41,6 +43,7 @@ impl Seen {
     pub(super) fn forget(&mut self) {
         self.clear();
         self.has_begun = false;
+        self.is_of_before = false;
         self.is_whole = None;
     }
 }

@@ -1,6 +1,5 @@
 //! A source that is followed over several streams, such as the connections to a live gateway.
 
-use super::book::Seen;
 use super::{FromDbn, of_state, state_of};
 use crate::event::{Event, Flags, InstrumentId};
 
@@ -13,15 +12,19 @@ impl FromDbn {
 
     /// Begins with another stream of the same source, which has metadata of its own. Its numbers
     /// may be those of other instruments, which are found again by their symbols. With
-    /// `keeps_books`, its records continue the books of the stream before; otherwise each book
-    /// begins anew.
+    /// `keeps_books`, its records continue the books of the stream before, none of which is stated
+    /// to be complete before [`Self::tell_states`]; otherwise each book begins anew.
     pub fn begin_again(&mut self, keeps_books: bool) {
         self.metadata = None;
         self.at = 0;
         self.naming = None;
         self.keys.restart();
-        if !keeps_books {
-            self.seen.iter_mut().for_each(Seen::forget);
+        self.catches_up = keeps_books;
+        for seen in &mut self.seen {
+            match keeps_books {
+                true => seen.is_of_before = seen.is_whole.is_some(),
+                false => seen.forget(),
+            }
         }
     }
 
@@ -45,11 +48,15 @@ impl FromDbn {
     }
 
     /// Makes events that state again whether the books are complete, behind the event that is held
-    /// back. Books without a record, and those of instruments that have ended, have none.
-    pub fn tell_states(&mut self) {
+    /// back. Books without a record, and those of instruments that have ended, have none. Neither,
+    /// unless `is_past_whole`, do books that have no record of this stream: a later one states it.
+    pub fn tell_states(&mut self, is_past_whole: bool) {
         self.pass_on(true);
-        for (number, seen) in (0..).zip(&self.seen) {
-            let Some(is_whole) = seen.is_whole.filter(|_| !seen.is_closed) else {
+        self.catches_up = false;
+        for (number, seen) in (0..).zip(&mut self.seen) {
+            seen.is_of_before &= !is_past_whole;
+            let is_told = !seen.is_closed && !seen.is_of_before;
+            let Some(is_whole) = seen.is_whole.filter(|_| is_told) else {
                 continue;
             };
             let base = Event {
@@ -132,6 +139,13 @@ mod tests {
         all.map(|event| (name(event), event.kind, *event)).collect()
     }
 
+    /// Returns the symbol, kind and state of each event.
+    fn states(table: &Instruments, from: &FromDbn) -> Vec<(String, Kind, u64)> {
+        let all = named(table, from.events()).into_iter();
+        all.map(|(name, kind, event)| (name, kind, event.id))
+            .collect()
+    }
+
     #[test]
     fn another_stream_continues_the_books_of_the_one_before() {
         let live = |number| Event {
@@ -150,13 +164,9 @@ mod tests {
         ];
         let (mut from, mut table) = (FromDbn::new(1), Instruments::new(2));
         read(&mut from, &mut table, &stream(["A", "B"], &all));
-        from.tell_states();
-        let states: Vec<_> = named(&table, from.events());
-        let told = states
-            .iter()
-            .map(|(name, kind, event)| (&**name, *kind, event.id));
-        let live_of = |name| (name, Kind::State, code::LIVE);
-        assert_eq!(told.collect::<Vec<_>>(), [live_of("A"), live_of("B")]);
+        from.tell_states(true);
+        let live_of = |name: &str| (name.to_owned(), Kind::State, code::LIVE);
+        assert_eq!(states(&table, &from), [live_of("A"), live_of("B")]);
 
         // The numbers are those of the other instruments now. The book of B has one more level.
         let more = [live(0), level(0, 6, 60), level(0, 4, 40)];
@@ -176,8 +186,22 @@ mod tests {
         let expected = [(6, 60), (4, 40)].map(|(price, size)| (Price::from_units(price), size));
         assert_eq!(book, BTreeMap::from(expected));
 
+        let is_state = |(_, kind, _): &(_, Kind, _)| *kind == Kind::State;
+        assert!(!again.iter().any(is_state), "the past is not whole");
+        // Of the book of A no record has come, which may be missing.
+        from.tell_states(false);
+        assert_eq!(states(&table, &from), [live_of("B")]);
+        let later = stream(["B", "A"], &[live(1), level(1, 5, 51)]);
+        from.begin_again(true);
+        from.tell_states(false);
+        assert_eq!(states(&table, &from), []);
+        let later = read(&mut from, &mut table, &later);
+        assert_eq!(later.iter().filter(|event| is_state(event)).count(), 1);
+        from.tell_states(true);
+        assert_eq!(states(&table, &from), [live_of("A"), live_of("B")]);
+
         from.begin_again(false);
-        from.tell_states();
+        from.tell_states(true);
         assert!(from.events().is_empty(), "nothing is known of the books");
         let anew = read(&mut from, &mut table, &bytes);
         let kinds: Vec<_> = anew

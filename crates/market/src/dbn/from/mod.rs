@@ -89,6 +89,8 @@ pub struct FromDbn {
     counts: FromDbnCounts,
     /// Whether trades are in records of their own, and those in records of books are left out.
     has_trades_apart: bool,
+    /// Whether the past since the stream before has not come completely.
+    catches_up: bool,
 }
 
 /// The header of a record, and the fields that most records have.
@@ -126,6 +128,7 @@ impl FromDbn {
             next: 1,
             counts: FromDbnCounts::default(),
             has_trades_apart: false,
+            catches_up: false,
         }
     }
 
@@ -476,10 +479,16 @@ impl FromDbn {
         if seen.is_closed && !is_whole {
             return;
         }
-        if seen.is_whole.replace(is_whole) == Some(is_whole) {
+        let was_of_before = std::mem::take(&mut seen.is_of_before);
+        let is_same = seen.is_whole.replace(is_whole) == Some(is_whole);
+        if is_same && !was_of_before {
             return;
         }
         seen.is_closed = false;
+        if is_whole && self.catches_up {
+            // `tell_states` says so once the past has come.
+            return;
+        }
         self.new.push(of_state(state_of(is_whole), base));
     }
 

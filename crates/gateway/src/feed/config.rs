@@ -83,9 +83,9 @@ pub struct Feed {
     /// subscriber takes each message from the first that delivers it. The default is the groups of
     /// the lines, lowest first, joined by `+`.
     pub channel: Option<String>,
-    /// Whether all lines, and replays, bring a message with the same SendingTime(52), which then
-    /// distinguishes equal messages of a number that begins again on DDS. It is the same at all
-    /// gateways of `channel`.
+    /// Whether all lines bring a message with the same SendingTime(52), which then distinguishes
+    /// equal messages of a number that begins again on DDS. It is the same at all gateways of
+    /// `channel`.
     #[serde(default)]
     pub same_times: bool,
     /// The MsgType(35) of messages whose template has none. They are sent only to versions whose

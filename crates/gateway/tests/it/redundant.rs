@@ -58,12 +58,16 @@ fn end(id: u32) -> DdsEnd {
     }
 }
 
-/// Configures the feed of this name on these lines.
+/// Configures the feed of this name on these lines. A `+` behind the name says that the times of
+/// messages agree.
 fn receiving(config: &mut Config, lines: &[SocketAddrV4], channel: &str) {
+    let (channel, same_times) = match channel.strip_suffix('+') {
+        Some(channel) => (channel, "same_times = true\n"),
+        None => (channel, ""),
+    };
     let lines: Vec<String> = lines.iter().map(|line| format!("\"{line}\"")).collect();
     let text = format!(
-        "[feed]\ntemplates = \"{}\"\nlines = [{}]\nchannel = \"{channel}\"\n\
-         same_times = true\n",
+        "[feed]\ntemplates = \"{}\"\nlines = [{}]\nchannel = \"{channel}\"\n{same_times}",
         templates().display(),
         lines.join(", ")
     );
@@ -200,11 +204,25 @@ fn numbers_that_begin_again_are_new_messages() {
     pair.stop(52, 50);
 }
 
+/// Each line has times of its own, which is what a feed may do unless it says otherwise.
+#[test]
+fn messages_whose_times_differ_come_once() {
+    let mut pair = Pair::start(248, ["one", "one"]);
+    for number in 1..=20 {
+        for (line, sender) in (1..).zip(&pair.senders) {
+            sender.send(&timed(number, line, &name(number))).unwrap();
+        }
+    }
+    let wanted: Vec<_> = (1..=20).map(name).collect();
+    assert_eq!(pair.receive(20), wanted);
+    pair.stop(20, 20);
+}
+
 /// Repeats equal messages in each cycle. One line lacks a message of the first cycle, the other one
 /// lacks it in the next.
 #[test]
 fn equal_messages_of_two_cycles_are_told_apart_by_their_times() {
-    let mut pair = Pair::start(61, ["one", "one"]);
+    let mut pair = Pair::start(61, ["one+", "one+"]);
     let mut wanted = Vec::new();
     for cycle in 0..4 {
         for number in 1..=13 {

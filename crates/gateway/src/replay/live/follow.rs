@@ -379,6 +379,9 @@ impl Follow {
 
     fn complete(&mut self, piece: &mut Piece) {
         (self.pending, self.failures) = (0, 0);
+        // The last trade of the past may be held back, and be one that came before.
+        self.from.pass_on(true);
+        self.pass(piece);
         self.trades.settle();
         // The past of a subscription that is not accepted is requested again.
         if !self.lacks_symbols() {
@@ -587,6 +590,24 @@ mod tests {
             follow.starts(UTC).iter().all(Option::is_some),
             "the next loss"
         );
+    }
+
+    #[test]
+    fn the_last_trade_of_a_past_that_is_held_back_counts_once() {
+        let mut follow = follow(&[("trades", 0)]);
+        follow.starts(UTC);
+        let open = Event {
+            flags: Flags::NONE,
+            ..event(0, Kind::Trade, 2, 7)
+        };
+        let all = [event(0, Kind::Trade, 1, 5), open];
+        let (_, mut piece) = begin(&mut follow, &all);
+        follow.lose(&mut piece);
+        assert_eq!(trades(&piece), [5, 7]);
+        follow.starts(UTC);
+        let (_, piece) = begin(&mut follow, &all);
+        assert!(trades(&piece).is_empty());
+        assert!(trades(&completed(&mut follow)).is_empty());
     }
 
     #[test]

@@ -259,13 +259,13 @@ fn a_replay_that_is_stopped_logs_out() {
     assert!(logout.contains("|35=5|34=3|"), "{logout}");
 }
 
-/// Requests 5 to 7 of a service that has messages with these numbers. Returns the numbers of the
-/// response, each with the count of its messages.
+/// Returns [`counts_of`] where the service sends each packet once.
 fn counts(numbers: &'static [u8]) -> Vec<(u32, usize)> {
     counts_of(numbers, 1)
 }
 
-/// The same, of a service that sends each packet so many times.
+/// Requests 5 to 7 of a service that has messages with these numbers, and sends each packet `times`
+/// times. Returns the numbers of the response, each with the count of its messages.
 fn counts_of(numbers: &'static [u8], times: usize) -> Vec<(u32, usize)> {
     let serve = move |mut stream: TcpStream| {
         read(&mut stream);

@@ -1,7 +1,7 @@
 //! Seeded simulations: a feed of several instruments, lines that lose messages, snapshots that are
 //! lost, late and repeated, replays that respond or refuse, messages that can be read only in part,
-//! channels that restart. A live book equals that of the exchange, and lacks nothing that the
-//! channel has sent so far.
+//! channels that restart. A live book equals the book of the exchange. It has all changes that the
+//! channel has sent.
 //!
 //! `FANFARE_SEEDS=10000` runs more seeds, `FANFARE_SEED=7` just that one.
 #![allow(clippy::unwrap_used, clippy::panic)]

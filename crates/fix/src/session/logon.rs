@@ -50,10 +50,12 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Sets whether the Logout(5) to a Logon(A) that is refused has MsgSeqNum(34) 0, and uses up no
-    /// number, while the next number is 1. At first it has the next number. It is for a session
-    /// that a refusal removes, or that begins at 1 with its next connection: a counterparty that
-    /// has counted a number 1 finds that of the next Logon(A) too low.
+    /// Sets whether the Logout(5) that refuses a Logon(A) has MsgSeqNum(34) 0, and uses up no
+    /// number, while the next number is 1. By default it has the next number.
+    ///
+    /// This is for a session that a refusal removes, or that begins at 1 with its next connection.
+    /// A counterparty that has counted a Logout(5) with number 1 expects 2, and refuses the next
+    /// Logon(A), which has 1.
     pub fn refuse_unnumbered(&mut self, unnumbered: bool) {
         self.refuses_unnumbered = unnumbered;
     }

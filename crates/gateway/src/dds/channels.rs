@@ -25,7 +25,7 @@ const WINDOW: usize = 57_344;
 /// because these come in the order of their gateways.
 pub(super) const SILENT: u64 = 8_192;
 
-/// The time after which a gateway that is taken for one far behind is alone, if no other one has
+/// The time after which a gateway judged far behind is alone, if no other one has
 /// brought anything new, in nanoseconds. Its numbers then began again while it was not heard.
 const ALONE: u64 = 10 * SECOND;
 
@@ -407,8 +407,7 @@ impl Channel {
         number <= self.head.min(self.old_from)
     }
 
-    /// Returns whether a gateway that is taken for one far behind is the only one that brings the
-    /// channel.
+    /// Returns whether a gateway judged far behind is the only one that brings the channel.
     fn is_alone(&self, gateway: &Gateway, now: u64) -> bool {
         let since = gateway.dropped_since.map(|since| since.max(self.taken_at));
         since.is_some_and(|since| now.saturating_sub(since) >= ALONE)

@@ -221,7 +221,7 @@ fn messages_whose_times_differ_come_once() {
 /// Repeats equal messages in each cycle. One line lacks a message of the first cycle, the other one
 /// lacks it in the next.
 #[test]
-fn equal_messages_of_two_cycles_are_told_apart_by_their_times() {
+fn equal_messages_of_two_cycles_are_distinguished_by_their_times() {
     let mut pair = Pair::start(61, ["one+", "one+"]);
     let mut wanted = Vec::new();
     for cycle in 0..4 {

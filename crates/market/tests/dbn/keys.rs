@@ -110,6 +110,46 @@ fn heard_first(all: &[Schema]) -> (Read, Vec<Event>) {
 }
 
 #[test]
+fn a_symbol_that_has_no_place_takes_no_record_of_another_instrument() {
+    let (one, two) = ((1, 1), (1, 2));
+    let records = [
+        mapping(one, "X", AT_NO_DAY),
+        trade(one, 1),
+        mapping(two, "Y", AT_NO_DAY),
+        trade(two, 2),
+        // From a day on the first number is that of a third instrument.
+        mapping(one, "Z", 1_000),
+        trade(two, 3),
+        trade(one, 4),
+        trade(two, 5),
+    ];
+    let records: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+    let bytes = with_symbols(3, &[], &records);
+    let (mut from, mut table) = (FromDbn::new(1), Instruments::new(2));
+    let (mut rest, mut trades, mut refused) = (&bytes[..], Vec::new(), 0);
+    let mut take = |from: &FromDbn| {
+        let all = from.events().iter();
+        let of_trades = all.filter(|event| event.kind == Kind::Trade);
+        trades.extend(of_trades.map(|event| (event.instrument.0, event.size)));
+    };
+    while !rest.is_empty() {
+        let read = from.read(&mut table, rest);
+        take(&from);
+        rest = match read {
+            Ok(len) => &rest[len.unwrap()..],
+            Err(_) => {
+                refused += 1;
+                &rest[usize::from(rest[0]) * 4..]
+            }
+        };
+    }
+    from.pass_on(true);
+    take(&from);
+    assert_eq!(trades, [(0, 1), (1, 2), (1, 3), (1, 5)]);
+    assert_eq!(refused, 2, "the symbol, and the record of its instrument");
+}
+
+#[test]
 fn an_instrument_that_is_named_later_keeps_its_book() {
     for all in [&[Schema::Mbo, Schema::Definition][..], &[Schema::Mbo]] {
         let (from, events) = heard_first(all);

@@ -160,7 +160,8 @@ enum Told {
     Live,
 }
 
-/// Returns the state of an instrument that a News(B) of another gateway of Fanfare tells.
+/// Returns the instrument of a News(B) of another gateway of Fanfare, and the state of its book
+/// there. Returns `None` for any other message.
 fn told(message: &Message<'_>, table: &Instruments) -> Option<(InstrumentId, Told)> {
     if message.msg_type() != msg_type::NEWS || message.get(tag::HEADLINE)? != b"Instrument state" {
         return None;
@@ -215,7 +216,7 @@ impl Books {
                 // The session has decoded it with the same limits.
                 Err(_) => follower.lost(now, send),
             },
-            // All is requested, and the counterparty tells again what is not live.
+            // Requests follow for all instruments. The counterparty answers each with its state.
             Kind::LoggedOn => {
                 self.stale.clear();
                 follower.logged_on(now, send);

@@ -272,9 +272,8 @@ impl Subscriptions {
         });
     }
 
-    /// Records that a request can never be sent, because it is too long for a message. One of
-    /// several instruments is divided in two. Returns the name of what is left out if it has no
-    /// parts.
+    /// Records that a request is too long for any message. A request of several instruments is
+    /// divided in two. Any other one is left out, and its name is returned.
     pub(crate) fn divide(&mut self, request: Request) -> Option<String> {
         match request {
             Request::List { .. } => {

@@ -9,7 +9,7 @@ use super::super::dbn::{DbnPlace, Messages};
 use super::super::piece::{Mark, Piece};
 use super::config::{LiveRequest, LiveSource, has_books};
 use super::trades::Trades;
-use fanfare_market::dbn::live::{ErrorCode, LiveSchema, SystemCode};
+use fanfare_market::dbn::live::{Control, ErrorCode, LiveSchema, SystemCode, is_for_record};
 use fanfare_market::dbn::{FromDbn, FromDbnError, Wrong};
 use fanfare_market::{Event, Flags, Instruments, Kind};
 use fanfare_wire::text::Escaped;
@@ -22,15 +22,6 @@ const FAILURES: u32 = 3;
 /// The time before the last record from which the past is requested, in nanoseconds: clocks differ,
 /// and records of several schemas and feeds do not come in the order of their times.
 const MARGIN: u64 = 5 * SECOND;
-
-/// `rtype` of errors and notices.
-const ERROR: u8 = 0x15;
-const SYSTEM: u8 = 0x17;
-
-/// The places of the text and of the code of errors and notices, which those of version 1 lack.
-const TEXT: usize = 16;
-const ERROR_CODE: usize = 318;
-const SYSTEM_CODE: usize = 319;
 
 /// The converter of a live stream.
 pub(super) struct Follow {
@@ -84,7 +75,7 @@ struct Latest {
     is_own: bool,
 }
 
-/// Something that operators are told.
+/// A notice for operators.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Note {
     /// An event of the session.
@@ -265,7 +256,7 @@ impl Follow {
         self.from.counts().records
     }
 
-    /// Takes what operators are told.
+    /// Takes the notices for operators.
     pub(super) fn notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
@@ -287,44 +278,45 @@ impl Follow {
 
     /// Processes a message of the gateway.
     fn control(&mut self, record: &[u8], piece: &mut Piece) -> Result<(), String> {
-        let code = |place: usize| record.get(place).copied().unwrap_or(u8::MAX);
-        let text = record.get(TEXT..).unwrap_or_default();
-        let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
-        let text = Escaped::new(text).to_string();
-        match record.get(1) {
-            Some(&ERROR) => self.error(code(ERROR_CODE), text, piece),
-            Some(&SYSTEM) => {
-                let time = record.get(8..16).and_then(|time| time.first_chunk::<8>());
-                let time = time.map_or(Event::NO_TIME, |time| u64::from_le_bytes(*time));
-                self.system(code(SYSTEM_CODE), text, time, piece);
-                Ok(())
+        match Control::read(record) {
+            Some(Control::Error { code, text }) => {
+                return self.error(code, Escaped::new(text).to_string(), piece);
             }
-            _ => Ok(()),
+            Some(Control::Notice { text, .. }) if is_for_record(record) => {
+                self.notes.push(Note::Lost(Escaped::new(text).to_string()));
+            }
+            Some(Control::Notice {
+                code,
+                text,
+                ts_event,
+            }) => self.notice(code, text, ts_event, piece),
+            None => {}
         }
+        Ok(())
     }
 
-    fn error(&mut self, code: u8, text: String, piece: &mut Piece) -> Result<(), String> {
-        const LEFT_OUT: u8 = ErrorCode::SkippedRecordsAfterSlowReading as u8;
-        const NO_SYMBOL: u8 = ErrorCode::SymbolResolutionFailed as u8;
-        const AUTH: u8 = ErrorCode::AuthFailed as u8;
-        const LIMIT: u8 = ErrorCode::ConnectionLimitExceeded as u8;
-        const INVALID: u8 = ErrorCode::InvalidSubscription as u8;
-        const AGED_OUT: u8 = ErrorCode::ReplayDataAgedOut as u8;
+    fn error(&mut self, code: ErrorCode, text: String, piece: &mut Piece) -> Result<(), String> {
         match code {
-            LEFT_OUT => Err(format!("the gateway has left out records: {text}")),
-            AUTH..=LIMIT => Err(format!("the gateway ends the session: {text}")),
-            NO_SYMBOL => {
+            ErrorCode::SkippedRecordsAfterSlowReading => {
+                Err(format!("the gateway has left out records: {text}"))
+            }
+            ErrorCode::AuthFailed
+            | ErrorCode::ApiKeyDeactivated
+            | ErrorCode::ConnectionLimitExceeded => {
+                Err(format!("the gateway ends the session: {text}"))
+            }
+            ErrorCode::SymbolResolutionFailed => {
                 self.notes.push(Note::Refused(text));
                 self.no_symbols += 1;
                 self.try_complete(piece);
                 Ok(())
             }
-            INVALID | AGED_OUT if self.pending > 0 => {
+            ErrorCode::InvalidSubscription | ErrorCode::ReplayDataAgedOut if self.pending > 0 => {
                 self.lacks_past = true;
                 Err(format!("the gateway does not have the past: {text}"))
             }
             _ if self.pending > 0 => {
-                // Such as that of a plant that stops, and has the past again soon.
+                // A plant that stops ends a past so, and has it again once it is started.
                 self.failures += 1;
                 self.lacks_past = self.failures >= FAILURES;
                 Err(format!("the past has not come to its end: {text}"))
@@ -336,37 +328,35 @@ impl Follow {
         }
     }
 
-    fn system(&mut self, code: u8, text: String, time: u64, piece: &mut Piece) {
-        const HEARTBEAT: u8 = SystemCode::Heartbeat as u8;
-        const ACCEPTED: u8 = SystemCode::SubscriptionAck as u8;
-        const COMPLETED: u8 = SystemCode::ReplayCompleted as u8;
-        const INTERVAL: u8 = SystemCode::EndOfInterval as u8;
-        const ENDED: u8 = SystemCode::UnsubscribeAck as u8;
-        const SLOW: u8 = SystemCode::SlowReaderWarning as u8;
+    fn notice(&mut self, code: SystemCode, text: &[u8], time: u64, piece: &mut Piece) {
         match code {
-            HEARTBEAT => {
+            SystemCode::Heartbeat => {
                 // Everything before it has come.
                 if let Some(latest) = self.latest.as_mut().filter(|_| self.pending == 0) {
                     latest.see([time; 2]);
                 }
             }
-            INTERVAL | ENDED => {}
-            SLOW if std::mem::replace(&mut self.is_warned, true) => {}
-            ACCEPTED => {
+            SystemCode::EndOfInterval | SystemCode::UnsubscribeAck => {}
+            SystemCode::SlowReaderWarning if std::mem::replace(&mut self.is_warned, true) => {}
+            SystemCode::SubscriptionAck => {
                 self.accepted += 1;
                 self.try_complete(piece);
             }
-            COMPLETED => {
+            SystemCode::ReplayCompleted => {
                 self.pending = self.pending.saturating_sub(1);
                 self.try_complete(piece);
             }
-            _ if text == "Heartbeat" => {}
-            _ => self.notes.push(Note::Trouble(text)),
+            // That of version 1, which has no codes.
+            SystemCode::Unset if text == b"Heartbeat" => {}
+            SystemCode::SlowReaderWarning | SystemCode::Unset => {
+                let text = Escaped::new(text).to_string();
+                self.notes.push(Note::Trouble(text));
+            }
         }
     }
 
-    /// Records that the past has come, if it has: that of all subscriptions, or of the accepted
-    /// ones if there is an answer to each.
+    /// Completes the past once all accepted subscriptions have theirs. Which are accepted is known
+    /// once each has its answer.
     fn try_complete(&mut self, piece: &mut Piece) {
         let asked = self.unfinished.iter().flatten().count();
         let come = asked.saturating_sub(self.pending);
@@ -423,7 +413,7 @@ impl Latest {
 mod tests {
     use super::*;
     use fanfare_feed::recovery::State;
-    use fanfare_market::dbn::live::{error, system};
+    use fanfare_market::dbn::live::{error, no_record, system};
     use fanfare_market::dbn::{DbnConfig, Schema, Schemas, ToDbn};
     use fanfare_market::event::{Action, entry};
     use fanfare_market::instruments::{Definition, Name};
@@ -675,6 +665,21 @@ mod tests {
             assert_eq!(told, [1, 0, 0]);
             follow.lose(&mut Piece::default());
         }
+    }
+
+    #[test]
+    fn a_record_that_the_gateway_cannot_write_is_lost() {
+        let mut follow = follow(&[("trades", 0)]);
+        follow.starts(UTC);
+        begin(&mut follow, &[]);
+        follow.notes();
+        let mut bytes = Vec::new();
+        no_record((1, InstrumentId(0)), "its size", UTC, &mut bytes);
+        read(&mut follow, &bytes).unwrap();
+        assert_eq!(
+            follow.notes(),
+            [Note::Lost("no record: its size".to_owned())]
+        );
     }
 
     #[test]

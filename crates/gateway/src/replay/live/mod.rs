@@ -25,8 +25,8 @@ use std::io;
 use std::sync::Arc;
 use thread::Live;
 
-/// Starts the thread of a feed, which wakes that of the feeds by `waker`. `books` are those of all
-/// feeds.
+/// Starts the thread of a feed. It wakes the thread of the feeds by `waker`. `books` has the books
+/// of all feeds.
 pub(crate) fn open(
     feed: &LiveFeed,
     place: DbnPlace,

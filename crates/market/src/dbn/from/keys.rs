@@ -189,7 +189,8 @@ impl Keys {
             return Ok(None);
         }
         if is_dated && !before.is_empty() {
-            let other = self.moved(table, key, symbol)?;
+            let other = self.moved(table, key, symbol);
+            let other = other.inspect_err(|_| self.forget(key))?;
             self.claim(key, other);
             return Ok(None);
         }
@@ -201,6 +202,14 @@ impl Keys {
         let mut definition = known.definition;
         definition.name.symbol = symbol;
         define(table, key, number, &definition).map(Some)
+    }
+
+    /// Forgets the instrument of a key, whose records are of another one that cannot be added.
+    fn forget(&mut self, key: Key) {
+        if let Some(number) = self.numbers.remove(&key) {
+            release(&mut self.owners, key, number);
+            self.named.retain(|id, own| *id != key.1 || *own != number);
+        }
     }
 
     /// Names a number after the instrument that a publisher has for it, if the key is that of all

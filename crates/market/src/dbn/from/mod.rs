@@ -252,13 +252,14 @@ impl FromDbn {
         }
         self.keys.pass_to(time);
         self.new.clear();
-        self.rename(table, Some(head), time)?;
+        let renamed = self.rename(table, Some(head), time);
         if !self.new.is_empty() {
             self.pass(head, record);
         }
         self.take(table, head, record)?;
         self.pass(head, record);
-        Ok(Some(len))
+        // The record may be of another instrument than the one whose new name is refused.
+        renamed.map(|()| Some(len))
     }
 
     fn take(

@@ -8,8 +8,10 @@ use fanfare_wire::text::beginning;
 const NOTICE: usize = 303;
 const ERROR: usize = 302;
 
-/// The byte of a record at which its `publisher_id` begins.
+/// The bytes of a record at which its `publisher_id`, its `ts_event` and its text begin.
 const PUBLISHER: usize = 2;
+const TIME: usize = 8;
+const TEXT: usize = 16;
 
 /// The `code` of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,21 @@ pub enum SystemCode {
     UnsubscribeAck = 5,
     /// Anything else.
     Unset = 255,
+}
+
+impl SystemCode {
+    /// Returns the code with this number, or [`Self::Unset`] if there is none.
+    const fn of(code: u8) -> Self {
+        match code {
+            0 => Self::Heartbeat,
+            1 => Self::SubscriptionAck,
+            2 => Self::SlowReaderWarning,
+            3 => Self::ReplayCompleted,
+            4 => Self::EndOfInterval,
+            5 => Self::UnsubscribeAck,
+            _ => Self::Unset,
+        }
+    }
 }
 
 /// The `code` of an error.
@@ -53,6 +70,68 @@ pub enum ErrorCode {
     ReplayDataAgedOut = 8,
     /// Anything else.
     Unset = 255,
+}
+
+impl ErrorCode {
+    /// Returns the code with this number, or [`Self::Unset`] if there is none.
+    const fn of(code: u8) -> Self {
+        match code {
+            1 => Self::AuthFailed,
+            2 => Self::ApiKeyDeactivated,
+            3 => Self::ConnectionLimitExceeded,
+            4 => Self::SymbolResolutionFailed,
+            5 => Self::InvalidSubscription,
+            6 => Self::InternalError,
+            7 => Self::SkippedRecordsAfterSlowReading,
+            8 => Self::ReplayDataAgedOut,
+            _ => Self::Unset,
+        }
+    }
+}
+
+/// A record about the stream itself. Its text has no NUL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control<'a> {
+    /// A notice.
+    Notice {
+        /// Its code, [`SystemCode::Unset`] in version 1, which has none.
+        code: SystemCode,
+        /// Its text.
+        text: &'a [u8],
+        /// Its time, in nanoseconds since 1970-01-01 UTC.
+        ts_event: u64,
+    },
+    /// An error.
+    Error {
+        /// Its code, [`ErrorCode::Unset`] in version 1, which has none.
+        code: ErrorCode,
+        /// Its text.
+        text: &'a [u8],
+    },
+}
+
+impl<'a> Control<'a> {
+    /// Reads a whole record of any version. Returns `None` if it is neither a notice nor an error.
+    pub fn read(record: &'a [u8]) -> Option<Self> {
+        let text = |room| {
+            let text = record.get(TEXT..).unwrap_or_default();
+            let text = text.get(..room).unwrap_or(text);
+            text.split(|byte| *byte == 0).next().unwrap_or_default()
+        };
+        let code = |room| record.get(TEXT + room).copied().unwrap_or(u8::MAX);
+        match *record.get(1)? {
+            rtype::SYSTEM => Some(Self::Notice {
+                code: SystemCode::of(code(NOTICE)),
+                text: text(NOTICE),
+                ts_event: u64::from_le_bytes(*record.get(TIME..)?.first_chunk()?),
+            }),
+            rtype::ERROR => Some(Self::Error {
+                code: ErrorCode::of(code(ERROR)),
+                text: text(ERROR),
+            }),
+            _ => None,
+        }
+    }
 }
 
 /// Appends the metadata at the start of a live stream: a mix of schemas from `start` on
@@ -170,4 +249,47 @@ pub fn with_ts_out(record: &[u8], sent: u64, out: &mut Vec<u8>) {
     out.push(length + 2);
     out.extend_from_slice(rest);
     out.extend_from_slice(&sent.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_and_errors_are_read_as_they_are_written() {
+        for number in 0..=u8::MAX {
+            let (notice, failure) = (SystemCode::of(number), ErrorCode::of(number));
+            let mut bytes = Vec::new();
+            system(notice, "a notice", 7, &mut bytes);
+            let read = Control::Notice {
+                code: notice,
+                text: b"a notice",
+                ts_event: 7,
+            };
+            assert_eq!(Control::read(&bytes), Some(read));
+            bytes.clear();
+            error(failure, "an error", 7, &mut bytes);
+            let read = Control::Error {
+                code: failure,
+                text: b"an error",
+            };
+            assert_eq!(Control::read(&bytes), Some(read));
+            assert!(notice == SystemCode::Unset || notice as u8 == number);
+            assert!(failure == ErrorCode::Unset || failure as u8 == number);
+        }
+    }
+
+    #[test]
+    fn those_of_version_1_have_no_code() {
+        let mut bytes = [0; 80];
+        (bytes[0], bytes[1]) = (20, rtype::ERROR);
+        bytes[16..].fill(b'x');
+        let read = Control::Error {
+            code: ErrorCode::Unset,
+            text: &[b'x'; 64],
+        };
+        assert_eq!(Control::read(&bytes), Some(read));
+        assert_eq!(Control::read(&bytes[..1]), None);
+        assert_eq!(Control::read(&[4, rtype::SYSTEM]), None);
+    }
 }

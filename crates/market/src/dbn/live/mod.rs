@@ -15,8 +15,8 @@ mod withheld;
 
 pub use batch::{Batch, Tag};
 pub use control::{
-    ErrorCode, SymbolType, SystemCode, error, is_for_record, length, mapping, metadata, no_record,
-    system, with_ts_out,
+    Control, ErrorCode, SymbolType, SystemCode, error, is_for_record, length, mapping, metadata,
+    no_record, system, with_ts_out,
 };
 pub use encoder::Encoder;
 pub use intervals::end_of_all;

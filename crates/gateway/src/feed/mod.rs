@@ -66,7 +66,7 @@ pub enum FeedError {
     #[error("`feed.fix.tls`")]
     Tls(#[from] TlsError),
     /// The key for a gateway of DBN's live protocol cannot be read, for this reason.
-    #[error("`feed.live`: the key in {0}")]
+    #[error("`feed.live`: {0}")]
     LiveKey(String),
     /// The feed cannot become a market.
     #[error("market of the feed")]
